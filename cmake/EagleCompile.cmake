@@ -1,0 +1,87 @@
+# How every target of this project is compiled, and the functions that declare one.
+include(GNUInstallDirs)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+find_program(MOLD_PROGRAM mold)
+if(MOLD_PROGRAM)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# What every target of ours gets: warnings are errors, and floating-point contraction is off everywhere,
+# because the interpreter, the reductions and the host-side folding promise bits.
+add_library(eagle_compile_options INTERFACE)
+target_compile_options(eagle_compile_options INTERFACE
+  -Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor -Wundef -Wcast-align
+  -ffp-contract=off -fno-omit-frame-pointer)
+# GCC 12 sees overlapping copies inside std::string's own operator+ where there are none (GCC bug 105651).
+target_compile_options(eagle_compile_options INTERFACE
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
+target_include_directories(eagle_compile_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_definitions(eagle_compile_options INTERFACE EAGLE_VERSION="${PROJECT_VERSION}")
+
+if(EAGLE_SANITIZE)
+  list(JOIN EAGLE_SANITIZE "," _sanitizers)
+  add_compile_options(-fsanitize=${_sanitizers} -fno-sanitize-recover=all -g)
+  add_link_options(-fsanitize=${_sanitizers})
+endif()
+if(EAGLE_LINT)
+  find_program(CLANG_TIDY NAMES clang-tidy-19 clang-tidy REQUIRED)
+endif()
+
+# eagle_library(NAME SOURCES a.cpp ... [PUBLIC lib ...] [PRIVATE lib ...])
+# A static library of this project.
+function(eagle_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:eagle_compile_options>)
+  _eagle_lint(${name})
+endfunction()
+
+# eagle_program(NAME SOURCES main.cpp ... PRIVATE lib ...)
+function(eagle_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;PRIVATE" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_PRIVATE} eagle_compile_options)
+  _eagle_lint(${name})
+endfunction()
+
+# eagle_test(NAME SOURCES a_test.cpp ... PRIVATE lib ... [SUITE unit] [TIMEOUT 60] [ENVIRONMENT VAR=x])
+# A GoogleTest program. Every test of it is one ctest test with a watchdog and the suite as its label.
+function(eagle_test name)
+  if(NOT EAGLE_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "SUITE;TIMEOUT" "SOURCES;PRIVATE;ENVIRONMENT" ${ARGN})
+  if(NOT ARG_SUITE)
+    set(ARG_SUITE unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_PRIVATE} GTest::gmock GTest::gtest_main eagle_compile_options)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${ARG_SUITE} ENVIRONMENT "${ARG_ENVIRONMENT}")
+endfunction()
+
+function(_eagle_lint name)
+  if(EAGLE_LINT)
+    set_target_properties(${name} PROPERTIES CXX_CLANG_TIDY "${CLANG_TIDY}")
+  endif()
+endfunction()

@@ -1,0 +1,463 @@
+#include "engine/codegen/emit.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "engine/codegen/abi.h"
+#include "engine/codegen/lanes.h"
+
+namespace eagle::codegen {
+namespace {
+
+using kernel::Kernel;
+using kernel::Role;
+using kernel::Scalar;
+using llvm::BasicBlock;
+using llvm::Value;
+
+using Values = std::vector<Value*>;
+
+// The bytes of the widest value that lives in vector lanes. Masks cost nothing: they are mask bits.
+int widest_bytes(const Kernel& kernel) {
+  int widest = 1;
+  for (const kernel::Type& type : kernel.value_types) {
+    if (type.scalar != Scalar::boolean) widest = std::max(widest, kernel::bytes_of(type.scalar));
+  }
+  for (const kernel::Argument& argument : kernel.arguments) {
+    if (argument.role == Role::output && argument.type.scalar != Scalar::boolean) {
+      widest = std::max(widest, kernel::bytes_of(argument.type.scalar));
+    }
+  }
+  return widest == 1 ? 4 : widest;
+}
+
+// Emits the one function of a module. The shape of the code:
+//
+//   for each block of width*copies samples, then for each sample left over:
+//     load the mask; nobody live: next block
+//     load the planes
+//     all live:  loop { step without masks } until somebody finishes or max_steps
+//     loop { step with masks } while somebody is live and steps are left
+//     store outputs and state, then the mask; count
+//
+// A kernel without a mask has the first loop alone. Carried values live in stack slots that SROA turns
+// into registers, which spares the emitter every phi.
+class FunctionEmitter {
+public:
+  FunctionEmitter(const Kernel& kernel, const Shape& shape, llvm::Module& module)
+      : kernel_(kernel), shape_(shape), b_(module.getContext()) {
+    auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
+    function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, entry_name, module);
+    function_->addFnAttr(llvm::Attribute::NoUnwind);
+    function_->addFnAttr("no-builtins");
+    // The vectors are native by construction; without these two LLVM halves 512-bit ones on some CPUs.
+    function_->addFnAttr("prefer-vector-width", "512");
+    function_->addFnAttr("min-legal-vector-width", "512");
+  }
+
+  void emit() {
+    b_.SetInsertPoint(block("entry"));
+    load_call();
+    Value* first = load_field(offsetof(KernelCall, begin));
+    Value* end = load_field(offsetof(KernelCall, end));
+    Value* sample = slot(b_.getInt64Ty(), "sample");
+    finished_ = slot(b_.getInt64Ty(), "finished");
+    steps_ = slot(b_.getInt64Ty(), "steps");
+    b_.CreateStore(first, sample);
+    b_.CreateStore(b_.getInt64(0), finished_);
+    b_.CreateStore(b_.getInt64(0), steps_);
+
+    BasicBlock* exit = block("exit");
+    BasicBlock* blocks = block("blocks");
+    b_.CreateCondBr(b_.CreateICmpSGT(max_steps_, b_.getInt64(0)), blocks, exit);
+    b_.SetInsertPoint(blocks);
+    samples(shape_, sample, end);
+    if (shape_.lanes() > 1) samples(Shape{1, 1}, sample, end);
+    b_.CreateBr(exit);
+
+    b_.SetInsertPoint(exit);
+    store_field(offsetof(KernelCall, finished), b_.CreateLoad(b_.getInt64Ty(), finished_));
+    store_field(offsetof(KernelCall, steps), b_.CreateLoad(b_.getInt64Ty(), steps_));
+    b_.CreateRetVoid();
+  }
+
+private:
+  // ---- the call
+
+  Value* field(std::size_t offset) { return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(0), offset); }
+  Value* load_field(std::size_t offset) { return b_.CreateLoad(b_.getInt64Ty(), field(offset)); }
+  void store_field(std::size_t offset, Value* value) { b_.CreateStore(value, field(offset)); }
+  Value* load_entry(Value* table, std::size_t index, llvm::Type* type) {
+    return b_.CreateLoad(type, b_.CreateConstGEP1_64(b_.getInt64Ty(), table, index));
+  }
+
+  void load_call() {
+    Value* planes = b_.CreateLoad(b_.getPtrTy(), field(offsetof(KernelCall, planes)));
+    Value* strides = b_.CreateLoad(b_.getPtrTy(), field(offsetof(KernelCall, component_strides)));
+    Value* params = b_.CreateLoad(b_.getPtrTy(), field(offsetof(KernelCall, params)));
+    max_steps_ = load_field(offsetof(KernelCall, max_steps));
+    for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
+      const kernel::Argument& argument = kernel_.arguments[a];
+      Value* base = nullptr;
+      Value* stride = nullptr;
+      if (argument.role == Role::param) {
+        base = param(argument.type.scalar, load_entry(params, a, b_.getInt64Ty()));
+      } else {
+        base = load_entry(planes, a, b_.getPtrTy());
+        stride = load_entry(strides, a, b_.getInt64Ty());
+      }
+      bases_.push_back(base);
+      strides_.push_back(stride);
+    }
+  }
+
+  Value* param(Scalar scalar, Value* bits) {
+    switch (scalar) {
+      case Scalar::f64: return b_.CreateBitCast(bits, b_.getDoubleTy());
+      case Scalar::f32: return b_.CreateBitCast(b_.CreateTrunc(bits, b_.getInt32Ty()), b_.getFloatTy());
+      case Scalar::i64: return bits;
+      case Scalar::i32: return b_.CreateTrunc(bits, b_.getInt32Ty());
+      case Scalar::boolean: return b_.CreateICmpNE(bits, b_.getInt64(0));
+    }
+    return nullptr;
+  }
+
+  // ---- blocks of samples
+
+  // What is live while one block of samples is run.
+  struct Block {
+    Shape shape;
+    Value* sample = nullptr;             // index of lane 0
+    std::vector<LaneValue> reads;        // by argument; planes that are only read
+    std::vector<Values> carried;         // by argument; slots of state and outputs, one a part
+    Values live;                         // slots of the masks, one a copy; none without a mask
+    Values live_at_entry;
+    Values mask_bytes;                   // the mask's plane as it was
+    Value* step = nullptr;               // slot: steps taken
+  };
+
+  void samples(const Shape& shape, Value* sample_slot, Value* end) {
+    BasicBlock* head = block("head");
+    BasicBlock* body = block("body");
+    BasicBlock* next = block("next");
+    BasicBlock* done = block("done");
+    b_.CreateBr(head);
+    b_.SetInsertPoint(head);
+    Value* sample = b_.CreateLoad(b_.getInt64Ty(), sample_slot);
+    Value* after = b_.CreateAdd(sample, b_.getInt64(static_cast<std::uint64_t>(shape.lanes())));
+    b_.CreateCondBr(b_.CreateICmpSLE(after, end), body, done);
+    b_.SetInsertPoint(body);
+    run_block(shape, sample, next);
+    b_.CreateBr(next);
+    b_.SetInsertPoint(next);
+    b_.CreateStore(after, sample_slot);
+    b_.CreateBr(head);
+    b_.SetInsertPoint(done);
+  }
+
+  // Leaves through `skip` when nobody in the block is live.
+  void run_block(const Shape& shape, Value* sample, BasicBlock* skip) {
+    Block s;
+    s.shape = shape;
+    s.sample = sample;
+    s.step = slot(b_.getInt64Ty(), "step");
+    b_.CreateStore(b_.getInt64(0), s.step);
+    LaneEmitter lanes(kernel_, shape, b_);
+    const bool masked = kernel_.terminated_argument() >= 0;
+    if (masked) load_mask(s, lanes, skip);
+    load_planes(s, lanes);
+    if (masked) {
+      masked_steps(s, lanes);
+    } else {
+      plain_steps(s);
+    }
+    store_planes(s);
+    if (masked) store_mask(s, lanes);
+    count_steps(s);
+  }
+
+  void load_mask(Block& s, LaneEmitter& lanes, BasicBlock* skip) {
+    const auto a = static_cast<std::size_t>(kernel_.terminated_argument());
+    s.mask_bytes = load_parts(s, a, memory_type(s.shape, Scalar::boolean));
+    for (Value* bytes : s.mask_bytes) {
+      Value* live = b_.CreateICmpEQ(bytes, llvm::Constant::getNullValue(bytes->getType()));
+      s.live_at_entry.push_back(live);
+      s.live.push_back(slot(live->getType(), "live"));
+      b_.CreateStore(live, s.live.back());
+    }
+    BasicBlock* some = block("some_live");
+    b_.CreateCondBr(lanes.any(s.live_at_entry), some, skip);
+    b_.SetInsertPoint(some);
+  }
+
+  void load_planes(Block& s, LaneEmitter& lanes) {
+    s.reads.resize(kernel_.arguments.size());
+    s.carried.resize(kernel_.arguments.size());
+    for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
+      const kernel::Argument& argument = kernel_.arguments[a];
+      const Scalar scalar = argument.type.scalar;
+      if (argument.role == Role::param) {
+        s.reads[a] = LaneValue{argument.type, true, {bases_[a]}};
+      } else if (argument.role == Role::read) {
+        s.reads[a] = LaneValue{argument.type, false, from_memory(load_parts(s, a, memory_type(s.shape, scalar)), scalar)};
+      } else if (argument.role != Role::terminated) {
+        llvm::Type* type = lanes.lane_type(scalar);
+        for (int part = 0; part < argument.type.components() * s.shape.copies; ++part) {
+          s.carried[a].push_back(slot(type, argument.name));
+        }
+        // An output is loaded only where a lane that is not live must keep what is there.
+        if (argument.role == Role::mutable_) fill_slots(s, a);
+      }
+    }
+  }
+
+  void fill_slots(Block& s, std::size_t a) {
+    const Scalar scalar = kernel_.arguments[a].type.scalar;
+    const Values parts = from_memory(load_parts(s, a, memory_type(s.shape, scalar)), scalar);
+    for (std::size_t part = 0; part < parts.size(); ++part) b_.CreateStore(parts[part], s.carried[a][part]);
+  }
+
+  // ---- steps
+
+  struct StepResult {
+    std::vector<LaneValue> committed;    // by argument; state and outputs
+    Values finished;                     // masks of what this step finishes
+  };
+
+  // The body once, from the values in the slots. Makes its own emitter: each loop has its own code.
+  StepResult step(Block& s, const Values& live) {
+    LaneEmitter lanes(kernel_, s.shape, b_);
+    std::size_t entry = 0;
+    for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
+      const kernel::Argument& argument = kernel_.arguments[a];
+      if (!kernel::has_entry_value(argument.role)) continue;
+      const kernel::ValueId id = kernel_.body.arguments[entry++];
+      if (argument.role == Role::mutable_) {
+        LaneValue value{argument.type, false, {}};
+        for (Value* carried : s.carried[a]) value.parts.push_back(b_.CreateLoad(lanes.lane_type(argument.type.scalar), carried));
+        lanes.define(id, std::move(value));
+      } else if (argument.role == Role::terminated) {
+        lanes.define(id, LaneValue{argument.type, true, {b_.getFalse()}});  // a sample that runs is not finished
+      } else {
+        lanes.define(id, s.reads[a]);
+      }
+    }
+    lanes.region(kernel_.body, live);
+
+    StepResult result;
+    result.committed.resize(kernel_.arguments.size());
+    std::size_t yield = 0;
+    for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
+      const kernel::Argument& argument = kernel_.arguments[a];
+      if (!kernel::is_committed(argument.role)) continue;
+      LaneValue value = lanes.spread(kernel_.body.yields[yield++]);
+      if (argument.role == Role::terminated) {
+        result.finished = std::move(value.parts);
+      } else {
+        result.committed[a] = std::move(value);
+      }
+    }
+    return result;
+  }
+
+  void commit(Block& s, const StepResult& result, const Values& live) {
+    for (std::size_t a = 0; a < s.carried.size(); ++a) {
+      for (std::size_t part = 0; part < s.carried[a].size(); ++part) {
+        Value* value = result.committed[a].parts[part];
+        Value* carried = s.carried[a][part];
+        if (!live.empty()) {
+          Value* old = b_.CreateLoad(value->getType(), carried);
+          value = b_.CreateSelect(live[part % live.size()], value, old);
+        }
+        b_.CreateStore(value, carried);
+      }
+    }
+  }
+
+  Value* advance(Block& s) {
+    Value* taken = b_.CreateAdd(b_.CreateLoad(b_.getInt64Ty(), s.step), b_.getInt64(1));
+    b_.CreateStore(taken, s.step);
+    return taken;
+  }
+
+  void plain_steps(Block& s) {
+    BasicBlock* loop = block("step");
+    BasicBlock* done = block("stepped");
+    b_.CreateBr(loop);
+    b_.SetInsertPoint(loop);
+    commit(s, step(s, {}), {});
+    b_.CreateCondBr(b_.CreateICmpSLT(advance(s), max_steps_), loop, done);
+    b_.SetInsertPoint(done);
+  }
+
+  void masked_steps(Block& s, LaneEmitter& lanes) {
+    BasicBlock* fast = block("all_live");
+    BasicBlock* left_fast = block("left_all_live");
+    BasicBlock* prepare = block("prepare_masked");
+    BasicBlock* head = block("masked_head");
+    BasicBlock* body = block("masked_step");
+    BasicBlock* done = block("stepped");
+    b_.CreateCondBr(lanes.all(s.live_at_entry), fast, prepare);
+
+    b_.SetInsertPoint(fast);
+    const StepResult all_live = step(s, {});
+    commit(s, all_live, {});
+    Value* over = b_.CreateICmpSGE(advance(s), max_steps_);
+    b_.CreateCondBr(b_.CreateOr(lanes.any(all_live.finished), over), left_fast, fast);
+    b_.SetInsertPoint(left_fast);
+    for (std::size_t j = 0; j < s.live.size(); ++j) b_.CreateStore(b_.CreateNot(all_live.finished[j]), s.live[j]);
+    b_.CreateBr(head);
+
+    b_.SetInsertPoint(prepare);
+    for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
+      if (kernel_.arguments[a].role == Role::output) fill_slots(s, a);
+    }
+    b_.CreateBr(head);
+
+    b_.SetInsertPoint(head);
+    Values live;
+    for (Value* mask : s.live) live.push_back(b_.CreateLoad(s.live_at_entry[0]->getType(), mask));
+    Value* left = b_.CreateICmpSLT(b_.CreateLoad(b_.getInt64Ty(), s.step), max_steps_);
+    b_.CreateCondBr(b_.CreateAnd(lanes.any(live), left), body, done);
+    b_.SetInsertPoint(body);
+    const StepResult some_live = step(s, live);
+    commit(s, some_live, live);
+    for (std::size_t j = 0; j < live.size(); ++j) {
+      b_.CreateStore(b_.CreateAnd(live[j], b_.CreateNot(some_live.finished[j])), s.live[j]);
+    }
+    advance(s);
+    b_.CreateBr(head);
+    b_.SetInsertPoint(done);
+  }
+
+  // ---- memory
+
+  // What a lane's value looks like in its plane: itself, and a byte for a bool.
+  llvm::Type* memory_type(const Shape& shape, Scalar scalar) {
+    llvm::Type* type = scalar == Scalar::boolean ? b_.getInt8Ty() : LaneEmitter(kernel_, Shape{1, 1}, b_).scalar_type(scalar);
+    return shape.width == 1 ? type : llvm::FixedVectorType::get(type, static_cast<unsigned>(shape.width));
+  }
+
+  // Address of part (component, copy) of the block in the plane of argument `a`.
+  Value* address(const Block& s, std::size_t a, int component, int copy) {
+    const auto bytes = static_cast<std::uint64_t>(kernel::bytes_of(kernel_.arguments[a].type.scalar));
+    Value* offset = b_.CreateMul(s.sample, b_.getInt64(bytes));
+    if (component > 0) {
+      offset = b_.CreateAdd(offset, b_.CreateMul(strides_[a], b_.getInt64(static_cast<std::uint64_t>(component))));
+    }
+    Value* lane_0 = b_.CreateGEP(b_.getInt8Ty(), bases_[a], offset);
+    return b_.CreateConstGEP1_64(b_.getInt8Ty(), lane_0, static_cast<std::uint64_t>(copy * s.shape.width) * bytes);
+  }
+
+  Values load_parts(const Block& s, std::size_t a, llvm::Type* type) {
+    Values parts;
+    for (int c = 0; c < kernel_.arguments[a].type.components(); ++c) {
+      for (int j = 0; j < s.shape.copies; ++j) {
+        parts.push_back(b_.CreateAlignedLoad(type, address(s, a, c, j), llvm::Align(1)));
+      }
+    }
+    return parts;
+  }
+
+  Values from_memory(Values parts, Scalar scalar) {
+    if (scalar != Scalar::boolean) return parts;
+    for (Value*& part : parts) part = b_.CreateICmpNE(part, llvm::Constant::getNullValue(part->getType()));
+    return parts;
+  }
+
+  void store_planes(Block& s) {
+    for (std::size_t a = 0; a < s.carried.size(); ++a) {
+      const kernel::Argument& argument = kernel_.arguments[a];
+      llvm::Type* in_memory = memory_type(s.shape, argument.type.scalar);
+      for (std::size_t part = 0; part < s.carried[a].size(); ++part) {
+        auto* carried = llvm::cast<llvm::AllocaInst>(s.carried[a][part]);
+        Value* value = b_.CreateLoad(carried->getAllocatedType(), carried);
+        if (argument.type.scalar == Scalar::boolean) value = b_.CreateZExt(value, in_memory);
+        const int copies = s.shape.copies;
+        const int index = static_cast<int>(part);
+        b_.CreateAlignedStore(value, address(s, a, index / copies, index % copies), llvm::Align(1));
+      }
+    }
+  }
+
+  void store_mask(Block& s, LaneEmitter& lanes) {
+    const auto a = static_cast<std::size_t>(kernel_.terminated_argument());
+    Values newly;
+    for (std::size_t j = 0; j < s.live.size(); ++j) {
+      Value* live = b_.CreateLoad(s.live_at_entry[j]->getType(), s.live[j]);
+      newly.push_back(b_.CreateAnd(s.live_at_entry[j], b_.CreateNot(live)));
+      Value* set = b_.CreateSelect(newly[j], llvm::ConstantInt::get(s.mask_bytes[j]->getType(), 1), s.mask_bytes[j]);
+      b_.CreateAlignedStore(set, address(s, a, 0, static_cast<int>(j)), llvm::Align(1));
+    }
+    Value* total = b_.CreateAdd(b_.CreateLoad(b_.getInt64Ty(), finished_), lanes.count(newly));
+    b_.CreateStore(total, finished_);
+  }
+
+  void count_steps(Block& s) {
+    Value* taken = b_.CreateLoad(b_.getInt64Ty(), s.step);
+    Value* most = b_.CreateLoad(b_.getInt64Ty(), steps_);
+    b_.CreateStore(b_.CreateSelect(b_.CreateICmpSGT(taken, most), taken, most), steps_);
+  }
+
+  // ---- small
+
+  BasicBlock* block(const char* name) { return BasicBlock::Create(b_.getContext(), name, function_); }
+
+  // A stack slot, in the entry block so that SROA promotes it.
+  Value* slot(llvm::Type* type, const llvm::Twine& name) {
+    BasicBlock& entry = function_->getEntryBlock();
+    llvm::IRBuilder<> at_entry(&entry, entry.begin());
+    return at_entry.CreateAlloca(type, nullptr, name);
+  }
+
+  const Kernel& kernel_;
+  Shape shape_;
+  llvm::IRBuilder<> b_;
+  llvm::Function* function_ = nullptr;
+  Value* max_steps_ = nullptr;
+  Value* finished_ = nullptr;
+  Value* steps_ = nullptr;
+  Values bases_;     // by argument: plane address, or the param's value
+  Values strides_;   // by argument: bytes between components
+};
+
+}  // namespace
+
+Shape shape_for(const Kernel& kernel, const llvm::TargetMachine& machine) {
+  const llvm::MCSubtargetInfo& target = *machine.getMCSubtargetInfo();
+  const bool x86 = machine.getTargetTriple().isX86();
+  const bool avx512 = x86 && target.checkFeatures("+avx512f,+avx512vl,+avx512bw,+avx512dq");
+  const bool avx2 = x86 && target.checkFeatures("+avx2");
+  const int vector_bytes = avx512 ? 64 : avx2 ? 32 : 16;
+  const int registers = avx512 || !x86 ? 32 : 16;
+
+  // Registers that one copy keeps through the step loop: planes' values and a few temporaries. More
+  // copies fill the pipes of latency-bound loops; spilling would cost more than they bring.
+  int kept = 3;
+  for (const kernel::Argument& argument : kernel.arguments) {
+    if (argument.role != Role::param && argument.role != Role::terminated) kept += argument.type.components();
+  }
+  Shape shape;
+  shape.width = vector_bytes / widest_bytes(kernel);
+  shape.copies = kernel.value_types.size() > 2000 ? 1 : std::clamp(registers / kept, 1, 4);
+  if (shape.copies == 3) shape.copies = 2;
+  return shape;
+}
+
+std::unique_ptr<llvm::Module> emit(const Kernel& kernel, const Shape& shape, llvm::LLVMContext& context,
+                                   const llvm::TargetMachine& machine) {
+  auto module = std::make_unique<llvm::Module>("kernel", context);
+  module->setTargetTriple(machine.getTargetTriple().str());
+  module->setDataLayout(machine.createDataLayout());
+  module->setPICLevel(llvm::PICLevel::BigPIC);
+  FunctionEmitter(kernel, shape, *module).emit();
+  return module;
+}
+
+}  // namespace eagle::codegen

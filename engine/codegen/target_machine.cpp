@@ -1,0 +1,103 @@
+#include "engine/codegen/target_machine.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/PassManager.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/SubtargetFeature.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/DCE.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include <optional>
+#include <utility>
+
+namespace eagle::codegen {
+
+StatusOr<std::unique_ptr<llvm::TargetMachine>> machine_for(std::string_view cpu, bool fast_compile) {
+  static const bool initialised = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    return true;
+  }();
+  (void)initialised;
+
+  const std::string triple = llvm::sys::getProcessTriple();
+  std::string problem;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, problem);
+  if (target == nullptr) return Status(Reason::compile_failed, "LLVM has no target for " + triple + ": " + problem);
+
+  std::string name(cpu);
+  std::string features;
+  if (name.empty()) {
+    name = llvm::sys::getHostCPUName().str();
+    llvm::SubtargetFeatures detected;
+    for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
+      detected.AddFeature(feature.first(), feature.second);
+    }
+    features = detected.getString();
+  }
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, name, features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      fast_compile ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::Default));
+  if (machine == nullptr || !machine->getMCSubtargetInfo()->isCPUStringValid(name)) {
+    return Status(Reason::bad_value, "CPU target '" + name + "' is not one that LLVM knows");
+  }
+  return machine;
+}
+
+void optimise(llvm::Module& module, llvm::TargetMachine& machine, bool fast_compile) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass());
+  if (!fast_compile) {
+    passes.addPass(llvm::InstCombinePass());
+    passes.addPass(llvm::SimplifyCFGPass());
+    passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+    passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  }
+  passes.addPass(llvm::DCEPass());
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) passes.run(function, functions);
+  }
+}
+
+StatusOr<std::unique_ptr<llvm::MemoryBuffer>> assemble(llvm::Module& module, llvm::TargetMachine& machine,
+                                                       llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) {
+    return Status(Reason::compile_failed, "LLVM cannot emit this kind of file for " + machine.getTargetTriple().str());
+  }
+  passes.run(module);
+  return std::unique_ptr<llvm::MemoryBuffer>(
+      std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(bytes), /*RequiresNullTerminator=*/false));
+}
+
+}  // namespace eagle::codegen

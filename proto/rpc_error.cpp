@@ -1,0 +1,76 @@
+#include "proto/rpc_error.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/status.h>
+
+#include <cstdint>
+
+namespace eagle::rpc {
+namespace {
+
+constexpr std::string_view ellipsis = "...";
+
+// What gRPC makes of one byte of a status message: itself, or %XX.
+std::size_t encoded_bytes(unsigned char byte) { return byte >= 0x20 && byte <= 0x7e && byte != '%' ? 1 : 3; }
+
+// Bytes of the well-formed UTF-8 sequence at the start of `text`; 0 when there is none.
+std::size_t utf8_sequence(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  if (lead < 0x80) return 1;
+  const std::size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return 0;
+  std::uint32_t point = lead & (0xffu >> (size + 1));
+  for (std::size_t i = 1; i < size; ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte & 0xc0u) != 0x80u) return 0;
+    point = point << 6 | (byte & 0x3fu);
+  }
+  const bool overlong = (size == 3 && point < 0x800) || (size == 4 && point < 0x10000);
+  const bool surrogate = point >= 0xd800 && point <= 0xdfff;
+  return overlong || surrogate || point > 0x10ffff ? 0 : size;
+}
+
+Reason reason_without_metadata(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::UNAVAILABLE: return Reason::connection_lost;
+    case grpc::StatusCode::DEADLINE_EXCEEDED: return Reason::deadline;
+    case grpc::StatusCode::CANCELLED: return Reason::cancelled;
+    case grpc::StatusCode::UNAUTHENTICATED: return Reason::unauthenticated;
+    case grpc::StatusCode::PERMISSION_DENIED: return Reason::permission_denied;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED: return Reason::quota;  // a message over the size limit
+    default: return Reason::internal;
+  }
+}
+
+}  // namespace
+
+std::string wire_message(std::string_view message) {
+  std::string out;
+  std::size_t encoded = 0;
+  std::size_t fits = 0;  // bytes of `out` after which the ellipsis still fits
+  while (!message.empty()) {
+    const std::size_t sequence = utf8_sequence(message);
+    const std::string_view character = sequence == 0 ? "?" : message.substr(0, sequence);
+    for (const char byte : character) encoded += encoded_bytes(static_cast<unsigned char>(byte));
+    if (encoded > max_encoded_message_bytes) {
+      out.resize(fits);
+      return out.append(ellipsis);
+    }
+    out += character;
+    if (encoded + ellipsis.size() <= max_encoded_message_bytes) fits = out.size();
+    message.remove_prefix(sequence == 0 ? 1 : sequence);
+  }
+  return out;
+}
+
+Status status_of(const grpc::Status& status, const grpc::ClientContext& context) {
+  if (status.ok()) return {};
+  const auto& trailers = context.GetServerTrailingMetadata();
+  const auto reason = trailers.find(error_reason_key);
+  if (reason != trailers.end()) {
+    return {reason_named({reason->second.data(), reason->second.size()}), status.error_message()};
+  }
+  return {reason_without_metadata(status.error_code()), status.error_message()};
+}
+
+}  // namespace eagle::rpc

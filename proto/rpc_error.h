@@ -1,0 +1,34 @@
+// How a Status of this project travels with a gRPC call, for both ends.
+//
+// The code is gRPC's own, the message is the status message, and the stable reason (engine/base/reason.h)
+// goes in the trailing metadata under `error_reason_key`.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/base/status.h"
+
+namespace grpc {
+class ClientContext;
+class Status;
+}  // namespace grpc
+
+namespace eagle::rpc {
+
+// Metadata of every call: the session's secret, lower-case hexadecimal.
+inline constexpr const char* session_secret_key = "eagle-session-secret";
+// Trailing metadata of a failed call: the wire name of the reason.
+inline constexpr const char* error_reason_key = "eagle-error-reason";
+
+// A message that fits into HTTP/2 trailers: valid UTF-8, and at most this many bytes after gRPC has
+// percent-encoded it (a header block over 8 KiB would replace the error by one about its size).
+inline constexpr std::size_t max_encoded_message_bytes = 4096;
+std::string wire_message(std::string_view message);
+
+// What the server said, or what gRPC itself has to say about the connection. `context` is the call's,
+// after it ended. A status without a reason gets the one that fits its code: CONNECTION_LOST where gRPC could
+// not reach the daemon, DEADLINE, CANCELLED, else INTERNAL.
+Status status_of(const grpc::Status& status, const grpc::ClientContext& context);
+
+}  // namespace eagle::rpc

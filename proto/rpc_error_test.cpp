@@ -1,0 +1,69 @@
+#include "proto/rpc_error.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/status.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace eagle::rpc {
+namespace {
+
+std::size_t percent_encoded(const std::string& text) {
+  std::size_t bytes = 0;
+  for (const char c : text) bytes += c >= 0x20 && c <= 0x7e && c != '%' ? 1 : 3;
+  return bytes;
+}
+
+std::string repeat(std::string_view piece, int times) {
+  std::string text;
+  for (int i = 0; i < times; ++i) text += piece;
+  return text;
+}
+
+TEST(WireMessage, ShortTextIsUnchanged) {
+  EXPECT_EQ(wire_message(""), "");
+  EXPECT_EQ(wire_message("100% of \xc3\xa9t\xc3\xa9\nover"), "100% of \xc3\xa9t\xc3\xa9\nover");
+}
+
+TEST(WireMessage, LongAsciiIsCutAtTheLimit) {
+  EXPECT_EQ(wire_message(std::string(4096, 'a')), std::string(4096, 'a'));
+  EXPECT_EQ(wire_message(std::string(4097, 'a')), std::string(4093, 'a') + "...");
+}
+
+TEST(WireMessage, EncodedSizeCountsNotBytes) {
+  for (const std::string_view piece : {"\xc3\xa9", "\xf0\x9f\xa6\x85", "%", "\n", "a\xe2\x82\xac"}) {
+    const std::string cut = wire_message(repeat(piece, 5000));
+    EXPECT_LE(percent_encoded(cut), max_encoded_message_bytes);
+    EXPECT_GT(percent_encoded(cut), max_encoded_message_bytes - 20);
+    EXPECT_TRUE(cut.ends_with("..."));
+    EXPECT_EQ((cut.size() - 3) % piece.size(), 0u) << "a character was cut in two";
+  }
+}
+
+TEST(WireMessage, MalformedUtf8IsReplaced) {
+  EXPECT_EQ(wire_message("a\xff" "b"), "a?b");
+  EXPECT_EQ(wire_message("\xc3"), "?");                    // cut short
+  EXPECT_EQ(wire_message("\xc0\xaf"), "??");               // overlong
+  EXPECT_EQ(wire_message("\xe0\x80\x80"), "???");          // overlong
+  EXPECT_EQ(wire_message("\xed\xa0\x80"), "???");          // a surrogate
+  EXPECT_EQ(wire_message("\xf4\x90\x80\x80"), "????");     // over U+10FFFF
+}
+
+TEST(StatusOf, OkStaysOk) {
+  const grpc::ClientContext context;
+  EXPECT_TRUE(status_of(grpc::Status::OK, context).ok());
+}
+
+TEST(StatusOf, WithoutReasonTheCodeDecides) {
+  const grpc::ClientContext context;
+  const auto reason = [&](grpc::StatusCode code) { return status_of({code, "m"}, context).reason(); };
+  EXPECT_EQ(reason(grpc::StatusCode::UNAVAILABLE), Reason::connection_lost);
+  EXPECT_EQ(reason(grpc::StatusCode::DEADLINE_EXCEEDED), Reason::deadline);
+  EXPECT_EQ(reason(grpc::StatusCode::CANCELLED), Reason::cancelled);
+  EXPECT_EQ(reason(grpc::StatusCode::UNIMPLEMENTED), Reason::internal);
+  EXPECT_EQ(status_of({grpc::StatusCode::UNAVAILABLE, "gone"}, context).message(), "gone");
+}
+
+}  // namespace
+}  // namespace eagle::rpc
