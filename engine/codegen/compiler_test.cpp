@@ -1,0 +1,238 @@
+// The compiler and its helper process: cached, replaced when it dies, safe to share, and apart from LLVM.
+#include "engine/codegen/compiler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/kernel/builder.h"
+
+namespace eagle::codegen {
+namespace {
+
+using kernel::Kernel;
+using kernel::KernelBuilder;
+using testing::HasSubstr;
+using testing::Not;
+
+// y = a*x + b, with a constant that makes its hash its own.
+Kernel affine(double offset) {
+  KernelBuilder b("affine");
+  const auto x = b.scalar("x");
+  const auto a = b.param("a");
+  b.output("y", b.add(b.mul(a, x), b.real(offset)));
+  StatusOr<Kernel> kernel = b.finish();
+  EXPECT_TRUE(kernel.ok()) << kernel.status().to_string();
+  return *std::move(kernel);
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Process ids of our children that run eagle-compile.
+std::vector<pid_t> helpers() {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string stat = read_file(entry.path() / "stat");
+    const std::size_t after_name = stat.rfind(')');
+    if (after_name == std::string::npos || stat.find("(eagle-compile)") == std::string::npos) continue;
+    std::istringstream fields(stat.substr(after_name + 2));
+    char state = 0;
+    pid_t parent = 0;
+    fields >> state >> parent;
+    if (parent == ::getpid() && state != 'Z') found.push_back(std::stoi(name));
+  }
+  return found;
+}
+
+TEST(Compiler, RunsWhatItCompiled) {
+  Compiler compiler;
+  const auto compiled = compiler.compile(affine(1.0), {});
+  ASSERT_TRUE(compiled.ok()) << compiled.status().to_string();
+  std::vector<double> x = {0, 1, 2, 3, 4, 5, 6, 7};
+  std::vector<double> y(8);
+  std::byte* planes[] = {reinterpret_cast<std::byte*>(x.data()), nullptr, reinterpret_cast<std::byte*>(y.data())};
+  const std::int64_t strides[3] = {};
+  const std::uint64_t params[3] = {0, 0x4000000000000000, 0};  // a = 2.0
+  KernelCall call{.planes = planes, .component_strides = strides, .params = params, .begin = 0, .end = 8};
+  compiled->code->function()(&call);
+  EXPECT_THAT(y, testing::ElementsAre(1, 3, 5, 7, 9, 11, 13, 15));  // docs/design: acceptance kernel "affine"
+  EXPECT_EQ(call.steps, 1);
+  EXPECT_EQ(call.finished, 0);
+}
+
+TEST(Compiler, RemembersByContentNotByName) {
+  Compiler compiler;
+  Kernel kernel = affine(2.0);
+  ASSERT_TRUE(compiler.compile(kernel, {}).ok());
+  kernel.name = "another";
+  kernel.arguments[0].name = "input";
+  const auto again = compiler.compile(kernel, {});
+  ASSERT_TRUE(again.ok());
+  EXPECT_TRUE(again->hit);
+  EXPECT_FALSE(compiler.compile(affine(3.0), {})->hit);
+  EXPECT_EQ(compiler.counters().hits, 1u);
+  EXPECT_EQ(compiler.counters().misses, 2u);
+}
+
+TEST(Compiler, DropsTheLeastRecentlyUsedWhenItsBytesAreSpent) {
+  Compiler::Options options;
+  options.cache_bytes = 1;  // less than one image: the newest alone is kept
+  Compiler compiler(options);
+  const auto first = compiler.compile(affine(1.0), {});
+  ASSERT_TRUE(first.ok());
+  ASSERT_TRUE(compiler.compile(affine(2.0), {}).ok());
+  EXPECT_EQ(compiler.counters().cached, 1u);
+  EXPECT_FALSE(compiler.compile(affine(1.0), {})->hit);
+  // Code that is still held works after it left the cache.
+  KernelCall nothing;
+  std::byte* planes[3] = {};
+  const std::int64_t strides[3] = {};
+  const std::uint64_t params[3] = {};
+  nothing.planes = planes;
+  nothing.component_strides = strides;
+  nothing.params = params;
+  first->code->function()(&nothing);
+  EXPECT_EQ(nothing.steps, 0);
+}
+
+TEST(Compiler, CompilesOnceForThreadsThatAskTogether) {
+  Compiler compiler;
+  const Kernel kernel = affine(7.0);
+  std::vector<std::thread> threads;
+  std::vector<const Code*> codes(8);
+  std::vector<std::shared_ptr<const Code>> keep(8);
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    threads.emplace_back([&, i] {
+      const auto compiled = compiler.compile(kernel, {});
+      if (compiled.ok()) keep[i] = compiled->code;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& code : keep) EXPECT_EQ(code, keep[0]);
+  EXPECT_NE(keep[0], nullptr);
+  EXPECT_EQ(compiler.counters().misses, 1u);
+}
+
+TEST(Compiler, KeepsLlvmOutOfThisProcessAndCodeUnwritable) {
+  Compiler compiler;
+  const auto compiled = compiler.compile(affine(4.0), {});
+  ASSERT_TRUE(compiled.ok());
+  const std::string maps = read_file("/proc/self/maps");
+  EXPECT_THAT(maps, Not(HasSubstr("LLVM")));
+  std::istringstream lines(maps);
+  std::string line;
+  int mappings = 0;
+  while (std::getline(lines, line)) {
+    if (line.find("eagle-code") == std::string::npos) continue;
+    ++mappings;
+    EXPECT_THAT(line, HasSubstr(" r-xp "));
+  }
+  EXPECT_EQ(mappings, 1);
+}
+
+TEST(Compiler, ReplacesAHelperThatWasKilled) {
+  Compiler compiler;
+  ASSERT_TRUE(compiler.compile(affine(10.0), {}).ok());
+  const std::vector<pid_t> running = helpers();
+  ASSERT_EQ(running.size(), 1u);
+  ::kill(running[0], SIGKILL);
+  // Either the death is seen before the request goes out, or the request fails and names it; the one
+  // after that works in any case.
+  const auto next = compiler.compile(affine(11.0), {});
+  if (!next.ok()) {
+    EXPECT_EQ(next.status().reason(), Reason::compile_failed);
+    EXPECT_THAT(next.status().message(), HasSubstr("Killed"));
+  }
+  EXPECT_TRUE(compiler.compile(affine(11.0), {}).ok());
+  EXPECT_EQ(helpers().size(), 1u);
+}
+
+TEST(Compiler, StopsACompileThatTakesTooLong) {
+  Compiler::Options options;
+  options.timeout = std::chrono::milliseconds(1);  // less than the helper needs to start
+  Compiler compiler(options);
+  const auto compiled = compiler.compile(affine(1.0), {});
+  ASSERT_FALSE(compiled.ok());
+  EXPECT_EQ(compiled.status().reason(), Reason::compile_failed);
+  EXPECT_THAT(compiled.status().message(), HasSubstr("'affine'"));
+  EXPECT_THAT(compiled.status().message(), HasSubstr("took longer than"));
+  EXPECT_TRUE(helpers().empty());
+}
+
+TEST(Compiler, SaysWhichHelperIsMissing) {
+  Compiler::Options options;
+  options.helper = "/nonexistent/eagle-compile";
+  const auto compiled = Compiler(options).compile(affine(1.0), {});
+  ASSERT_FALSE(compiled.ok());
+  EXPECT_EQ(compiled.status().reason(), Reason::compile_failed);
+  EXPECT_THAT(compiled.status().message(), HasSubstr("/nonexistent/eagle-compile"));
+  EXPECT_THAT(compiled.status().message(), HasSubstr("EAGLE_COMPILE_HELPER"));
+}
+
+TEST(Compiler, RefusesAProgramThatIsNoHelper) {
+  Compiler::Options options;
+  options.helper = "/bin/true";
+  const auto compiled = Compiler(options).compile(affine(1.0), {});
+  ASSERT_FALSE(compiled.ok());
+  EXPECT_EQ(compiled.status().reason(), Reason::compile_failed);
+  EXPECT_THAT(compiled.status().message(), HasSubstr("while it compiled"));
+}
+
+TEST(Compiler, RefusesACpuThatLlvmDoesNotKnow) {
+  Compiler compiler;
+  const auto compiled = compiler.compile(affine(1.0), {"pentium-of-the-year"});
+  ASSERT_FALSE(compiled.ok());
+  EXPECT_THAT(compiled.status().message(), HasSubstr("pentium-of-the-year"));
+  EXPECT_TRUE(compiler.compile(affine(1.0), {}).ok());  // and the helper serves on
+}
+
+TEST(Compiler, ListsWhatItEmits) {
+  Compiler compiler;
+  const auto llvm = compiler.listing(affine(1.0), {}, "llvm");
+  ASSERT_TRUE(llvm.ok()) << llvm.status().to_string();
+  EXPECT_THAT(*llvm, HasSubstr("fmul"));
+  EXPECT_THAT(*llvm, Not(HasSubstr("fmuladd")));  // contraction is off
+  EXPECT_TRUE(compiler.listing(affine(1.0), {}, "assembly").ok());
+  EXPECT_EQ(compiler.listing(affine(1.0), {}, "poem").status().reason(), Reason::bad_value);
+}
+
+class DefaultTarget : public testing::Test {
+protected:
+  void TearDown() override { ::unsetenv("EAGLED_CPU_TARGET"); }
+};
+
+TEST_F(DefaultTarget, IsThisMachineUnlessForced) {
+  ::unsetenv("EAGLED_CPU_TARGET");
+  EXPECT_EQ(default_target()->cpu, "");
+  ::setenv("EAGLED_CPU_TARGET", "x86-64", 1);
+  EXPECT_EQ(default_target()->cpu, "x86-64");
+}
+
+TEST_F(DefaultTarget, RefusesAnUnknownNameAndSaysWhatThereIs) {
+  ::setenv("EAGLED_CPU_TARGET", "x86-65", 1);
+  const auto target = default_target();
+  ASSERT_FALSE(target.ok());
+  EXPECT_EQ(target.status().reason(), Reason::bad_value);
+  EXPECT_THAT(target.status().message(), HasSubstr("x86-65"));
+  EXPECT_THAT(target.status().message(), HasSubstr("x86-64-v3"));
+}
+
+}  // namespace
+}  // namespace eagle::codegen
