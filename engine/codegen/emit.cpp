@@ -51,7 +51,7 @@ int widest_bytes(const Kernel& kernel) {
 class FunctionEmitter {
 public:
   FunctionEmitter(const Kernel& kernel, const Shape& shape, llvm::Module& module)
-      : kernel_(kernel), shape_(shape), b_(module.getContext()) {
+      : kernel_(kernel), shape_(shape), access_(kernel::accesses(kernel)), b_(module.getContext()) {
     auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
     function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, entry_name, module);
     function_->addFnAttr(llvm::Attribute::NoUnwind);
@@ -204,7 +204,7 @@ private:
       const Scalar scalar = argument.type.scalar;
       if (argument.role == Role::param) {
         s.reads[a] = LaneValue{argument.type, true, {bases_[a]}};
-      } else if (argument.role == Role::read) {
+      } else if (only_read(a)) {
         s.reads[a] = LaneValue{argument.type, false, from_memory(load_parts(s, a, memory_type(s.shape, scalar)), scalar)};
       } else if (argument.role != Role::terminated) {
         llvm::Type* type = lanes.lane_type(scalar);
@@ -238,7 +238,7 @@ private:
       const kernel::Argument& argument = kernel_.arguments[a];
       if (!kernel::has_entry_value(argument.role)) continue;
       const kernel::ValueId id = kernel_.body.arguments[entry++];
-      if (argument.role == Role::mutable_) {
+      if (argument.role == Role::mutable_ && !only_read(a)) {
         LaneValue value{argument.type, false, {}};
         for (Value* carried : s.carried[a]) value.parts.push_back(b_.CreateLoad(lanes.lane_type(argument.type.scalar), carried));
         lanes.define(id, std::move(value));
@@ -405,6 +405,13 @@ private:
     b_.CreateStore(b_.CreateSelect(b_.CreateICmpSGT(taken, most), taken, most), steps_);
   }
 
+  // A plane that no step changes, state that is never committed among them: nothing may be stored to it,
+  // since the edges count it as read.
+  bool only_read(std::size_t a) const {
+    const Role role = kernel_.arguments[a].role;
+    return role == Role::read || (role == Role::mutable_ && !access_[a].written);
+  }
+
   // ---- small
 
   BasicBlock* block(const char* name) { return BasicBlock::Create(b_.getContext(), name, function_); }
@@ -418,6 +425,7 @@ private:
 
   const Kernel& kernel_;
   Shape shape_;
+  const std::vector<kernel::Access> access_;
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
   Value* max_steps_ = nullptr;

@@ -1,0 +1,318 @@
+#include "engine/kernel/builder.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "eagle/v1/kernel.pb.h"
+#include "engine/kernel/float_environment.h"
+#include "engine/kernel/names.h"
+#include "engine/kernel/typing.h"
+#include "engine/kernel/verify.h"
+#include "engine/kernel/wire.h"
+
+namespace eagle::kernel {
+namespace {
+
+// Extents as the caller gives them; what is out of range becomes 0, which no type may have.
+std::uint16_t extent(int value) {
+  return value > 0 && value <= std::numeric_limits<std::uint16_t>::max() ? static_cast<std::uint16_t>(value)
+                                                                         : 0;
+}
+
+std::vector<ValueId> ids_of(const std::vector<KernelBuilder::Value>& values) {
+  std::vector<ValueId> ids;
+  ids.reserve(values.size());
+  for (const auto& value : values) ids.push_back(value.id);
+  return ids;
+}
+
+std::vector<Type> types_of(const std::vector<KernelBuilder::Value>& values) {
+  std::vector<Type> types;
+  types.reserve(values.size());
+  for (const auto& value : values) types.push_back(value.type);
+  return types;
+}
+
+}  // namespace
+
+KernelBuilder::KernelBuilder(std::string name, Scalar real) {
+  kernel_.name = std::move(name);
+  kernel_.real = real;
+}
+
+std::uint32_t KernelBuilder::source_file(std::string_view path) {
+  const auto known = std::find(kernel_.source_files.begin(), kernel_.source_files.end(), path);
+  if (known == kernel_.source_files.end()) {
+    kernel_.source_files.emplace_back(path);
+    return static_cast<std::uint32_t>(kernel_.source_files.size() - 1);
+  }
+  return static_cast<std::uint32_t>(known - kernel_.source_files.begin());
+}
+
+void KernelBuilder::at(Location location) { location_ = location; }
+
+KernelBuilder::Value KernelBuilder::scalar(std::string name) {
+  return entry(std::move(name), Role::read, Type{kernel_.real});
+}
+
+KernelBuilder::Value KernelBuilder::vector(std::string name, int width) {
+  return entry(std::move(name), Role::read, Type{kernel_.real, 1, {extent(width), 1}});
+}
+
+KernelBuilder::Value KernelBuilder::matrix(std::string name, int rows, int columns) {
+  return entry(std::move(name), Role::read, Type{kernel_.real, 2, {extent(rows), extent(columns)}});
+}
+
+KernelBuilder::Value KernelBuilder::index(std::string name) {
+  return entry(std::move(name), Role::read, Type{Scalar::i64});
+}
+
+KernelBuilder::Value KernelBuilder::param(std::string name) {
+  return entry(std::move(name), Role::param, Type{kernel_.real});
+}
+
+KernelBuilder::Value KernelBuilder::integer_param(std::string name) {
+  return entry(std::move(name), Role::param, Type{Scalar::i64});
+}
+
+KernelBuilder::Value KernelBuilder::state(std::string name, Type type) {
+  return entry(std::move(name), Role::mutable_, type);
+}
+
+KernelBuilder::Value KernelBuilder::terminated(std::string name) {
+  return entry(std::move(name), Role::terminated, Type{Scalar::boolean});
+}
+
+void KernelBuilder::declare_output(std::string name, Type type) {
+  declare(std::move(name), Role::output, type);
+}
+
+void KernelBuilder::commit(std::string_view name, Value value) {
+  if (!usable({value}, "commit")) return;
+  const auto is_named = [&](const Argument& argument) { return argument.name == name; };
+  const auto argument = std::find_if(kernel_.arguments.begin(), kernel_.arguments.end(), is_named);
+  if (argument == kernel_.arguments.end()) {
+    fail(Reason::malformed_kernel, "commit: there is no argument " + quote_name(name) + "; declare it first");
+  } else if (!is_committed(argument->role)) {
+    fail(Reason::malformed_kernel, "commit: " + quote_name(name) + " is a " +
+                                       std::string(name_of(argument->role)) +
+                                       " argument; expected a mutable, output or terminated one");
+  } else if (value.type != argument->type) {
+    fail(Reason::malformed_kernel, "commit: expected " + to_string(argument->type) + " for " +
+                                       quote_name(name) + ", found " + to_string(value.type));
+  } else if (!open_.empty()) {
+    fail(Reason::malformed_kernel,
+         "commit: " + quote_name(name) +
+             " inside an if; yield the value from both sides and commit the result");
+  } else {
+    commits_.push_back({std::string(name), value});
+  }
+}
+
+void KernelBuilder::output(const std::string& name, Value value) {
+  declare_output(name, value.type);
+  commit(name, value);
+}
+
+KernelBuilder::Value KernelBuilder::real(double value) {
+  if (kernel_.real == Scalar::f64) return constant(Scalar::f64, std::bit_cast<std::uint64_t>(value));
+  const FloatEnvironment environment;
+  return constant(Scalar::f32, std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+}
+
+KernelBuilder::Value KernelBuilder::integer(std::int64_t value) {
+  return constant(Scalar::i64, static_cast<std::uint64_t>(value));
+}
+
+KernelBuilder::Value KernelBuilder::boolean(bool value) { return constant(Scalar::boolean, value ? 1 : 0); }
+
+KernelBuilder::Value KernelBuilder::op(Opcode code, const std::vector<Value>& operands, Type type) {
+  const Rule* rule = find_rule(static_cast<int>(code));
+  if (rule == nullptr || rule->typing == Typing::branch || rule->typing == Typing::constant) {
+    return fail(Reason::malformed_kernel,
+                "op: expected a plain operation; constants are made by real, integer and boolean, and an if "
+                "by begin_if");
+  }
+  if (!usable(operands, rule->name)) return {};
+  const auto typed = checked_type(*rule, operands, type);
+  if (!typed) return {};
+  Op made;
+  made.code = code;
+  made.operands = ids_of(operands);
+  return push(std::move(made), *typed);
+}
+
+KernelBuilder::Value KernelBuilder::convert(Value a, Scalar to) {
+  Type type = a.type;
+  type.scalar = to;
+  return op(Opcode::convert, {a}, type);
+}
+
+void KernelBuilder::begin_if(Value condition) {
+  if (!usable({condition}, "if") || !checked_type(rule_of(Opcode::if_), {condition}, {})) return;
+  OpenIf open;
+  open.op.code = Opcode::if_;
+  open.op.operands = {condition.id};
+  open.op.location = location_;
+  open.enclosing = std::exchange(region_, {});
+  open_.push_back(std::move(open));
+}
+
+void KernelBuilder::otherwise(const std::vector<Value>& then_yields) {
+  if (!usable(then_yields, "otherwise")) return;
+  if (open_.empty() || open_.back().in_else) {
+    fail(Reason::malformed_kernel, "otherwise: no if is open whose else side has not begun");
+    return;
+  }
+  OpenIf& open = open_.back();
+  region_.yields = ids_of(then_yields);
+  open.op.regions.push_back(std::exchange(region_, {}));
+  open.then_types = types_of(then_yields);
+  open.in_else = true;
+}
+
+std::vector<KernelBuilder::Value> KernelBuilder::end_if(const std::vector<Value>& else_yields) {
+  // After an error the caller may still index the results.
+  std::vector<Value> results(else_yields.size());
+  if (!usable(else_yields, "end_if")) return results;
+  if (open_.empty() || !open_.back().in_else) {
+    fail(Reason::malformed_kernel, "end_if: no if is open whose else side has begun (call otherwise first)");
+    return results;
+  }
+  const std::vector<Type> types = types_of(else_yields);
+  if (const auto fault = compare_yields(open_.back().then_types, types)) {
+    const std::string which = fault->operand < 0 ? "" : "yield " + std::to_string(fault->operand) + ": ";
+    fail(Reason::malformed_kernel, "end_if: " + which + fault->message);
+    return results;
+  }
+  OpenIf open = std::move(open_.back());
+  open_.pop_back();
+  region_.yields = ids_of(else_yields);
+  open.op.regions.push_back(std::move(region_));
+  region_ = std::move(open.enclosing);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    results[i] = new_value(types[i]);
+    open.op.results.push_back(results[i].id);
+  }
+  region_.ops.push_back(std::move(open.op));
+  return results;
+}
+
+StatusOr<Kernel> KernelBuilder::finish() {
+  if (spent_)
+    return Status(Reason::bad_value, "kernel " + quote_name(kernel_.name) + ": finish: the builder is spent");
+  location_ = {};  // what is found from here on belongs to no line
+  if (!open_.empty()) fail(Reason::malformed_kernel, "finish: an if is still open (call end_if)");
+  std::size_t entry = 0;
+  for (const Argument& argument : kernel_.arguments) {
+    const Value own{has_entry_value(argument.role) ? kernel_.body.arguments[entry++] : Value{}.id,
+                    argument.type};
+    if (!is_committed(argument.role)) continue;
+    const auto names_it = [&](const Commit& commit) { return commit.name == argument.name; };
+    const auto last = std::find_if(commits_.rbegin(), commits_.rend(), names_it);
+    const Value value = last == commits_.rend() ? own : last->value;
+    if (!value.valid()) {
+      fail(Reason::malformed_kernel,
+           "finish: output " + quote_name(argument.name) + " was declared but never committed");
+    }
+    region_.yields.push_back(value.id);
+  }
+  spent_ = true;
+  if (!status_.ok()) return status_;
+  region_.arguments = std::move(kernel_.body.arguments);
+  kernel_.body = std::move(region_);
+  // The message is what any other client would have sent, and the verifier judges it alike.
+  v1::Kernel message;
+  to_message(kernel_, message);
+  return verify(message);
+}
+
+KernelBuilder::Value KernelBuilder::fail(Reason reason, std::string message) {
+  if (!status_.ok()) return {};
+  message = "kernel " + quote_name(kernel_.name) + ": " + message;
+  if (location_.line != 0 && location_.file < kernel_.source_files.size()) {
+    message += " (at " + escaped(kernel_.source_files[location_.file], '\0') + ":" +
+               std::to_string(location_.line) + ":" + std::to_string(location_.column) + ")";
+  }
+  status_ = Status(reason, std::move(message));
+  return {};
+}
+
+bool KernelBuilder::usable(const std::vector<Value>& values, std::string_view user) {
+  if (!status_.ok()) return false;
+  if (spent_) {
+    fail(Reason::bad_value, std::string(user) + ": the builder is spent (finish was called)");
+    return false;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Value& value = values[i];
+    if (value.id < kernel_.value_types.size() && kernel_.value_types[value.id] == value.type) continue;
+    fail(Reason::malformed_kernel, std::string(user) +
+                                       ": expected a value of this kernel, found another (operand " +
+                                       std::to_string(i) + ")");
+    return false;
+  }
+  return true;
+}
+
+std::optional<Type> KernelBuilder::checked_type(const Rule& rule, const std::vector<Value>& operands,
+                                                Type requested) {
+  const auto typed = result_type(rule, types_of(operands), requested);
+  if (const auto* type = std::get_if<Type>(&typed)) return *type;
+  const auto& fault = std::get<TypeFault>(typed);
+  const std::string which = fault.operand < 0 ? "" : "operand " + std::to_string(fault.operand) + ": ";
+  fail(Reason::malformed_kernel, std::string(rule.name) + ": " + which + fault.message);
+  return std::nullopt;
+}
+
+bool KernelBuilder::declare(std::string name, Role role, Type type) {
+  if (!usable({}, name_of(role))) return false;
+  const auto same = [&](const Argument& argument) { return argument.name == name; };
+  if (std::any_of(kernel_.arguments.begin(), kernel_.arguments.end(), same)) {
+    fail(Reason::malformed_kernel,
+         std::string(name_of(role)) + ": there is already an argument " + quote_name(name));
+    return false;
+  }
+  kernel_.arguments.push_back({std::move(name), role, type});
+  return true;
+}
+
+KernelBuilder::Value KernelBuilder::entry(std::string name, Role role, Type type) {
+  if (status_.ok() && (!region_.ops.empty() || !open_.empty())) {
+    return fail(Reason::malformed_kernel, std::string(name_of(role)) + ": argument " + quote_name(name) +
+                                              " comes after the first op; declare arguments first");
+  }
+  if (!declare(std::move(name), role, type)) return {};
+  const Value value = new_value(type);
+  kernel_.body.arguments.push_back(value.id);
+  return value;
+}
+
+KernelBuilder::Value KernelBuilder::constant(Scalar scalar, std::uint64_t bits) {
+  if (!usable({}, "constant")) return {};
+  Op made;
+  made.code = Opcode::constant;
+  made.bits = bits;
+  return push(std::move(made), Type{scalar});
+}
+
+KernelBuilder::Value KernelBuilder::new_value(Type type) {
+  kernel_.value_types.push_back(type);
+  return {static_cast<ValueId>(kernel_.value_types.size() - 1), type};
+}
+
+KernelBuilder::Value KernelBuilder::push(Op op, Type type) {
+  const Value value = new_value(type);
+  op.results = {value.id};
+  op.location = location_;
+  region_.ops.push_back(std::move(op));
+  return value;
+}
+
+}  // namespace eagle::kernel

@@ -1,0 +1,144 @@
+// The in-memory form of a kernel: what the verifier and the builder make and everything else reads.
+//
+// A `Kernel` obtained from `verify()` or `KernelBuilder::finish()` satisfies every rule of
+// docs/manual/kernels.md; functions that take a `const Kernel&` rely on that and check nothing again.
+// Values are plain data without threads or ownership of anything but themselves.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eagle::kernel {
+
+enum class Scalar : std::uint8_t { f64 = 1, f32 = 2, i64 = 3, i32 = 4, boolean = 5 };
+
+constexpr bool is_real(Scalar scalar) { return scalar == Scalar::f64 || scalar == Scalar::f32; }
+constexpr bool is_integer(Scalar scalar) { return scalar == Scalar::i64 || scalar == Scalar::i32; }
+constexpr int bytes_of(Scalar scalar) {
+  switch (scalar) {
+    case Scalar::f64:
+    case Scalar::i64:
+      return 8;
+    case Scalar::f32:
+    case Scalar::i32:
+      return 4;
+    case Scalar::boolean:
+      return 1;
+  }
+  return 0;
+}
+std::string_view name_of(Scalar scalar);  // "f64", "bool", ...
+
+// Scalar (rank 0), vector (rank 1) or row-major matrix (rank 2) of compile-time extents >= 1.
+struct Type {
+  Scalar scalar = Scalar::f64;
+  std::uint8_t rank = 0;
+  std::array<std::uint16_t, 2> extents = {1, 1};  // those beyond `rank` are 1
+
+  // Components: 1, extents[0], or extents[0]*extents[1]. At most Limits::components.
+  [[nodiscard]] int components() const { return extents[0] * extents[1]; }
+  friend bool operator==(const Type&, const Type&) = default;
+};
+std::string to_string(const Type& type);  // "f64", "f64[3]", "f64[2,3]"
+
+// The numbers are those of proto/eagle/v1/kernel.proto.
+enum class Role : std::uint8_t { read = 1, mutable_ = 2, output = 3, param = 4, terminated = 5 };
+std::string_view name_of(Role role);  // "read", "mutable", ...
+
+constexpr bool has_entry_value(Role role) { return role != Role::output; }
+constexpr bool has_plane(Role role) { return role != Role::param; }
+constexpr bool is_committed(Role role) {
+  return role == Role::mutable_ || role == Role::output || role == Role::terminated;
+}
+
+enum class Opcode : std::uint16_t {
+  constant = 1,
+  add = 10,
+  sub,
+  mul,
+  div,
+  neg,
+  abs,
+  min,
+  max,
+  sqrt,
+  eq = 30,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  logical_and = 40,
+  logical_or,
+  logical_xor,
+  logical_not,
+  select,
+  convert = 50,
+  if_ = 60,
+};
+std::string_view name_of(Opcode code);  // as in the text form: "add", "and", "if"
+
+struct Location {
+  std::uint32_t file = 0;  // index into Kernel::source_files
+  std::uint32_t line = 0;  // from 1; 0: unknown
+  std::uint32_t column = 0;
+  friend bool operator==(const Location&, const Location&) = default;
+};
+
+using ValueId = std::uint32_t;
+
+struct Op;
+
+struct Region {
+  std::vector<ValueId> arguments;
+  std::vector<Op> ops;
+  std::vector<ValueId> yields;
+  friend bool operator==(const Region& a, const Region& b);
+};
+
+struct Op {
+  Opcode code = Opcode::constant;
+  std::vector<ValueId> operands;
+  std::vector<ValueId> results;  // 1 for plain ops; an `if_` has as many as its regions yield
+  // `constant`: the value's bits, zero-extended (f32 in the low 32 bits, bool as 0 or 1). NaNs are
+  // canonical: 0x7ff8000000000000 and 0x7fc00000.
+  std::uint64_t bits = 0;
+  std::vector<Region> regions;  // `if_`: then, else
+  Location location;
+  friend bool operator==(const Op&, const Op&) = default;
+};
+
+struct Argument {
+  std::string name;
+  Role role = Role::read;
+  Type type;
+  friend bool operator==(const Argument&, const Argument&) = default;
+};
+
+struct Kernel {
+  std::string name;
+  Scalar real = Scalar::f64;
+  std::vector<Argument> arguments;
+  // body.arguments: the entry values, one for each argument with has_entry_value(role), in order.
+  // body.yields: the committed values, one for each argument with is_committed(role), in order.
+  Region body;
+  std::vector<Type> value_types;  // by ValueId
+  std::vector<std::string> source_files;
+
+  // Index into `arguments` of the mask, or -1. A kernel has at most one.
+  [[nodiscard]] int terminated_argument() const;
+  friend bool operator==(const Kernel&, const Kernel&) = default;
+};
+
+// How a launch of the kernel touches the plane of each argument, derived from the verified body: `read`
+// if the value at launch start is used or may survive, `written` if something is stored. Params: neither.
+struct Access {
+  bool read = false;
+  bool written = false;
+};
+std::vector<Access> accesses(const Kernel& kernel);
+
+}  // namespace eagle::kernel

@@ -1,0 +1,291 @@
+#include "engine/kernel/random_kernel.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "eagle/v1/kernel.pb.h"
+#include "engine/kernel/typing.h"
+#include "engine/kernel/verify.h"
+#include "engine/kernel/wire.h"
+
+namespace eagle::kernel {
+namespace {
+
+template <typename Real>
+Real random_real(Random& random) {
+  using Range = std::numeric_limits<Real>;
+  constexpr std::array special = {Real(0),
+                                  -Real(0),
+                                  Real(1),
+                                  Real(-1),
+                                  Real(0.5),
+                                  Range::max(),
+                                  Range::lowest(),
+                                  Range::min(),
+                                  Range::denorm_min(),
+                                  -Range::denorm_min(),
+                                  Range::infinity(),
+                                  -Range::infinity(),
+                                  Range::quiet_NaN(),
+                                  Real(9223372036854775808.0),
+                                  Real(-9223372036854775808.0),
+                                  Real(2147483648.0)};
+  if (random.chance(20)) return special[random.below(special.size())];
+  const Real unit = static_cast<Real>(random.below(1u << 20)) / Real(1u << 20);
+  if (random.chance(20)) return (unit - Real(0.5)) * Real(1e30);
+  return (unit - Real(0.5)) * Real(8);
+}
+
+template <typename Integer>
+Integer random_integer(Random& random) {
+  using Range = std::numeric_limits<Integer>;
+  if (random.chance(20)) return random.chance(50) ? Range::max() : Range::min();
+  if (random.chance(20)) return static_cast<Integer>(random.next());
+  return static_cast<Integer>(random.below(17)) - 8;
+}
+
+class Generator {
+public:
+  Generator(std::uint64_t seed, const RandomKernelOptions& options) : random_(seed), options_(options) {}
+
+  Kernel make(std::uint64_t seed) {
+    kernel_.name = "random_" + std::to_string(seed);
+    kernel_.real = random_.chance(70) ? Scalar::f64 : Scalar::f32;
+    kernel_.source_files = {"random.py"};
+    make_arguments();
+    budget_ = options_.ops;
+    fill(kernel_.body, 0);
+    make_outputs();
+    yield_commits();
+
+    v1::Kernel message;
+    to_message(kernel_, message);
+    StatusOr<Kernel> verified = verify(message);
+    if (!verified.ok()) {  // a fault of the generator, not of the code under test
+      std::fprintf(stderr, "random_kernel(%llu): %s\n", static_cast<unsigned long long>(seed),
+                   verified.status().to_string().c_str());
+      std::abort();
+    }
+    return std::move(verified).value();
+  }
+
+private:
+  std::uint64_t between(int low, int high) {
+    return static_cast<std::uint64_t>(low) +
+           random_.below(static_cast<std::uint64_t>(std::max(high - low, 0)) + 1);
+  }
+
+  Type storable_type() {
+    constexpr std::array<std::uint8_t, 6> ranks = {0, 0, 0, 0, 1, 2};
+    Type type;
+    type.scalar = random_.chance(70) ? kernel_.real : random_.chance(50) ? Scalar::i64 : Scalar::boolean;
+    type.rank = ranks[random_.below(ranks.size())];
+    for (std::size_t i = 0; i < type.rank; ++i)
+      type.extents[i] = static_cast<std::uint16_t>(between(1, options_.extent));
+    return type;
+  }
+
+  void make_arguments() {
+    constexpr std::array choices = {Role::read, Role::mutable_, Role::param};
+    const std::uint64_t count = between(2, options_.arguments);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const Role role = i == 0 ? Role::read : choices[random_.below(choices.size())];
+      Type type = storable_type();
+      if (role == Role::param) type = Type{type.scalar};
+      add_argument(role, type);
+    }
+    if (random_.chance(options_.terminated)) add_argument(Role::terminated, Type{Scalar::boolean});
+    // Entry values in argument order, wherever the mask went.
+    for (const Argument& argument : kernel_.arguments)
+      kernel_.body.arguments.push_back(define(argument.type));
+  }
+
+  // At a random place: argument order must not matter.
+  void add_argument(Role role, Type type) {
+    const auto place = static_cast<std::ptrdiff_t>(random_.below(kernel_.arguments.size() + 1));
+    const std::string name =
+        std::string(name_of(role)).substr(0, 1) + std::to_string(kernel_.arguments.size());
+    kernel_.arguments.insert(kernel_.arguments.begin() + place, Argument{name, role, type});
+  }
+
+  // Outputs have no entry value, so they may be decided once it is known which types there are.
+  void make_outputs() {
+    const std::uint64_t count = between(1, options_.outputs);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto value = pick([&](const Type& type) {
+        return type.scalar == kernel_.real || type.scalar == Scalar::i64 || type.scalar == Scalar::boolean;
+      });
+      if (value) add_argument(Role::output, kernel_.value_types[*value]);
+    }
+  }
+
+  void yield_commits() {
+    for (const Argument& argument : kernel_.arguments) {
+      if (is_committed(argument.role)) kernel_.body.yields.push_back(*pick_type(argument.type));
+    }
+  }
+
+  ValueId define(const Type& type) {
+    const auto id = static_cast<ValueId>(kernel_.value_types.size());
+    kernel_.value_types.push_back(type);
+    visible_.push_back(id);
+    return id;
+  }
+
+  // A visible value whose type satisfies `wanted`; later ones more often, so that ops build on each other.
+  template <typename Wanted>
+  std::optional<ValueId> pick(Wanted wanted) {
+    std::vector<ValueId> found;
+    for (const ValueId id : visible_) {
+      if (wanted(kernel_.value_types[id])) found.push_back(id);
+    }
+    if (found.empty()) return std::nullopt;
+    return found[std::max(random_.below(found.size()), random_.below(found.size()))];
+  }
+  std::optional<ValueId> pick_type(const Type& type) {
+    return pick([&](const Type& other) { return other == type; });
+  }
+
+  ValueId push(Region& region, Op op, const Type& type) {
+    op.results = {define(type)};
+    if (random_.chance(30)) op.location = {0, static_cast<std::uint32_t>(between(1, 99)), 1};
+    region.ops.push_back(std::move(op));
+    return region.ops.back().results[0];
+  }
+
+  ValueId constant(Region& region, Scalar scalar) {
+    Op op;
+    op.code = Opcode::constant;
+    op.bits = random_bits(scalar, random_);
+    return push(region, std::move(op), Type{scalar});
+  }
+
+  ValueId boolean(Region& region) {
+    const auto value = pick_type(Type{Scalar::boolean});
+    return value ? *value : constant(region, Scalar::boolean);
+  }
+
+  Scalar any_scalar() {
+    constexpr std::array all = {Scalar::f64, Scalar::f32, Scalar::i64, Scalar::i32, Scalar::boolean};
+    return all[random_.below(all.size())];
+  }
+
+  void fill(Region& region, int depth) {
+    const std::uint64_t count = between(1, budget_);
+    for (std::uint64_t i = 0; i < count && budget_ > 0; ++i) {
+      --budget_;
+      const Rule& rule = rules()[random_.below(rules().size())];
+      if (rule.typing == Typing::branch) {
+        if (depth < options_.depth) branch(region, depth);
+      } else if (rule.typing == Typing::constant) {
+        constant(region, any_scalar());
+      } else {
+        plain(region, rule);
+      }
+    }
+  }
+
+  void plain(Region& region, const Rule& rule) {
+    Op op;
+    op.code = rule.code;
+    if (rule.typing == Typing::choice) op.operands.push_back(boolean(region));
+    const auto first = pick([&](const Type& type) { return fits(rule, type); });
+    if (!first) return;
+    const Type type = kernel_.value_types[*first];
+    while (op.operands.size() < static_cast<std::size_t>(rule.operands)) {
+      op.operands.push_back(op.operands.empty() ? *first : *pick_type(type));
+    }
+    Type requested = type;
+    requested.scalar = any_scalar();
+    std::vector<Type> types;
+    for (const ValueId operand : op.operands) types.push_back(kernel_.value_types[operand]);
+    push(region, std::move(op), std::get<Type>(result_type(rule, types, requested)));
+  }
+
+  // Whether values of this type are operands of the rule (the condition of a select aside).
+  static bool fits(const Rule& rule, const Type& type) {
+    std::vector<Type> operands(static_cast<std::size_t>(rule.operands), type);
+    if (rule.typing == Typing::choice) operands[0] = Type{Scalar::boolean};
+    return std::holds_alternative<Type>(result_type(rule, operands, type));
+  }
+
+  void branch(Region& region, int depth) {
+    Op op;
+    op.code = Opcode::if_;
+    op.operands = {boolean(region)};
+    std::vector<Type> types;
+    for (std::uint64_t yields = random_.below(4); yields > 0; --yields) {
+      types.push_back(kernel_.value_types[visible_[random_.below(visible_.size())]]);
+    }
+    op.regions.resize(2);
+    for (Region& side : op.regions) {
+      const std::size_t outside = visible_.size();
+      fill(side, depth + 1);
+      for (const Type& type : types) side.yields.push_back(*pick_type(type));
+      visible_.resize(outside);
+    }
+    for (const Type& type : types) op.results.push_back(define(type));
+    region.ops.push_back(std::move(op));
+  }
+
+  Random random_;
+  const RandomKernelOptions& options_;
+  Kernel kernel_;
+  std::vector<ValueId> visible_;
+  int budget_ = 0;
+};
+
+void forget_locations(Region& region) {
+  for (Op& op : region.ops) {
+    op.location = {};
+    for (Region& nested : op.regions) forget_locations(nested);
+  }
+}
+
+}  // namespace
+
+std::uint64_t Random::next() {
+  std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+std::uint64_t Random::below(std::uint64_t bound) { return next() % bound; }
+
+std::uint64_t random_bits(Scalar scalar, Random& random) {
+  switch (scalar) {
+    case Scalar::f64:
+      return std::bit_cast<std::uint64_t>(random_real<double>(random));
+    case Scalar::f32:
+      return std::bit_cast<std::uint32_t>(random_real<float>(random));
+    case Scalar::i64:
+      return static_cast<std::uint64_t>(random_integer<std::int64_t>(random));
+    case Scalar::i32:
+      return static_cast<std::uint32_t>(random_integer<std::int32_t>(random));
+    case Scalar::boolean:
+      return random.below(2);
+  }
+  return 0;
+}
+
+Kernel random_kernel(std::uint64_t seed, const RandomKernelOptions& options) {
+  return Generator(seed, options).make(seed);
+}
+
+Kernel without_locations(Kernel kernel) {
+  kernel.source_files.clear();
+  forget_locations(kernel.body);
+  return kernel;
+}
+
+}  // namespace eagle::kernel

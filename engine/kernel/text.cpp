@@ -1,0 +1,120 @@
+// Printing. The other direction is in text_parser.cpp.
+#include "engine/kernel/text.h"
+
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+
+#include "engine/kernel/names.h"
+#include "engine/kernel/typing.h"
+
+namespace eagle::kernel {
+namespace {
+
+std::string name_text(std::string_view name) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  bool word = !name.empty();
+  for (const char c : name) word = word && plain(c);
+  return word ? std::string(name) : '"' + escaped(name, '"') + '"';
+}
+
+template <typename Real>
+std::string real_text(Real value) {
+  if (std::isnan(value)) return "nan";
+  const std::string sign = std::signbit(value) ? "-" : "";
+  if (std::isinf(value)) return sign + "inf";
+  std::array<char, 64> digits{};
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), std::fabs(value), std::chars_format::hex);
+  return sign + "0x" + std::string(digits.data(), end.ptr);
+}
+
+std::string constant_text(Scalar scalar, std::uint64_t bits) {
+  const auto low = static_cast<std::uint32_t>(bits);
+  switch (scalar) {
+    case Scalar::f64:
+      return real_text(std::bit_cast<double>(bits));
+    case Scalar::f32:
+      return real_text(std::bit_cast<float>(low));
+    case Scalar::i64:
+      return std::to_string(static_cast<std::int64_t>(bits));
+    case Scalar::i32:
+      return std::to_string(static_cast<std::int32_t>(low));
+    case Scalar::boolean:
+      return bits != 0 ? "true" : "false";
+  }
+  return "?";
+}
+
+class Printer {
+public:
+  explicit Printer(const Kernel& kernel) : kernel_(kernel) {}
+
+  std::string print() {
+    out_ = "kernel @" + name_text(kernel_.name) + " real=" + std::string(name_of(kernel_.real)) + "\n";
+    std::size_t entry = 0;
+    for (const Argument& argument : kernel_.arguments) {
+      out_ += "  " + std::string(name_of(argument.role)) + " ";
+      if (has_entry_value(argument.role)) out_ += value(kernel_.body.arguments[entry++]) + " ";
+      out_ += name_text(argument.name) + ": " + to_string(argument.type) + "\n";
+    }
+    region(kernel_.body, 0);
+    out_ += "\n";
+    return std::move(out_);
+  }
+
+private:
+  static std::string value(ValueId id) { return "%" + std::to_string(id); }
+  static std::string values(const std::vector<ValueId>& ids) {
+    std::string text;
+    for (const ValueId id : ids) text += (text.empty() ? "" : ", ") + value(id);
+    return text;
+  }
+
+  void line(std::size_t indent, const std::string& text) { out_ += std::string(2 * indent, ' ') + text; }
+
+  void region(const Region& region, std::size_t indent) {
+    out_ += "{\n";
+    for (const Op& op : region.ops) this->op(op, indent + 1);
+    line(indent + 1, region.yields.empty() ? "yield\n" : "yield " + values(region.yields) + "\n");
+    line(indent, "}");
+  }
+
+  void op(const Op& op, std::size_t indent) {
+    line(indent, "");
+    if (!op.results.empty()) out_ += values(op.results) + " = ";
+    out_ += name_of(op.code);
+    if (op.code == Opcode::if_) {
+      branch(op, indent);
+    } else {
+      const Type& type = kernel_.value_types[op.results[0]];
+      out_ += " " + (op.code == Opcode::constant ? constant_text(type.scalar, op.bits) : values(op.operands));
+      out_ += " : " + to_string(type);
+    }
+    out_ += "\n";
+  }
+
+  void branch(const Op& op, std::size_t indent) {
+    out_ += " " + value(op.operands[0]);
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      out_ += (i == 0 ? " -> " : ", ") + to_string(kernel_.value_types[op.results[i]]);
+    }
+    out_ += " ";
+    region(op.regions[0], indent);
+    out_ += " else ";
+    region(op.regions[1], indent);
+  }
+
+  const Kernel& kernel_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string to_text(const Kernel& kernel) { return Printer(kernel).print(); }
+
+}  // namespace eagle::kernel

@@ -1,0 +1,163 @@
+#include "engine/kernel/text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <string>
+
+#include "engine/kernel/builder.h"
+#include "engine/kernel/random_kernel.h"
+
+namespace eagle::kernel {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* example = R"(kernel @oscillator real=f64
+  mutable %0 x: f64
+  param %1 dt: f64
+  terminated %2 done: bool
+  output y: f64
+{
+  %3 = mul %1, %0 : f64
+  %4 = constant 0x1.8p+1 : f64
+  %5 = lt %3, %4 : bool
+  %8, %9 = if %5 -> f64, bool {
+    %6 = add %3, %4 : f64
+    yield %6, %5
+  } else {
+    %7 = sub %3, %4 : f64
+    yield %7, %2
+  }
+  yield %8, %9, %3
+}
+)";
+
+TEST(Text, PrintsWhatItReads) {
+  const StatusOr<Kernel> kernel = from_text(example);
+  ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
+  EXPECT_EQ(kernel->body.ops[1].bits, std::bit_cast<std::uint64_t>(3.0));
+  EXPECT_EQ(to_text(*kernel), example);
+}
+
+TEST(Text, ReadsBackToTheSameKernel) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Kernel kernel = random_kernel(seed);
+    const StatusOr<Kernel> again = from_text(to_text(kernel));
+    ASSERT_TRUE(again.ok()) << again.status().to_string() << "\n" << to_text(kernel);
+    EXPECT_EQ(*again, without_locations(kernel)) << to_text(kernel);
+  }
+}
+
+TEST(Text, KeepsAnyName) {
+  for (const std::string name :
+       {"two words", "q\"u\\o'te", "line\nend", "\u00fcmlaut \U0001f600", "yield", "a:b", "\x01"}) {
+    KernelBuilder b(name);
+    b.output(name + "!", b.scalar(name));
+    const StatusOr<Kernel> kernel = b.finish();
+    ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
+    const StatusOr<Kernel> again = from_text(to_text(*kernel));
+    ASSERT_TRUE(again.ok()) << again.status().to_string() << "\n" << to_text(*kernel);
+    EXPECT_EQ(*again, *kernel);
+  }
+}
+
+std::uint64_t literal(const std::string& text, const std::string& type) {
+  const StatusOr<Kernel> kernel =
+      from_text("kernel @k real=f64 read %0 x: f64 { %1 = constant " + text + " : " + type + " yield }");
+  EXPECT_TRUE(kernel.ok()) << text << ": " << kernel.status().to_string();
+  return kernel.ok() ? kernel->body.ops[0].bits : ~std::uint64_t{0};
+}
+
+TEST(Text, ReadsDecimalAndHexadecimalReals) {
+  EXPECT_EQ(literal("0.1", "f64"), std::bit_cast<std::uint64_t>(0.1));
+  EXPECT_EQ(literal("0.1", "f32"), std::bit_cast<std::uint32_t>(0.1f));
+  EXPECT_EQ(literal("-1e-3", "f64"), std::bit_cast<std::uint64_t>(-1e-3));
+  EXPECT_EQ(literal("-0x0p+0", "f64"), 0x8000000000000000u);
+  EXPECT_EQ(literal("0x0.0000000000001p-1022", "f64"), 1u);
+  EXPECT_EQ(literal("-inf", "f32"), 0xff800000u);
+  EXPECT_EQ(literal("nan", "f32"), 0x7fc00000u);
+}
+
+TEST(Text, ReadsTheEndsOfTheIntegers) {
+  EXPECT_EQ(literal("-9223372036854775808", "i64"), 0x8000000000000000u);
+  EXPECT_EQ(literal("-1", "i32"), 0xffffffffu);
+  EXPECT_EQ(literal("true", "bool"), 1u);
+}
+
+struct Case {
+  const char* name;
+  const char* text;
+  const char* position;
+  const char* message;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+class BadText : public testing::TestWithParam<Case> {};
+
+TEST_P(BadText, IsRefusedWithLineAndColumn) {
+  const StatusOr<Kernel> kernel = from_text(GetParam().text);
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.status().reason(), Reason::malformed_kernel);
+  EXPECT_THAT(kernel.status().message(), StartsWith(std::string(GetParam().position) + ": "));
+  EXPECT_THAT(kernel.status().message(), HasSubstr(GetParam().message));
+}
+
+#define HEAD "kernel @k real=f64\n read %0 x: f64\n output y: f64\n{\n"
+const Case cases[] = {
+    {"empty", "", "1:1", "expected 'kernel', found the end of the text"},
+    {"not_a_kernel", " graph", "1:2", "expected 'kernel', found 'graph'"},
+    {"bad_role", "kernel @k real=f64\n  reads %0 x: f64", "2:3", "expected a role"},
+    {"bad_type", "kernel @k real=f64\n  read %0 x: f16", "2:14", "expected a scalar type"},
+    {"vector_real", "kernel @k real=f64[3]", "1:19", "expected a role"},
+    {"argument_number", "kernel @k real=f64 read %1 x: f64", "1:25", "expected %0 (values are numbered"},
+    {"unknown_opcode", HEAD "  %1 = plus %0, %0 : f64", "5:8", "expected an opcode, found 'plus'"},
+    {"result_number", HEAD "  %2 = add %0, %0 : f64", "5:3", "expected %1 (values are numbered"},
+    {"number_too_large", HEAD "  %1 = add %0, %99999999999 : f64", "5:16",
+     "expected a value, like %3, found '%99999999999'"},
+    {"no_result", HEAD "  add %0, %0 : f64", "5:3", "expected one result before add"},
+    {"stated_type", HEAD "  %1 = lt %0, %0 : f64 yield %0 }", "5:20",
+     "expected bool (what the op gives), found f64"},
+    {"verifier", HEAD "\n  %1 = lt %0, %0 : bool\n  %2 = add %0, %1 : f64 yield %2 }", "7:3",
+     "body.ops[1].operands[1]: add: expected reals or integers, found bool"},
+    {"verifier_argument", "kernel @k real=f64\n  read %0 x: f32 { yield }", "2:3", "arguments[0].type"},
+    {"verifier_whole", HEAD "yield }", "1:1", "body.yields: expected 1 values"},
+    {"real_out_of_range", HEAD " %1 = constant 1e999 : f64", "5:16",
+     "expected a literal in the range of f64, found '1e999'"},
+    {"two_signs", HEAD " %1 = constant --1.0 : f64", "5:16", "expected a literal, found '-'"},
+    {"hexadecimal_nan", HEAD " %1 = constant 0xnan : f64", "5:16",
+     "expected a literal in the range of f64, found '0xnan'"},
+    {"integer_out_of_range", HEAD " %1 = constant 2147483648 : i32", "5:16",
+     "expected a literal in the range of i32"},
+    {"not_a_bool", HEAD " %1 = constant 1 : bool", "5:16", "expected a literal in the range of bool"},
+    {"if_types", HEAD " %1 = if %0 -> f64, f64 {", "5:25", "expected as many types as results (1)"},
+    {"if_results", HEAD " %1 = if %0 -> f64 { yield } else { yield } yield %0 }", "5:2",
+     "expected 0 results"},
+    {"no_else", HEAD " if %0 { yield } yield %0 }", "5:18", "expected 'else', found 'yield'"},
+    {"no_yield", HEAD " %1 = add %0, %0 : f64 }", "5:24", "expected an op or 'yield', found '}'"},
+    {"trailing", HEAD " yield %0 } more", "5:13", "expected the end of the text, found 'more'"},
+    {"open_string", "kernel @\"k real=f64", "1:9", "expected a name"},
+    {"bad_escape", "kernel @\"\\n\" real=f64", "1:9", "expected a string with no other escapes"},
+    {"three_extents", "kernel @k real=f64 read %0 x: f64[1,2,3]", "1:39", "expected ']'"},
+    {"odd_character", "kernel @k real=f64 ;", "1:20", "found ';'"},
+};
+INSTANTIATE_TEST_SUITE_P(Text, BadText, testing::ValuesIn(cases),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(Text, SkipsComments) {
+  EXPECT_TRUE(from_text("// a\nkernel @k real=f64 // b\nread %0 x: f64 { yield } // c").ok());
+}
+
+TEST(Text, BoundsItsDepth) {
+  std::string text = "kernel @k real=f64 read %0 c: bool {";
+  for (int i = 0; i < 100'000; ++i) text += " if %0 {";
+  const Status status = from_text(text).status();
+  EXPECT_EQ(status.reason(), Reason::kernel_limit);
+  EXPECT_THAT(status.message(), HasSubstr("expected at most 32 levels of nested regions"));
+}
+
+}  // namespace
+}  // namespace eagle::kernel

@@ -1,0 +1,33 @@
+// The verifier: the only way from a kernel message to a kernel.
+//
+// It is total. For any message it returns a kernel that satisfies every rule, or INVALID_ARGUMENT /
+// MALFORMED_KERNEL whose text gives the path of the offending part ("body.ops[3].regions[0].ops[1]"),
+// what was expected and what was found, or RESOURCE_EXHAUSTED / KERNEL_LIMIT naming the limit. It uses
+// time and memory linear in the message and no recursion deeper than Limits::depth. Unknown enum values
+// are errors; unknown fields are too (a field that this version does not understand could change what
+// the kernel means).
+#pragma once
+
+#include <cstdint>
+
+#include "engine/base/status.h"
+#include "engine/kernel/ir.h"
+
+namespace eagle::v1 {
+class Kernel;
+}
+
+namespace eagle::kernel {
+
+struct Limits {
+  // In one kernel, nested ones included; an `if` counts once for every value that it yields. (kernel_ops)
+  std::uint32_t ops = 16'384;
+  std::uint32_t depth = 32;           // of nested regions                         (kernel_depth)
+  std::uint32_t arguments = 256;      // of one kernel                             (kernel_arguments)
+  std::uint32_t components = 64;      // of one value                              (kernel_components)
+  std::uint32_t name_bytes = 10'240;  // of a name                                 (kernel_name_bytes)
+};
+
+StatusOr<Kernel> verify(const v1::Kernel& message, const Limits& limits = {});
+
+}  // namespace eagle::kernel

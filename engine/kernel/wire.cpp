@@ -1,0 +1,147 @@
+#include "engine/kernel/wire.h"
+
+#include <openssl/sha.h>
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <string_view>
+
+#include "eagle/v1/kernel.pb.h"
+#include "engine/kernel/typing.h"
+
+namespace eagle::kernel {
+namespace {
+
+void write_type(const Type& type, v1::Type& message) {
+  message.set_scalar(static_cast<v1::ScalarType>(type.scalar));
+  for (std::size_t i = 0; i < type.rank; ++i) message.add_extents(type.extents[i]);
+}
+
+void write_constant(Scalar scalar, std::uint64_t bits, v1::Constant& message) {
+  const auto low = static_cast<std::uint32_t>(bits);
+  switch (scalar) {
+    case Scalar::f64:
+      message.set_f64(std::bit_cast<double>(bits));
+      break;
+    case Scalar::f32:
+      message.set_f32(std::bit_cast<float>(low));
+      break;
+    case Scalar::i64:
+      message.set_i64(static_cast<std::int64_t>(bits));
+      break;
+    case Scalar::i32:
+      message.set_i32(static_cast<std::int32_t>(low));
+      break;
+    case Scalar::boolean:
+      message.set_boolean(bits != 0);
+      break;
+  }
+}
+
+void write_location(const Location& location, v1::Location& message) {
+  message.set_file(location.file);
+  message.set_line(location.line);
+  message.set_column(location.column);
+}
+
+void write_region(const Kernel& kernel, const Region& region, v1::Region& message) {
+  for (const Op& op : region.ops) {
+    v1::Op& out = *message.add_ops();
+    out.set_code(static_cast<v1::Opcode>(op.code));
+    out.mutable_operands()->Add(op.operands.begin(), op.operands.end());
+    if (rule_of(op.code).states_type()) {
+      const Type& type = kernel.value_types[op.results[0]];
+      write_type(type, *out.mutable_type());
+      if (op.code == Opcode::constant) write_constant(type.scalar, op.bits, *out.mutable_constant());
+    }
+    for (const Region& nested : op.regions) write_region(kernel, nested, *out.add_regions());
+    if (op.location != Location{}) write_location(op.location, *out.mutable_location());
+  }
+  message.mutable_yields()->Add(region.yields.begin(), region.yields.end());
+}
+
+// The bytes that are hashed: little-endian numbers of fixed width, every sequence after its length, so that
+// two programs give the same bytes only if they are the same. Not the message's bytes: protobuf does not
+// promise those across versions.
+class Encoder {
+public:
+  void number(std::uint64_t value) {
+    for (int shift = 0; shift < 64; shift += 8) bytes_ += static_cast<char>(value >> shift & 0xff);
+  }
+  void type(const Type& type) {
+    number(static_cast<std::uint64_t>(type.scalar));
+    number(type.rank);
+    number(type.extents[0]);
+    number(type.extents[1]);
+  }
+  void values(const std::vector<ValueId>& values) {
+    number(values.size());
+    for (const ValueId value : values) number(value);
+  }
+  void region(const Kernel& kernel, const Region& region) {
+    values(region.arguments);
+    number(region.ops.size());
+    for (const Op& op : region.ops) {
+      number(static_cast<std::uint64_t>(op.code));
+      values(op.operands);
+      number(op.bits);
+      number(op.regions.size());
+      for (const Region& nested : op.regions) this->region(kernel, nested);
+      values(op.results);
+      for (const ValueId result : op.results) type(kernel.value_types[result]);
+    }
+    values(region.yields);
+  }
+  void tag(std::string_view text) {
+    number(text.size());
+    bytes_ += text;
+  }
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+
+private:
+  std::string bytes_;
+};
+
+std::string sha256_hex(std::string_view bytes) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string hex;
+  for (const unsigned char byte : digest) {
+    hex += digits[byte >> 4];
+    hex += digits[byte & 15];
+  }
+  return hex;
+}
+
+}  // namespace
+
+void to_message(const Kernel& kernel, v1::Kernel& message) {
+  message.Clear();
+  message.set_name(kernel.name);
+  message.set_real(static_cast<v1::ScalarType>(kernel.real));
+  for (const Argument& argument : kernel.arguments) {
+    v1::Argument& out = *message.add_arguments();
+    out.set_name(argument.name);
+    out.set_role(static_cast<v1::Role>(argument.role));
+    write_type(argument.type, *out.mutable_type());
+  }
+  write_region(kernel, kernel.body, *message.mutable_body());
+  for (const std::string& file : kernel.source_files) message.add_source_files(file);
+}
+
+std::string content_hash(const Kernel& kernel) {
+  Encoder encoder;
+  encoder.tag("eagle kernel 1");
+  encoder.number(static_cast<std::uint64_t>(kernel.real));
+  encoder.number(kernel.arguments.size());
+  for (const Argument& argument : kernel.arguments) {
+    encoder.number(static_cast<std::uint64_t>(argument.role));
+    encoder.type(argument.type);
+  }
+  encoder.region(kernel, kernel.body);
+  return sha256_hex(encoder.bytes());
+}
+
+}  // namespace eagle::kernel
