@@ -1,0 +1,66 @@
+// Engine: the one way to run anything, in process and in the daemon.
+//
+// It takes the description messages, verifies them whole, compiles, and gives back things that can be
+// run. It owns the compiler and its cache; it owns no plane: callers pass the memory behind each plane
+// of a description and keep it alive as long as the graph or run that uses it.
+//
+// Thread-safe, except that one BuiltGraph or Simulation is for one caller at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "engine/base/status.h"
+#include "engine/codegen/compiler.h"
+#include "engine/graph/graph.h"
+#include "engine/run/built_graph.h"
+#include "engine/run/control.h"
+#include "engine/step/simulation.h"
+
+namespace eagle::v1 {
+class GraphDescription;
+class RunDescription;
+}  // namespace eagle::v1
+
+namespace eagle {
+
+class Engine {
+public:
+  struct Options {
+    int threads = 0;                  // of a team; 0: run::available_threads()
+    codegen::Compiler::Options compiler;
+    graph::PrivateKernelPlanes private_planes = graph::PrivateKernelPlanes::refused;
+    graph::Limits limits;
+  };
+  struct Counters {
+    std::uint64_t graph_builds = 0;
+    std::uint64_t launches = 0;       // whole replays and passes
+    std::uint64_t runs = 0;
+    codegen::Compiler::Counters compiler;
+  };
+
+  // Reads EAGLED_CPU_TARGET; BAD_VALUE where it names no target.
+  static StatusOr<std::unique_ptr<Engine>> create(Options options);
+  ~Engine();
+
+  [[nodiscard]] int threads() const;
+  [[nodiscard]] const codegen::Target& target() const;
+  [[nodiscard]] codegen::Compiler& compiler();
+  [[nodiscard]] Counters counters() const;
+
+  // Verifies, refuses races, compiles, binds. `planes`: one a plane of the description, sizes at least
+  // those declared (MALFORMED_GRAPH).
+  StatusOr<std::unique_ptr<run::BuiltGraph>> build(const v1::GraphDescription& description,
+                                              std::span<const run::PlaneMemory> planes);
+  StatusOr<std::unique_ptr<step::Simulation>> simulate(const v1::RunDescription& description,
+                                                 std::span<const run::PlaneMemory> planes,
+                                                 std::shared_ptr<const run::Control> control);
+
+private:
+  struct State;
+  explicit Engine(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace eagle

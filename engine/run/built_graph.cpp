@@ -1,0 +1,122 @@
+#include "engine/run/built_graph.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "engine/graph/edges.h"
+#include "engine/run/cpu/program.h"
+
+namespace eagle::run {
+
+BuiltGraph::~BuiltGraph() = default;
+
+std::vector<std::string> BuiltGraph::node_labels() const {
+  std::vector<std::string> labels;
+  for (const graph::Leaf& leaf : graph::leaves(graph_)) labels.push_back(leaf.node->label);
+  return labels;
+}
+
+// A small machine over the flat program. Its whole state is a position and the loops' counters, so it can
+// be left at a host call and entered again by another thread.
+struct Replay::State {
+  const CpuProgram& program;
+  std::int64_t count;
+  std::shared_ptr<const Control> control;
+  std::uint32_t position = 0;
+  std::uint32_t call = 0;
+  std::int64_t launches = 0;
+  std::vector<std::int64_t> iterations;
+
+  [[nodiscard]] bool at_end() const { return position == program.instructions().size(); }
+  void finish_replay();
+  [[nodiscard]] Status go_on() const;
+  [[nodiscard]] std::string how_far() const;
+  Next step();
+  void test(const graph::LoopTest& loop);
+};
+
+void Replay::State::finish_replay() {
+  ++launches;
+  eagle::run::count(program.counters().launches);
+  if (launches == count) return;  // the last replay's counters stay readable
+  position = 0;
+  std::fill(iterations.begin(), iterations.end(), 0);
+}
+
+std::string Replay::State::how_far() const {
+  return std::to_string(launches) + " of " + std::to_string(count) + " replays were whole" +
+         (position > 0 ? ", the next one was left part way" : "");
+}
+
+Status Replay::State::go_on() const {
+  if (!control) return {};
+  if (control->cancelled()) return Status(Reason::cancelled, "the launch was cancelled; " + how_far());
+  if (control->expired()) {
+    return Status(Reason::deadline, "the deadline of the launch passed; " + how_far());
+  }
+  return {};
+}
+
+void Replay::State::test(const graph::LoopTest& loop) {
+  std::int64_t& ran = iterations[loop.loop];
+  if (ran < loop.max_iterations && program.holds(position)) {
+    ++ran;
+    ++position;
+  } else {
+    position = loop.target;
+  }
+}
+
+// Executes the instruction at `position` and moves on to the next one.
+Replay::Next Replay::State::step() {
+  const graph::Instruction& instruction = program.instructions()[position];
+  if (const auto* kernel = std::get_if<graph::RunKernel>(&instruction)) {
+    program.run(*kernel);
+    ++position;
+  } else if (const auto* branches = std::get_if<graph::RunBranches>(&instruction)) {
+    program.run(*branches);
+    ++position;
+  } else if (const auto* host = std::get_if<graph::RunHostCall>(&instruction)) {
+    call = host->call;
+    ++position;
+    return Next::host_call;
+  } else if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) {
+    position = program.holds(position) ? position + 1 : skip->target;
+  } else if (const auto* enter = std::get_if<graph::LoopEnter>(&instruction)) {
+    iterations[enter->loop] = 0;
+    ++position;
+  } else if (const auto* loop = std::get_if<graph::LoopTest>(&instruction)) {
+    test(*loop);
+  } else {
+    position = std::get<graph::LoopBack>(instruction).target;
+  }
+  return Next::done;
+}
+
+Replay::Replay(BuiltGraph& graph, std::int64_t count, std::shared_ptr<const Control> control)
+    : state_(new State{*graph.program_, count, std::move(control), 0, 0, 0, {}}) {
+  state_->iterations.assign(state_->program.loops(), 0);
+}
+
+Replay::~Replay() = default;
+
+StatusOr<Replay::Next> Replay::advance() {
+  State& state = *state_;
+  while (state.launches < state.count) {
+    // A replay is whole as soon as nothing of it is left, whatever the control says by then.
+    if (state.at_end()) {
+      state.finish_replay();
+      if (state.launches == state.count) break;
+    }
+    EAGLE_RETURN_IF_ERROR(state.go_on());
+    if (!state.at_end() && state.step() == Next::host_call) return Next::host_call;
+  }
+  return Next::done;
+}
+
+std::uint32_t Replay::call() const { return state_->call; }
+std::int64_t Replay::launches() const { return state_->launches; }
+const std::vector<std::int64_t>& Replay::iterations() const { return state_->iterations; }
+
+}  // namespace eagle::run

@@ -1,0 +1,80 @@
+// BuiltGraph and Replay: a graph bound to its memory, and one launch of it in progress.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/schedule.h"
+#include "engine/run/control.h"
+
+namespace eagle {
+class Engine;
+}
+
+namespace eagle::run {
+
+class CpuProgram;  // engine/run/cpu/program.h
+
+// The bytes of one plane of a description, in its order. `data` is null for memory that this process
+// cannot reach (a client's private arrays in the daemon).
+struct PlaneMemory {
+  std::byte* data = nullptr;
+  std::uint64_t bytes = 0;
+};
+
+// A graph that is compiled and bound to its memory.
+class BuiltGraph {
+public:
+  ~BuiltGraph();
+  BuiltGraph(const BuiltGraph&) = delete;
+  BuiltGraph& operator=(const BuiltGraph&) = delete;
+
+  [[nodiscard]] const graph::Graph& graph() const { return graph_; }
+  [[nodiscard]] const std::vector<graph::StageSchedule>& schedule() const { return schedule_; }
+  [[nodiscard]] std::vector<std::string> node_labels() const;
+  [[nodiscard]] bool compiled() const { return compiled_; }  // false: all code came from the cache
+  [[nodiscard]] double build_s() const { return build_s_; }
+  [[nodiscard]] int threads() const { return threads_; }
+
+private:
+  friend class eagle::Engine;
+  friend class Replay;
+  BuiltGraph() = default;
+  graph::Graph graph_;
+  std::vector<graph::StageSchedule> schedule_;
+  std::unique_ptr<CpuProgram> program_;
+  bool compiled_ = false;
+  double build_s_ = 0;
+  int threads_ = 1;
+};
+
+// One `launch(n)` in progress. It stops where the client must act and goes on afterwards, from any one
+// thread at a time; the OpenMP team is that of the thread that calls `advance`.
+class Replay {
+public:
+  enum class Next { done, host_call };
+
+  // `graph` outlives the replay. count >= 0 (BAD_VALUE is the caller's to give).
+  Replay(BuiltGraph& graph, std::int64_t count, std::shared_ptr<const Control> control);
+  ~Replay();
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  // Runs until the launch is done or a host node is reached. After `host_call`, run `call()` and advance
+  // again; to give up, drop the replay. CANCELLED and DEADLINE say how many replays were whole.
+  StatusOr<Next> advance();
+  [[nodiscard]] std::uint32_t call() const;     // the host node's number
+  [[nodiscard]] std::int64_t launches() const;  // whole replays so far
+  // Bodies run by each repeat_while in the last replay, in the order of its loops.
+  [[nodiscard]] const std::vector<std::int64_t>& iterations() const;
+
+private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace eagle::run

@@ -1,0 +1,51 @@
+#include "engine/run/cpu/bound_launch.h"
+
+#include <string>
+#include <utility>
+
+#include "engine/kernel/names.h"
+
+namespace eagle::run {
+
+StatusOr<BoundLaunch> BoundLaunch::bind(const graph::KernelLaunch& launch, const kernel::Kernel& kernel,
+                                        std::shared_ptr<const codegen::Code> code,
+                                        std::span<const PlaneMemory> planes) {
+  BoundLaunch bound;
+  bound.code_ = std::move(code);
+  bound.samples_ = launch.samples;
+  for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+    const graph::Bound& argument = launch.arguments[i];
+    std::byte* address = nullptr;
+    // A launch of no samples is never called, and its planes may have no memory at all.
+    if (argument.view && launch.samples > 0) {
+      std::byte* data = planes[argument.view->plane].data;
+      if (data == nullptr) {
+        return Status(Reason::private_array,
+                      "kernel " + kernel::quote_name(kernel.name) + ": argument " +
+                          kernel::quote_name(kernel.arguments[i].name) + " (plane " +
+                          std::to_string(argument.view->plane) +
+                          ") lies in memory that only the client can reach; make the array with the "
+                          "session, or run in process");
+      }
+      address = data + argument.view->offset;
+    }
+    bound.planes_.push_back(address);
+    bound.component_strides_.push_back(argument.layout.component_stride);
+    bound.params_.push_back(argument.bits);
+  }
+  return bound;
+}
+
+BoundLaunch::Outcome BoundLaunch::run(std::int64_t begin, std::int64_t end, std::int64_t max_steps) const {
+  codegen::KernelCall call;
+  call.planes = planes_.data();
+  call.component_strides = component_strides_.data();
+  call.params = params_.data();
+  call.begin = begin;
+  call.end = end;
+  call.max_steps = max_steps;
+  code_->function()(&call);
+  return {call.finished, call.steps};
+}
+
+}  // namespace eagle::run

@@ -1,0 +1,50 @@
+// BoundLaunch: one kernel launch with its code and every address resolved, ready to be called.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/codegen/abi.h"
+#include "engine/codegen/compiler.h"
+#include "engine/graph/graph.h"
+#include "engine/run/built_graph.h"
+
+namespace eagle::run {
+
+class BoundLaunch {
+public:
+  // The launch has passed `graph::read` or `read_launch` with these planes. PRIVATE_ARRAY for memory that
+  // this process cannot reach.
+  static StatusOr<BoundLaunch> bind(const graph::KernelLaunch& launch, const kernel::Kernel& kernel,
+                                    std::shared_ptr<const codegen::Code> code,
+                                    std::span<const PlaneMemory> planes);
+
+  [[nodiscard]] std::int64_t samples() const { return samples_; }
+  [[nodiscard]] const codegen::Code& code() const { return *code_; }
+  // The first sample of an argument's plane; null for a param, and for every argument of no samples.
+  [[nodiscard]] std::byte* plane(std::size_t argument) const { return planes_[argument]; }
+
+  struct Outcome {
+    std::int64_t finished = 0;  // samples whose mask this call set
+    std::int64_t steps = 0;     // the last step that any sample took
+  };
+  // Runs samples [begin, end), not empty, for up to `max_steps` steps on the calling thread, which has a
+  // kernel::FloatEnvironment. Allocates nothing. Calls over different ranges may run at the same time.
+  Outcome run(std::int64_t begin, std::int64_t end, std::int64_t max_steps) const;
+
+private:
+  BoundLaunch() = default;
+
+  std::shared_ptr<const codegen::Code> code_;
+  std::int64_t samples_ = 0;
+  // By argument, as KernelCall wants them.
+  std::vector<std::byte*> planes_;
+  std::vector<std::int64_t> component_strides_;
+  std::vector<std::uint64_t> params_;
+};
+
+}  // namespace eagle::run

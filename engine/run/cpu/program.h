@@ -1,0 +1,59 @@
+// CpuProgram: a run plan bound to code and memory, executed by an OpenMP team.
+//
+// Nothing is allocated or looked up while it runs. It belongs to one caller at a time; the team is that
+// of the calling thread (libgomp keeps one per thread that opens regions). It never nests a region: called
+// from inside somebody's `omp parallel` it runs in place on the calling thread. The bits do not depend on
+// the team.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/codegen/compiler.h"
+#include "engine/graph/run_plan.h"
+#include "engine/run/built_graph.h"
+#include "engine/run/counters.h"
+#include "engine/run/cpu/bound_launch.h"
+#include "engine/run/cpu/guard.h"
+
+namespace eagle::run {
+
+// A launch of at most this many samples runs on the calling thread: opening a region costs a few
+// microseconds, about what a light kernel takes for so many samples.
+constexpr std::int64_t inline_samples = 4096;
+
+class CpuProgram {
+public:
+  // `code` has one entry a kernel of the plan; those of kernels that no launch uses may be null.
+  // PRIVATE_ARRAY for memory that this process cannot reach.
+  static StatusOr<std::unique_ptr<CpuProgram>> bind(
+      graph::RunPlan plan, std::span<const std::shared_ptr<const codegen::Code>> code,
+      std::span<const PlaneMemory> planes, int team, std::shared_ptr<Counters> counters);
+
+  [[nodiscard]] const std::vector<graph::Instruction>& instructions() const { return instructions_; }
+  [[nodiscard]] std::uint32_t loops() const { return loops_; }
+  // The guard of the instruction at `position`, a SkipUnless or LoopTest.
+  [[nodiscard]] bool holds(std::uint32_t position) const { return guards_[position]->holds(); }
+
+  void run(const graph::RunKernel& instruction) const;
+  void run(const graph::RunBranches& instruction) const;
+
+  [[nodiscard]] Counters& counters() const { return *counters_; }
+
+private:
+  CpuProgram() = default;
+  Status bind_guards(std::span<const PlaneMemory> planes);
+
+  std::vector<graph::Instruction> instructions_;
+  std::vector<std::vector<std::uint32_t>> branches_;
+  std::uint32_t loops_ = 0;
+  std::vector<BoundLaunch> launches_;
+  std::vector<std::optional<BoundGuard>> guards_;  // by instruction
+  int team_ = 1;
+  std::shared_ptr<Counters> counters_;
+};
+
+}  // namespace eagle::run

@@ -1,0 +1,33 @@
+// Share: which samples of a launch each thread of a team runs.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace eagle::run {
+
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  [[nodiscard]] bool empty() const { return begin >= end; }
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+// Samples are cut at multiples of this: a whole number of vectors of any width, and whole cache lines of
+// even a bool plane.
+constexpr std::int64_t share_grain = 64;
+
+// The contiguous samples of thread `thread` of `team`. The map is fixed: in every launch over as many
+// samples a thread gets the same ones, which it then still has in its cache. (Handing out tiles
+// dynamically made two threads slower than one in single-pass work.) Shares differ by one grain at most.
+// samples >= 0, 0 <= thread < team.
+constexpr Range share_of(std::int64_t samples, int thread, int team) {
+  const std::int64_t grains = samples / share_grain + (samples % share_grain != 0 ? 1 : 0);
+  const std::int64_t each = grains / team;
+  const std::int64_t more = grains % team;  // the first `more` threads take one grain more
+  const std::int64_t first = each * thread + std::min<std::int64_t>(thread, more);
+  const std::int64_t last = first + each + (thread < more ? 1 : 0);
+  return {std::min(first * share_grain, samples), last == grains ? samples : last * share_grain};
+}
+
+}  // namespace eagle::run

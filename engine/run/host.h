@@ -1,0 +1,19 @@
+// The host: the process and machine that executes, and how much of it a team may use.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace eagle::run {
+
+struct HostIdentity {
+  std::int64_t pid = 0;
+  std::string host_name;
+};
+HostIdentity this_host();
+
+// Threads a team of this process may have: the affinity mask, the cgroup's CPU quota (rounded up) and
+// OMP_NUM_THREADS where set, whichever is least.
+int available_threads();
+
+}  // namespace eagle::run

@@ -1,0 +1,142 @@
+#include "engine/run/host.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "engine/run/cgroup.h"
+#include "engine/run/thread_limits.h"
+
+namespace eagle::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A file tree that stands for "/".
+class Cgroup : public testing::Test {
+protected:
+  Cgroup() {
+    std::string pattern = (fs::temp_directory_path() / "eagle-cgroup-XXXXXX").string();
+    root_ = ::mkdtemp(pattern.data());
+  }
+  ~Cgroup() override { fs::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& text) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(Cgroup, NoFilesMeanNoQuota) { EXPECT_EQ(cgroup_cpus(root_), std::nullopt); }
+
+TEST_F(Cgroup, Version2QuotaIsRoundedUp) {
+  write("proc/self/cgroup", "0::/a\n");
+  write("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+  EXPECT_EQ(cgroup_cpus(root_), 2);
+  write("sys/fs/cgroup/a/cpu.max", "200000 100000\n");
+  EXPECT_EQ(cgroup_cpus(root_), 2);
+  write("sys/fs/cgroup/a/cpu.max", "1000 100000\n");
+  EXPECT_EQ(cgroup_cpus(root_), 1);
+}
+
+TEST_F(Cgroup, Version2MaxIsNoQuota) {
+  write("proc/self/cgroup", "0::/a\n");
+  write("sys/fs/cgroup/a/cpu.max", "max 100000\n");
+  EXPECT_EQ(cgroup_cpus(root_), std::nullopt);
+}
+
+TEST_F(Cgroup, TheTightestGroupOnTheWayUpCounts) {
+  write("proc/self/cgroup", "0::/a/b/c\n");
+  write("sys/fs/cgroup/a/cpu.max", "300000 100000\n");
+  write("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+  write("sys/fs/cgroup/a/b/c/cpu.max", "500000 100000\n");
+  write("sys/fs/cgroup/other/cpu.max", "100000 100000\n");
+  EXPECT_EQ(cgroup_cpus(root_), 3);
+}
+
+TEST_F(Cgroup, InAContainerTheMountsRootIsTheGroup) {
+  write("proc/self/cgroup", "0::/docker/0123456789\n");  // a path of the host, not there inside
+  write("sys/fs/cgroup/cpu.max", "400000 100000\n");
+  EXPECT_EQ(cgroup_cpus(root_), 4);
+}
+
+TEST_F(Cgroup, Version1QuotaIsRead) {
+  write("proc/self/cgroup", "9:name=systemd:/x\n3:cpuset:/y\n2:cpu,cpuacct:/g\n0::/\n");
+  write("sys/fs/cgroup/cpu,cpuacct/g/cpu.cfs_quota_us", "250000\n");
+  write("sys/fs/cgroup/cpu,cpuacct/g/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cgroup_cpus(root_), 3);
+}
+
+TEST_F(Cgroup, Version1WithoutQuotaIsMinusOne) {
+  write("proc/self/cgroup", "1:cpu:/\n");
+  write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cgroup_cpus(root_), std::nullopt);
+}
+
+TEST_F(Cgroup, GarbageIsNoQuota) {
+  write("proc/self/cgroup", "no colons\n0:\n0::/a/../../etc\n");
+  write("sys/fs/cgroup/a/cpu.max", "-5 0\n");
+  write("sys/fs/cgroup/cpu.max", "many\n");
+  write("sys/etc/cpu.max", "100000 100000\n");  // reached only by a walk that follows ".."
+  EXPECT_EQ(cgroup_cpus(root_), std::nullopt);
+}
+
+TEST(OmpNumThreads, FirstLevelCounts) {
+  EXPECT_EQ(omp_num_threads("4"), 4);
+  EXPECT_EQ(omp_num_threads(" 3 , 2"), 3);
+}
+
+TEST(OmpNumThreads, WhatOpenMpWouldNotTakeIsIgnored) {
+  for (const char* value : {"", " ", "0", "-2", "many", "4x", "99999999999"}) {
+    EXPECT_EQ(omp_num_threads(value), std::nullopt) << "'" << value << "'";
+  }
+}
+
+TEST(TeamBound, TheLeastCounts) {
+  EXPECT_EQ(team_bound(8, std::nullopt, std::nullopt), 8);
+  EXPECT_EQ(team_bound(8, 3, std::nullopt), 3);
+  EXPECT_EQ(team_bound(8, 3, 2), 2);
+  EXPECT_EQ(team_bound(2, 3, 4), 2);
+  EXPECT_EQ(team_bound(0, std::nullopt, std::nullopt), 1);
+}
+
+TEST(AvailableThreads, ObeyTheEnvironment) {
+  const char* before = std::getenv("OMP_NUM_THREADS");
+  const std::string saved = before ? before : "";
+  ::setenv("OMP_NUM_THREADS", "1", 1);
+  EXPECT_EQ(available_threads(), 1);
+  if (before) {
+    ::setenv("OMP_NUM_THREADS", saved.c_str(), 1);
+  } else {
+    ::unsetenv("OMP_NUM_THREADS");
+  }
+  EXPECT_GE(available_threads(), 1);
+}
+
+TEST(ThisHost, NamesThisProcessAndMachine) {
+  char name[256] = {};
+  ASSERT_EQ(::gethostname(name, sizeof name - 1), 0);
+  EXPECT_EQ(this_host().pid, ::getpid());
+  EXPECT_EQ(this_host().host_name, name);
+}
+
+TEST(ThisHost, IsRightInAForkedChild) {
+  const std::int64_t parent = this_host().pid;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(this_host().pid == ::getpid() && this_host().pid != parent ? 0 : 1);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+}  // namespace
+}  // namespace eagle::run

@@ -1,0 +1,418 @@
+#include "engine/step/simulation.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include "engine/kernel/interpret.h"
+#include "engine/run/testing.h"
+
+namespace eagle::step {
+namespace {
+
+using eagle::testing::RunScene;
+
+// The planes of an ensemble of oscillators.
+struct Ensemble {
+  explicit Ensemble(std::size_t n)
+      : x(n, 1.0), v(n, 0.0), t(n, 0.0), omega(n, 2.0), t_end(n, 1.0), done(n, 0) {}
+
+  double dt = 1e-3;
+  std::vector<double> x, v, t, omega, t_end;
+  std::vector<std::uint8_t> done;
+
+  [[nodiscard]] std::size_t size() const { return x.size(); }
+
+  RunScene scene(std::int64_t max_steps) {
+    RunScene scene;
+    scene.message.set_max_steps(max_steps);
+    const std::uint32_t kernel = scene.kernel(eagle::testing::oscillator());
+    eagle::testing::fill(*scene.message.add_model(), kernel,
+                         {{"x", scene.array(x)},
+                          {"v", scene.array(v)},
+                          {"t", scene.array(t)},
+                          {"omega", scene.array(omega)},
+                          {"dt", dt},
+                          {"t_end", scene.array(t_end)},
+                          {"done", scene.array(done)}});
+    return scene;
+  }
+
+  // The same in plain C++ (compiled without contraction): the number of the last step taken.
+  std::int64_t step_plainly(std::int64_t max_steps) {
+    std::int64_t last = 0;
+    for (std::size_t i = 0; i < size(); ++i) {
+      for (std::int64_t step = 1; step <= max_steps && !done[i]; ++step) {
+        const double next_x = x[i] + dt * v[i];
+        v[i] = v[i] - dt * omega[i] * omega[i] * x[i];
+        x[i] = next_x;
+        t[i] = t[i] + dt;
+        done[i] = t[i] >= t_end[i] ? 1 : 0;
+        last = std::max(last, step);
+      }
+    }
+    return last;
+  }
+
+  kernel::InterpreterResult interpret(std::int64_t max_steps) {
+    const auto plane = [](auto& values) {
+      return kernel::InterpreterPlane{reinterpret_cast<std::byte*>(values.data()), 0};
+    };
+    const kernel::InterpreterPlane planes[] = {
+        plane(x),     plane(v),   plane(t), plane(omega), {reinterpret_cast<std::byte*>(&dt), 0},
+        plane(t_end), plane(done)};
+    return kernel::interpret_launch(eagle::testing::oscillator(), planes, static_cast<std::int64_t>(size()),
+                                    max_steps);
+  }
+};
+
+template <typename T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  if (a.size() != b.size()) return false;
+  return a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+void expect_same_bits(const Ensemble& a, const Ensemble& b) {
+  EXPECT_TRUE(same_bits(a.x, b.x));
+  EXPECT_TRUE(same_bits(a.v, b.v));
+  EXPECT_TRUE(same_bits(a.t, b.t));
+  EXPECT_EQ(a.done, b.done);
+}
+
+std::unique_ptr<Simulation> start(Engine& engine, Ensemble& ensemble, std::int64_t max_steps,
+                                  std::shared_ptr<const run::Control> control = nullptr) {
+  const RunScene scene = ensemble.scene(max_steps);
+  auto simulation = engine.simulate(scene.message, scene.memory, std::move(control));
+  EXPECT_TRUE(simulation.ok()) << simulation.status().to_string();
+  return simulation.ok() ? *std::move(simulation) : nullptr;
+}
+
+RunResult run(Engine& engine, Ensemble& ensemble, std::int64_t max_steps) {
+  const auto simulation = start(engine, ensemble, max_steps);
+  if (!simulation) return {};
+  while (!simulation->advance()) {
+  }
+  EXPECT_TRUE(simulation->ended());
+  return simulation->result();
+}
+
+// The first of a million samples with omega = linspace(1, 3, 10^6), as numpy computes it.
+Ensemble first_of_a_million(std::size_t n) {
+  Ensemble ensemble(n);
+  const double step = 2.0 / 999'999.0;
+  for (std::size_t i = 0; i < n; ++i) ensemble.omega[i] = static_cast<double>(i) * step + 1.0;
+  return ensemble;
+}
+
+TEST(Simulation, TheOscillatorsOfTheManual) {
+  constexpr std::size_t n = 20'000;
+  Ensemble expected = first_of_a_million(n);
+  EXPECT_EQ(expected.step_plainly(2000), 1000);
+  for (const int team : {1, 2, 3, 7}) {
+    SCOPED_TRACE(team);
+    auto engine = eagle::testing::make_engine(team);
+    Ensemble ensemble = first_of_a_million(n);
+    const RunResult result = run(*engine, ensemble, 2000);
+    EXPECT_EQ(result.status, RunStatus::finished);
+    EXPECT_EQ(result.report.steps, 1000);
+    EXPECT_EQ(result.report.finished, static_cast<std::int64_t>(n));
+    EXPECT_EQ(result.report.threads, team);
+    // docs/manual/kernels.md, acceptance kernels
+    EXPECT_EQ(ensemble.x[0], 0.5405728050653854);
+    EXPECT_EQ(ensemble.x[1], 0.5405711223621569);
+    EXPECT_EQ(ensemble.x[2], 0.540569439656762);
+    expect_same_bits(ensemble, expected);
+  }
+}
+
+TEST(Simulation, OneOscillatorOfTheManual) {
+  auto engine = eagle::testing::make_engine(2);
+  Ensemble one(1);
+  const RunResult result = run(*engine, one, 2000);
+  EXPECT_EQ(result.status, RunStatus::finished);
+  EXPECT_EQ(result.report.launches, 1);  // so small a run is one pass
+  // docs/manual/kernels.md, acceptance kernels
+  EXPECT_EQ(one.t[0], 1.0000000000000007);
+  EXPECT_EQ(one.x[0], -0.41697753175791447);
+  EXPECT_EQ(one.v[0], -1.8222378995667639);
+}
+
+// End times spread over (0, 0.04], some masks set beforehand.
+Ensemble random_ensemble(std::size_t n, std::mt19937_64& random) {
+  std::uniform_real_distribution<double> unit(0.0, 1.0);
+  Ensemble ensemble(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    ensemble.x[i] = unit(random);
+    ensemble.omega[i] = 1.0 + 2.0 * unit(random);
+    ensemble.t_end[i] = 0.04 * unit(random);
+    ensemble.done[i] = unit(random) < 0.2 ? 1 : 0;
+  }
+  return ensemble;
+}
+
+TEST(Simulation, TheBitsAreTheInterpretersForAnySizeTeamAndMask) {
+  constexpr std::uint64_t seed = 20'240'611;
+  std::mt19937_64 random(seed);
+  for (const int team : {1, 3}) {
+    auto engine = eagle::testing::make_engine(team);
+    for (const std::size_t n : {0, 1, 7, 8, 9, 63, 64, 65, 1023, 1025, 5000}) {
+      for (const std::int64_t max_steps : {1, 20, 60}) {
+        SCOPED_TRACE(::testing::Message() << "seed " << seed << ", team " << team << ", " << n
+                                          << " samples, max_steps " << max_steps);
+        Ensemble ensemble = random_ensemble(n, random);
+        Ensemble expected = ensemble;
+        const RunResult result = run(*engine, ensemble, max_steps);
+        const kernel::InterpreterResult reference = expected.interpret(max_steps);
+        expect_same_bits(ensemble, expected);
+        EXPECT_EQ(result.report.finished, reference.finished);
+        EXPECT_EQ(result.report.steps, reference.steps);
+        const bool all = std::count(expected.done.begin(), expected.done.end(), 0) == 0;
+        EXPECT_EQ(result.status, all ? RunStatus::finished : RunStatus::max_steps);
+      }
+    }
+  }
+}
+
+TEST(Simulation, ManyPassesGiveTheBitsOfOne) {
+  // 30 million sample steps, over the bound of one pass; end times spread over (0, 3].
+  constexpr std::size_t n = 10'000;
+  Ensemble ensemble = first_of_a_million(n);
+  for (std::size_t i = 0; i < n; ++i) ensemble.t_end[i] = 3.0 * static_cast<double>(i + 1) / n;
+  Ensemble expected = ensemble;
+  const std::int64_t last = expected.step_plainly(5000);
+  auto engine = eagle::testing::make_engine(2);
+  const RunResult result = run(*engine, ensemble, 5000);
+  EXPECT_EQ(result.status, RunStatus::finished);
+  EXPECT_EQ(result.report.steps, last);
+  EXPECT_EQ(result.report.finished, static_cast<std::int64_t>(n));
+  EXPECT_GE(result.report.launches, 1);
+  EXPECT_EQ(engine->counters().launches, static_cast<std::uint64_t>(result.report.launches));
+  expect_same_bits(ensemble, expected);
+}
+
+TEST(Simulation, MaxStepsIsAnExactCap) {
+  auto engine = eagle::testing::make_engine(2);
+  for (const std::int64_t cap : {0, 1, 37, 999}) {
+    SCOPED_TRACE(cap);
+    Ensemble ensemble(100);
+    Ensemble expected = ensemble;
+    expected.step_plainly(cap);
+    const RunResult result = run(*engine, ensemble, cap);
+    EXPECT_EQ(result.status, RunStatus::max_steps);
+    EXPECT_EQ(result.report.steps, cap);
+    EXPECT_EQ(result.report.finished, 0);
+    expect_same_bits(ensemble, expected);
+  }
+}
+
+TEST(Simulation, MaxStepsIsExactAcrossPasses) {
+  auto engine = eagle::testing::make_engine(2);
+  Ensemble ensemble(3000);
+  for (double& end : ensemble.t_end) end = 1e9;
+  Ensemble expected = ensemble;
+  expected.step_plainly(3001);  // 9 million sample steps
+  const RunResult result = run(*engine, ensemble, 3001);
+  EXPECT_EQ(result.status, RunStatus::max_steps);
+  EXPECT_EQ(result.report.steps, 3001);
+  EXPECT_EQ(result.report.finished, 0);
+  expect_same_bits(ensemble, expected);
+}
+
+TEST(Simulation, ARunInTwoHalvesGivesTheBitsOfOne) {
+  auto engine = eagle::testing::make_engine(2);
+  Ensemble halves = first_of_a_million(500);
+  Ensemble whole = halves;
+  EXPECT_EQ(run(*engine, halves, 400).status, RunStatus::max_steps);
+  EXPECT_EQ(run(*engine, halves, 2000).report.steps, 600);
+  EXPECT_EQ(run(*engine, whole, 2000).report.steps, 1000);
+  expect_same_bits(halves, whole);
+}
+
+TEST(Simulation, WithEverySampleFinishedDoesNothing) {
+  auto engine = eagle::testing::make_engine(2);
+  Ensemble ensemble(2000);
+  run(*engine, ensemble, 2000);
+  const Ensemble before = ensemble;
+  const RunResult result = run(*engine, ensemble, 2000);
+  EXPECT_EQ(result.status, RunStatus::finished);
+  EXPECT_EQ(result.report.steps, 0);
+  EXPECT_EQ(result.report.launches, 0);
+  EXPECT_EQ(result.report.finished, 0);
+  expect_same_bits(ensemble, before);
+}
+
+TEST(Simulation, OfNoSamplesIsFinished) {
+  auto engine = eagle::testing::make_engine(2);
+  Ensemble none(0);
+  const RunResult result = run(*engine, none, 2000);
+  EXPECT_EQ(result.status, RunStatus::finished);
+  EXPECT_EQ(result.report.samples, 0);
+  EXPECT_EQ(result.report.steps, 0);
+  EXPECT_EQ(result.report.launches, 0);
+}
+
+TEST(Simulation, SamplesFinishedBeforehandAreUntouchedAndNotCounted) {
+  auto engine = eagle::testing::make_engine(2);
+  Ensemble ensemble(3000);
+  for (std::size_t i = 0; i < 1500; ++i) ensemble.done[i] = 1;  // whole tiles, and half of one
+  const RunResult result = run(*engine, ensemble, 2000);
+  EXPECT_EQ(result.status, RunStatus::finished);
+  EXPECT_EQ(result.report.finished, 1500);
+  EXPECT_EQ(ensemble.x[1499], 1.0);
+  EXPECT_EQ(ensemble.t[1499], 0.0);
+  EXPECT_NE(ensemble.x[1500], 1.0);
+}
+
+TEST(Simulation, ANaNNeverFinishes) {
+  auto engine = eagle::testing::make_engine(2);
+  Ensemble ensemble(10);
+  ensemble.t[3] = std::numeric_limits<double>::quiet_NaN();
+  const RunResult result = run(*engine, ensemble, 1500);
+  EXPECT_EQ(result.status, RunStatus::max_steps);
+  EXPECT_EQ(result.report.steps, 1500);
+  EXPECT_EQ(result.report.finished, 9);
+  EXPECT_EQ(ensemble.done[3], 0);
+}
+
+TEST(Simulation, CancelEndsItAtAWholeStep) {
+  auto engine = eagle::testing::make_engine(1);
+  Ensemble ensemble(2);
+  for (double& end : ensemble.t_end) end = std::numeric_limits<double>::infinity();
+  Ensemble expected = ensemble;
+  const auto control = std::make_shared<run::Control>();
+  // So many steps that one pass cannot be all of them.
+  const auto simulation = start(*engine, ensemble, std::int64_t{1} << 60, control);
+  ASSERT_TRUE(simulation);
+  ASSERT_FALSE(simulation->advance());
+  control->cancel = true;
+  ASSERT_TRUE(simulation->advance());
+  ASSERT_TRUE(simulation->ended());
+  const RunResult& result = simulation->result();
+  EXPECT_EQ(result.status, RunStatus::cancelled);
+  EXPECT_EQ(result.report.launches, 1);
+  EXPECT_EQ(result.report.finished, 0);
+  EXPECT_GT(result.report.steps, 0);
+  expected.step_plainly(result.report.steps);
+  expect_same_bits(ensemble, expected);
+  EXPECT_TRUE(simulation->advance()) << "an ended run stays ended";
+}
+
+TEST(Simulation, ADeadlineInThePastStartsNothing) {
+  auto engine = eagle::testing::make_engine(1);
+  Ensemble ensemble(8);
+  const auto control = std::make_shared<run::Control>();
+  control->deadline = std::chrono::steady_clock::now();
+  const auto simulation = start(*engine, ensemble, 2000, control);
+  ASSERT_TRUE(simulation);
+  ASSERT_TRUE(simulation->advance());
+  EXPECT_EQ(simulation->result().status, RunStatus::deadline);
+  EXPECT_EQ(simulation->result().report.launches, 0);
+  EXPECT_EQ(simulation->result().report.steps, 0);
+  EXPECT_EQ(ensemble.t[0], 0.0);
+}
+
+TEST(Simulation, ReportsWhereAndHowItRan) {
+  auto engine = eagle::testing::make_engine(3);
+  Ensemble ensemble(100);
+  const RunResult first = run(*engine, ensemble, 2000);
+  EXPECT_EQ(first.report.host.pid, ::getpid());
+  EXPECT_EQ(first.report.host.host_name, run::this_host().host_name);
+  EXPECT_EQ(first.report.samples, 100);
+  EXPECT_EQ(first.report.threads, 3);
+  EXPECT_TRUE(first.report.compiled);
+  EXPECT_EQ(first.report.kernels,
+            std::vector<std::string>{kernel::content_hash(eagle::testing::oscillator())});
+  EXPECT_GT(first.report.build_s, 0.0);
+  EXPECT_GT(first.report.wall_s, 0.0);
+  EXPECT_FALSE(run(*engine, ensemble, 2000).report.compiled);
+  EXPECT_EQ(engine->counters().runs, 2u);
+}
+
+#if defined(__x86_64__)
+TEST(Simulation, TheCallersFlushToZeroChangesNothing) {
+  constexpr unsigned flush_to_zero_and_denormals_are_zero = 0x8040;
+  auto engine = eagle::testing::make_engine(2);
+  Ensemble ensemble(3000);
+  for (double& x : ensemble.x) x = 3e-310;  // subnormal, and so is every product with it
+  Ensemble expected = ensemble;
+  expected.step_plainly(2000);
+  const unsigned before = _mm_getcsr();
+  const unsigned fast = before | flush_to_zero_and_denormals_are_zero;
+  _mm_setcsr(fast);
+  run(*engine, ensemble, 2000);
+  const unsigned after = _mm_getcsr();
+  _mm_setcsr(before);
+  constexpr unsigned control_bits = 0xFFC0;  // the lower ones are flags of the host's own arithmetic
+  EXPECT_EQ(after & control_bits, fast & control_bits);
+  expect_same_bits(ensemble, expected);
+}
+#endif
+
+// ---- refusals ----
+
+Reason refusal(const RunScene& scene, const std::string& part) {
+  auto engine = eagle::testing::make_engine(1);
+  const auto simulation = engine->simulate(scene.message, scene.memory, nullptr);
+  EXPECT_FALSE(simulation.ok());
+  EXPECT_NE(simulation.status().message().find(part), std::string::npos) << simulation.status().to_string();
+  EXPECT_EQ(engine->counters().runs, 0u);
+  return simulation.status().reason();
+}
+
+TEST(SimulationRefuses, AKernelWithoutAStopRule) {
+  std::vector<double> x(8);
+  RunScene scene;
+  scene.message.set_max_steps(10);
+  eagle::testing::fill(*scene.message.add_model(), scene.kernel(eagle::testing::affine_in_place()),
+                       {{"a", 1.0}, {"b", 1.0}, {"x", scene.array(x)}});
+  EXPECT_EQ(refusal(scene, "'affine_in_place' has no stop rule"), Reason::bad_value);
+}
+
+TEST(SimulationRefuses, AnotherNumberOfKernelsThanOne) {
+  Ensemble ensemble(8);
+  RunScene scene = ensemble.scene(10);
+  *scene.message.add_model() = scene.message.model(0);
+  EXPECT_EQ(refusal(scene, "a model is one kernel, found 2"), Reason::malformed_graph);
+  scene.message.clear_model();
+  EXPECT_EQ(refusal(scene, "a model is one kernel, found 0"), Reason::malformed_graph);
+}
+
+TEST(SimulationRefuses, ANegativeCap) {
+  Ensemble ensemble(8);
+  EXPECT_EQ(refusal(ensemble.scene(-1), "max_steps must be at least 0, found -1"), Reason::bad_value);
+}
+
+TEST(SimulationRefuses, AKernelThatDoesNotExist) {
+  Ensemble ensemble(8);
+  RunScene scene = ensemble.scene(10);
+  scene.message.mutable_model(0)->set_kernel(1);
+  EXPECT_EQ(refusal(scene, "model[0]"), Reason::malformed_graph);
+}
+
+TEST(SimulationRefuses, MemoryThatIsSmallerThanDeclared) {
+  Ensemble ensemble(8);
+  RunScene scene = ensemble.scene(10);
+  scene.memory[2].bytes -= 1;
+  EXPECT_EQ(refusal(scene, "planes[2]"), Reason::malformed_graph);
+  scene.memory.pop_back();
+  EXPECT_EQ(refusal(scene, "declares 6 planes"), Reason::malformed_graph);
+}
+
+TEST(SimulationRefuses, MemoryOutOfReach) {
+  Ensemble ensemble(8);
+  RunScene scene = ensemble.scene(10);
+  scene.memory[1].data = nullptr;
+  EXPECT_EQ(refusal(scene, "argument 'v'"), Reason::private_array);
+}
+
+}  // namespace
+}  // namespace eagle::step
