@@ -199,6 +199,34 @@ TEST(Simulation, ManyPassesGiveTheBitsOfOne) {
   expect_same_bits(ensemble, expected);
 }
 
+// One plane under two names: each step reads what the one before it wrote.
+TEST(Simulation, AnInputThatIsAlsoTheOutputIsReadAnewInEachStep) {
+  kernel::KernelBuilder k("doubling");
+  const auto x = k.scalar("x");
+  const auto t = k.state("t", {});
+  k.terminated("done");
+  const auto later = k.add(t, k.real(1.0));
+  k.output("y", k.add(x, x));
+  k.commit("t", later);
+  k.commit("done", k.ge(later, k.real(5.0)));
+  auto engine = eagle::testing::make_engine(1);
+  std::vector<double> values(41, 1.0), times(41, 0.0);
+  std::vector<std::uint8_t> done(41, 0);
+  RunScene scene;
+  scene.message.set_max_steps(100);
+  const std::uint32_t kernel = scene.kernel(eagle::testing::finish(k));
+  const eagle::testing::Array both = scene.array(values);
+  eagle::testing::fill(*scene.message.add_model(), kernel,
+                       {{"x", both}, {"y", both}, {"t", scene.array(times)}, {"done", scene.array(done)}});
+  auto simulation = engine->simulate(scene.message, scene.memory, nullptr);
+  ASSERT_TRUE(simulation.ok()) << simulation.status().to_string();
+  while (!(*simulation)->advance()) {
+  }
+  EXPECT_EQ(values, std::vector<double>(41, 32.0));  // doubled five times
+  EXPECT_EQ((*simulation)->result().report.steps, 5);
+  EXPECT_EQ((*simulation)->result().report.finished, 41);
+}
+
 TEST(Simulation, MaxStepsIsAnExactCap) {
   auto engine = eagle::testing::make_engine(2);
   for (const std::int64_t cap : {0, 1, 37, 999}) {

@@ -4,8 +4,26 @@
 #include <utility>
 
 #include "engine/kernel/names.h"
+#include "engine/plane/overlap.h"
 
 namespace eagle::run {
+namespace {
+
+// Whether two arguments are the same bytes and one of them is written (an update in place under two names).
+// Compiled code loads each argument once a call, so a step would not see what the one before it stored under
+// the other name.
+bool written_under_two_names(const graph::KernelLaunch& launch, const std::vector<kernel::Access>& accesses) {
+  for (std::size_t out = 0; out < accesses.size(); ++out) {
+    if (!accesses[out].written) continue;
+    for (std::size_t other = 0; other < accesses.size(); ++other) {
+      if (other == out || !(accesses[other].read || accesses[other].written)) continue;
+      if (plane::overlap(*launch.arguments[other].view, *launch.arguments[out].view).overlaps) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
 
 StatusOr<BoundLaunch> BoundLaunch::bind(const graph::KernelLaunch& launch, const kernel::Kernel& kernel,
                                         std::shared_ptr<const codegen::Code> code,
@@ -33,10 +51,23 @@ StatusOr<BoundLaunch> BoundLaunch::bind(const graph::KernelLaunch& launch, const
     bound.component_strides_.push_back(argument.layout.component_stride);
     bound.params_.push_back(argument.bits);
   }
+  bound.one_step_a_call_ = written_under_two_names(launch, kernel::accesses(kernel));
   return bound;
 }
 
 BoundLaunch::Outcome BoundLaunch::run(std::int64_t begin, std::int64_t end, std::int64_t max_steps) const {
+  if (!one_step_a_call_) return call(begin, end, max_steps);
+  Outcome total;
+  while (total.steps < max_steps) {
+    const Outcome step = call(begin, end, 1);
+    if (step.steps == 0) break;  // nobody is left to take one
+    total.finished += step.finished;
+    ++total.steps;
+  }
+  return total;
+}
+
+BoundLaunch::Outcome BoundLaunch::call(std::int64_t begin, std::int64_t end, std::int64_t max_steps) const {
   codegen::KernelCall call;
   call.planes = planes_.data();
   call.component_strides = component_strides_.data();

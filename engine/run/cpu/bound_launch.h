@@ -38,9 +38,11 @@ public:
 
 private:
   BoundLaunch() = default;
+  Outcome call(std::int64_t begin, std::int64_t end, std::int64_t max_steps) const;
 
   std::shared_ptr<const codegen::Code> code_;
   std::int64_t samples_ = 0;
+  bool one_step_a_call_ = false;
   // By argument, as KernelCall wants them.
   std::vector<std::byte*> planes_;
   std::vector<std::int64_t> component_strides_;
