@@ -1,0 +1,118 @@
+#include "engine/graph/edges.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "engine/graph/leaf_maker.h"
+#include "engine/graph/meetings.h"
+
+namespace eagle::graph {
+namespace {
+
+// Later leaves that are not siblings of a leaf: those up to `own_last` in its branch, and all from `later`
+// on, in later stages.
+struct Followers {
+  std::uint32_t own_last = 0;
+  std::uint32_t later = 0;
+};
+
+std::vector<Followers> followers_of(const std::vector<Leaf>& leaves) {
+  const auto count = static_cast<std::uint32_t>(leaves.size());
+  std::vector<Followers> out(count);
+  for (std::uint32_t i = count; i-- > 0;) {
+    const bool last_of_stage = i + 1 == count || leaves[i + 1].stage != leaves[i].stage;
+    const bool last_of_branch = last_of_stage || leaves[i + 1].branch != leaves[i].branch;
+    out[i].own_last = last_of_branch ? i + 1 : out[i + 1].own_last;
+    out[i].later = last_of_stage ? i + 1 : out[i + 1].later;
+  }
+  return out;
+}
+
+struct Hit {
+  std::uint32_t source = 0;
+  std::uint32_t destination = 0;
+  std::uint32_t rank = 0;  // before the kind and index, which follow from it
+  std::uint32_t index = 0;
+  Hazard kind = Hazard::raw;
+};
+
+void collect(const std::vector<Leaf>& leaves, const std::vector<Followers>& followers, const Side& side,
+             std::vector<Hit>& hits) {
+  const std::vector<Touch>& all = *side.destinations;
+  const auto from = [&](std::uint32_t leaf) {
+    return std::lower_bound(all.begin(), all.end(), leaf,
+                            [](const Touch& touch, std::uint32_t first) { return touch.leaf < first; });
+  };
+  for (const Touch& source : *side.sources) {
+    const std::uint32_t order = rank(leaves[source.leaf], side.kind, source.index);
+    const auto add = [&](auto first, auto last) {
+      for (; first < last; ++first)
+        hits.push_back({source.leaf, first->leaf, order, source.index, side.kind});
+    };
+    add(from(source.leaf + 1), from(followers[source.leaf].own_last));
+    add(from(followers[source.leaf].later), all.end());
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Hazard hazard) {
+  switch (hazard) {
+    case Hazard::raw:
+      return "RAW";
+    case Hazard::war:
+      return "WAR";
+    case Hazard::waw:
+      return "WAW";
+  }
+  return "unknown";
+}
+
+std::string_view meaning_of(Hazard hazard) {
+  switch (hazard) {
+    case Hazard::raw:
+      return "data flows";
+    case Hazard::war:
+      return "must wait to overwrite";
+    case Hazard::waw:
+      return "same output";
+  }
+  return "unknown";
+}
+
+std::vector<Leaf> leaves(const Graph& graph) { return leaves(graph, graph.stages); }
+
+std::vector<Leaf> leaves(const Graph& graph, const std::vector<Stage>& stages) {
+  return LeafMaker(graph).leaves(stages);
+}
+
+std::vector<Edge> edges(const Graph& graph) {
+  const std::vector<Leaf> all = leaves(graph);
+  const std::vector<Followers> followers = followers_of(all);
+  const std::vector<Place> places = places_of(all);
+  std::vector<Hit> hits;
+  Work work;
+  for_each_meeting(places, work, [&](const Place& a, const Place& b) {
+    for (const Side& side : sides_of(a, b)) collect(all, followers, side, hits);
+  });
+  std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) {
+    return std::tie(a.source, a.destination, a.rank) < std::tie(b.source, b.destination, b.rank);
+  });
+
+  std::vector<Edge> out;
+  std::size_t pair = 0;  // where the edges of the current pair of leaves begin
+  for (const Hit& hit : hits) {
+    if (pair < out.size() && (out[pair].source != hit.source || out[pair].destination != hit.destination)) {
+      pair = out.size();
+    }
+    const Touches& touches = all[hit.source].touches;
+    const std::string& name = (hit.kind == Hazard::war ? touches.reads : touches.writes)[hit.index].name;
+    const bool listed =
+        std::any_of(out.begin() + static_cast<std::ptrdiff_t>(pair), out.end(),
+                    [&](const Edge& edge) { return edge.kind == hit.kind && edge.plane == name; });
+    if (!listed) out.push_back({hit.source, hit.destination, name, hit.kind});
+  }
+  return out;
+}
+
+}  // namespace eagle::graph

@@ -1,0 +1,133 @@
+// The in-memory form of a graph: what `read()` makes of a GraphDescription and everything else uses.
+//
+// A Graph that `read` returned satisfies every rule of docs/manual/graph_model.md that can be checked
+// node by node; races between branches are a question of their own (`races.h`), so that the edges and
+// the picture of a racing graph can still be looked at. Plain data; share it between threads as const.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/kernel/ir.h"
+#include "engine/kernel/verify.h"
+#include "engine/plane/layout.h"
+#include "engine/plane/view.h"
+
+namespace eagle::v1 {
+class GraphDescription;
+class KernelLaunch;
+class PlaneDeclaration;
+}  // namespace eagle::v1
+
+namespace eagle::graph {
+
+struct PlaneId {
+  std::uint64_t id = 0;
+  std::uint64_t generation = 0;
+  friend bool operator==(const PlaneId&, const PlaneId&) = default;
+};
+
+struct Plane {
+  std::optional<PlaneId> shared;  // empty: the client's private memory
+  std::uint64_t bytes = 0;
+  std::string label;
+};
+
+struct NamedView {
+  std::string name;
+  plane::View view;
+};
+
+// One argument of a launch: a view of a plane, or a number as the bits of the argument's type.
+struct Bound {
+  std::optional<plane::View> view;
+  plane::Layout layout;    // of `view`
+  std::uint64_t bits = 0;  // of a param
+};
+
+struct KernelLaunch {
+  std::uint32_t kernel = 0;      // index into Graph::kernels
+  std::vector<Bound> arguments;  // one an argument of the kernel, in its order
+  std::int64_t samples = 0;
+};
+
+enum class HostTier : std::uint8_t { captured = 1, stream = 2, eager = 3 };
+
+struct HostNode {
+  std::uint32_t call = 0;  // the client's number
+  HostTier tier = HostTier::captured;
+  std::vector<NamedView> reads;
+  std::vector<NamedView> writes;
+};
+
+struct Guard {
+  NamedView count;  // one integer or bool element
+  std::optional<NamedView> baseline;
+  bool negated = false;
+};
+
+struct Stage;
+
+struct Conditional {
+  Guard guard;
+  std::vector<Stage> body;
+  std::int64_t max_iterations = 0;  // 0: skippable (at most once); else repeat_while
+};
+
+struct Node {
+  std::string label;  // the given name, else the kernel's, else the kind's
+  std::variant<KernelLaunch, HostNode, Conditional> kind;
+  kernel::Location location;
+};
+
+struct Branch {
+  std::vector<Node> nodes;
+};
+
+// One branch: a plain node (`group` false). Two or more: a group.
+struct Stage {
+  std::vector<Branch> branches;
+  bool group = false;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<std::shared_ptr<const kernel::Kernel>> kernels;
+  std::vector<Plane> planes;
+  std::vector<Stage> stages;
+  std::vector<std::string> source_files;
+};
+
+struct Limits {
+  std::uint32_t nodes = 100'000;      // conditional bodies included      (graph_nodes)
+  std::uint32_t planes = 100'000;     //                                  (graph_planes)
+  std::uint32_t depth = 16;           // of nested conditionals and groups (graph_depth)
+  std::uint32_t name_bytes = 10'240;  // of one name                      (graph_name_bytes)
+  kernel::Limits kernel;
+};
+
+enum class PrivateKernelPlanes {
+  allowed,  // in process: a kernel may run over the caller's own arrays
+  refused,  // in the daemon: PRIVATE_ARRAY, with the ways out
+};
+
+// Verifies a description node by node: kernels, views inside planes, dtypes, shapes, equal sample counts
+// within a launch, each argument bound once, guards of one integer cell, groups of two or more non-empty
+// branches, caps of at least 1, partial overlap of an input and an output of one launch. A rejected
+// description leaves nothing behind. Errors name node label and index, argument, expected, found, cure.
+StatusOr<Graph> read(const v1::GraphDescription& message, PrivateKernelPlanes private_planes,
+                     const Limits& limits = {});
+
+// The same rules for one launch and one plane declaration, for runs (engine/step).
+StatusOr<KernelLaunch> read_launch(const v1::KernelLaunch& message,
+                                   const std::vector<std::shared_ptr<const kernel::Kernel>>& kernels,
+                                   const std::vector<Plane>& planes, std::string_view where,
+                                   PrivateKernelPlanes private_planes);
+StatusOr<Plane> read_plane(const v1::PlaneDeclaration& message, std::string_view where);
+
+}  // namespace eagle::graph

@@ -1,0 +1,161 @@
+#include "engine/graph/races.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "engine/graph/edges.h"
+#include "engine/graph/leaf_maker.h"
+#include "engine/graph/meetings.h"
+#include "engine/kernel/names.h"
+
+namespace eagle::graph {
+namespace {
+
+using kernel::quote_name;
+
+// The leaves of one group: positions in `leaves` are those of the group, `first` numbers its first leaf.
+struct Siblings {
+  std::vector<Leaf> leaves;
+  std::uint32_t first = 0;
+};
+
+struct Race {
+  std::uint32_t source = 0;
+  std::uint32_t destination = 0;
+  std::uint32_t rank = 0;
+  std::uint32_t destination_index = 0;
+  std::uint32_t source_index = 0;
+  Hazard kind = Hazard::raw;
+
+  friend bool operator<(const Race& a, const Race& b) {
+    return std::tie(a.source, a.destination, a.rank, a.destination_index) <
+           std::tie(b.source, b.destination, b.rank, b.destination_index);
+  }
+};
+
+// For each leaf, the first leaf of the next branch.
+std::vector<std::uint32_t> ends_of_branches(const std::vector<Leaf>& leaves) {
+  std::vector<std::uint32_t> ends(leaves.size());
+  for (std::size_t i = leaves.size(); i-- > 0;) {
+    const bool last = i + 1 == leaves.size() || leaves[i + 1].branch != leaves[i].branch;
+    ends[i] = last ? static_cast<std::uint32_t>(i + 1) : ends[i + 1];
+  }
+  return ends;
+}
+
+// Keeps the first race in node order. Sources ascend, so the first of them that races with anything ends
+// the look at this side.
+void keep_first(const Siblings& siblings, const std::vector<std::uint32_t>& ends, const Side& side,
+                std::optional<Race>& best) {
+  for (const Touch& source : *side.sources) {
+    if (best && source.leaf > best->source) return;
+    const auto other =
+        std::lower_bound(side.destinations->begin(), side.destinations->end(), ends[source.leaf],
+                         [](const Touch& touch, std::uint32_t first) { return touch.leaf < first; });
+    if (other == side.destinations->end()) continue;
+    const Race race{source.leaf,  other->leaf,  rank(siblings.leaves[source.leaf], side.kind, source.index),
+                    other->index, source.index, side.kind};
+    if (!best || race < *best) best = race;
+  }
+}
+
+std::string node_name(std::uint32_t index, const Node& node) {
+  return "node " + std::to_string(index) + " " + quote_name(node.label);
+}
+
+std::string node_name(const Siblings& siblings, std::uint32_t leaf) {
+  return node_name(siblings.first + leaf, *siblings.leaves[leaf].node);
+}
+
+Status describe(const Siblings& siblings, const Race& race, const std::string& where) {
+  const Touches& source = siblings.leaves[race.source].touches;
+  const Touches& destination = siblings.leaves[race.destination].touches;
+  const bool reads_first = race.kind == Hazard::war;
+  const bool reads_second = race.kind == Hazard::raw;
+  const std::string& source_plane = (reads_first ? source.reads : source.writes)[race.source_index].name;
+  const std::string& destination_plane =
+      (reads_second ? destination.reads : destination.writes)[race.destination_index].name;
+  return {
+      Reason::racing_siblings,
+      where + node_name(siblings, race.source) + " and " + node_name(siblings, race.destination) +
+          " are in different branches of one group and race (" + std::string(name_of(race.kind)) + ", " +
+          std::string(meaning_of(race.kind)) + "): the first " + (reads_first ? "reads " : "writes ") +
+          quote_name(source_plane) + ", the second " + (reads_second ? "reads " : "writes ") +
+          quote_name(destination_plane) +
+          ", and these share bytes; give each branch a plane of its own, or put both nodes in one branch"};
+}
+
+Status check_group(const Siblings& siblings, const std::string& where) {
+  const std::vector<std::uint32_t> ends = ends_of_branches(siblings.leaves);
+  std::optional<Race> first;
+  Work work{race_work_limit};
+  const std::vector<Place> places = places_of(siblings.leaves);
+  const bool compared = for_each_meeting(places, work, [&](const Place& a, const Place& b) {
+    for (const Side& side : sides_of(a, b)) {
+      keep_first(siblings, ends, side, first);
+      work.left -= static_cast<std::int64_t>(side.sources->size());
+    }
+  });
+  if (!compared) {
+    return {Reason::graph_limit,
+            where + "the group of " + node_name(siblings, 0) + " has planes that meet in more ways than " +
+                std::to_string(race_work_limit) +
+                " steps can compare (graph_race_steps); use fewer branches, or plainer views"};
+  }
+  return first ? describe(siblings, *first, where) : Status();
+}
+
+class RaceCheck {
+public:
+  explicit RaceCheck(const Graph& graph) : maker_(graph) {}
+
+  [[nodiscard]] Status check(const std::vector<Stage>& stages, const std::string& where) const {
+    // Most lists of stages hold no group, and need no leaves.
+    const bool groups = std::any_of(stages.begin(), stages.end(), [](const Stage& one) { return one.group; });
+    std::vector<Leaf> all = groups ? maker_.leaves(stages) : std::vector<Leaf>();
+    std::uint32_t first = 0;
+    for (const Stage& stage : stages) {
+      const std::uint32_t count = nodes_in(stage);
+      if (stage.group) {
+        const auto begin = std::make_move_iterator(all.begin() + first);
+        EAGLE_RETURN_IF_ERROR(check_group({{begin, begin + count}, first}, where));
+      }
+      EAGLE_RETURN_IF_ERROR(check_bodies(stage, first, where));
+      first += count;
+    }
+    return {};
+  }
+
+private:
+  static std::uint32_t nodes_in(const Stage& stage) {
+    std::size_t count = 0;
+    for (const Branch& branch : stage.branches) count += branch.nodes.size();
+    return static_cast<std::uint32_t>(count);
+  }
+
+  [[nodiscard]] Status check_bodies(const Stage& stage, std::uint32_t index, const std::string& where) const {
+    for (const Branch& branch : stage.branches) {
+      for (const Node& node : branch.nodes) {
+        if (const auto* const conditional = std::get_if<Conditional>(&node.kind)) {
+          EAGLE_RETURN_IF_ERROR(
+              check(conditional->body, where + "in the body of " + node_name(index, node) + ": "));
+        }
+        ++index;
+      }
+    }
+    return {};
+  }
+
+  LeafMaker maker_;
+};
+
+}  // namespace
+
+Status check_races(const Graph& graph) { return RaceCheck(graph).check(graph.stages, ""); }
+
+}  // namespace eagle::graph

@@ -1,0 +1,266 @@
+// Reads one kernel launch: binds every argument and checks what the planes must have in common.
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+
+#include "eagle/v1/graph.pb.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/wire.h"
+#include "engine/kernel/names.h"
+#include "engine/plane/overlap.h"
+
+namespace eagle::graph {
+namespace {
+
+using kernel::Argument;
+using kernel::Kernel;
+using kernel::quote_name;
+using kernel::Scalar;
+
+// "'x', 'v' and 't'", cut where a kernel has very many.
+std::string list_of_arguments(const Kernel& kernel) {
+  constexpr std::size_t most = 40;
+  const std::size_t shown = std::min(most, kernel.arguments.size());
+  std::string out;
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (i > 0) out += ", ";
+    out += quote_name(kernel.arguments[i].name);
+  }
+  if (shown < kernel.arguments.size()) {
+    out += " and " + std::to_string(kernel.arguments.size() - shown) + " more";
+  }
+  return out;
+}
+
+class LaunchReader {
+public:
+  LaunchReader(const Kernel& kernel, const std::vector<kernel::Access>& accesses,
+               const std::vector<Plane>& planes, std::string_view where, PrivateKernelPlanes private_planes)
+      : kernel_(kernel),
+        accesses_(accesses),
+        planes_(planes),
+        where_(where),
+        private_planes_(private_planes) {}
+
+  StatusOr<KernelLaunch> read(const v1::KernelLaunch& message) {
+    launch_.kernel = message.kernel();
+    launch_.arguments.resize(kernel_.arguments.size());
+    EAGLE_RETURN_IF_ERROR(bind_all(message));
+    EAGLE_RETURN_IF_ERROR(check_samples());
+    EAGLE_RETURN_IF_ERROR(check_overlaps());
+    return std::move(launch_);
+  }
+
+private:
+  [[nodiscard]] std::string here(const Argument& argument) const {
+    return std::string(where_) + ": argument " + quote_name(argument.name);
+  }
+
+  [[nodiscard]] Status bad_binding(const std::string& what) const {
+    return {Reason::bad_binding, std::string(where_) + ": " + what + "; kernel " + quote_name(kernel_.name) +
+                                     " takes " + list_of_arguments(kernel_)};
+  }
+
+  Status bind_all(const v1::KernelLaunch& message) {
+    std::unordered_map<std::string_view, std::size_t> index;
+    for (std::size_t i = 0; i < kernel_.arguments.size(); ++i) index.emplace(kernel_.arguments[i].name, i);
+    std::vector<bool> bound(kernel_.arguments.size());
+    for (const v1::Binding& binding : message.bindings()) {
+      EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(binding, where_));
+      const auto found = index.find(binding.argument());
+      if (found == index.end()) return bad_binding("there is no argument " + quote_name(binding.argument()));
+      if (bound[found->second])
+        return bad_binding("argument " + quote_name(binding.argument()) + " is bound twice");
+      bound[found->second] = true;
+      EAGLE_RETURN_IF_ERROR(bind(binding, found->second));
+    }
+    for (std::size_t i = 0; i < bound.size(); ++i) {
+      if (!bound[i]) return bad_binding("argument " + quote_name(kernel_.arguments[i].name) + " is missing");
+    }
+    return {};
+  }
+
+  Status bind(const v1::Binding& binding, std::size_t index) {
+    const Argument& argument = kernel_.arguments[index];
+    Bound& bound = launch_.arguments[index];
+    const bool takes_plane = kernel::has_plane(argument.role);
+    switch (binding.value_case()) {
+      case v1::Binding::kView:
+        if (takes_plane) return bind_view(binding.view(), argument, bound);
+        return {Reason::wrong_type, here(argument) + " is a Param: expected a number, found an array"};
+      case v1::Binding::kParam:
+        if (!takes_plane) return bind_param(binding.param(), argument, bound);
+        return {Reason::wrong_type,
+                here(argument) + ": expected an array, found a number; only a Param takes one"};
+      case v1::Binding::VALUE_NOT_SET:
+        break;
+    }
+    return {Reason::malformed_graph, here(argument) + ": expected an array or a number, found neither"};
+  }
+
+  Status bind_view(const v1::View& message, const Argument& argument, Bound& bound) const {
+    const std::string at = here(argument);
+    EAGLE_ASSIGN_OR_RETURN(plane::View view, read_view(message, planes_, at));
+    if (private_planes_ == PrivateKernelPlanes::refused) {
+      EAGLE_RETURN_IF_ERROR(refuse_private(planes_[view.plane], at, "the kernel"));
+    }
+    EAGLE_ASSIGN_OR_RETURN(bound.layout, plane::layout_of(view, argument.type, at));
+    bound.view = std::move(view);
+    return {};
+  }
+
+  // A number takes the argument's type, rounded once: an integer never goes through a double on its way to
+  // a float.
+  Status bind_param(const v1::ParamValue& message, const Argument& argument, Bound& bound) const {
+    EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, here(argument)));
+    switch (message.value_case()) {
+      case v1::ParamValue::kReal:
+        return bind_real(message.real(), argument, bound);
+      case v1::ParamValue::kInteger:
+        return bind_integer(message.integer(), argument, bound);
+      case v1::ParamValue::VALUE_NOT_SET:
+        break;
+    }
+    return {Reason::malformed_graph, here(argument) + ": expected a number, found none"};
+  }
+
+  Status bind_real(double value, const Argument& argument, Bound& bound) const {
+    switch (argument.type.scalar) {
+      case Scalar::f64:
+        bound.bits = std::bit_cast<std::uint64_t>(value);
+        return {};
+      case Scalar::f32:
+        bound.bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+        return {};
+      case Scalar::i64:
+      case Scalar::i32:
+      case Scalar::boolean:
+        break;
+    }
+    return {Reason::wrong_dtype, here(argument) + ": expected an integer, found the real number " +
+                                     std::to_string(value) + "; pass an int"};
+  }
+
+  Status bind_integer(std::int64_t value, const Argument& argument, Bound& bound) const {
+    const auto within = [&](std::int64_t least, std::int64_t most) -> Status {
+      if (value >= least && value <= most) return {};
+      return {Reason::bad_value, here(argument) + ": expected an integer from " + std::to_string(least) +
+                                     " to " + std::to_string(most) + ", found " + std::to_string(value)};
+    };
+    switch (argument.type.scalar) {
+      case Scalar::f64:
+        bound.bits = std::bit_cast<std::uint64_t>(static_cast<double>(value));
+        return {};
+      case Scalar::f32:
+        bound.bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+        return {};
+      case Scalar::i64:
+        bound.bits = static_cast<std::uint64_t>(value);
+        return {};
+      case Scalar::i32:
+        bound.bits = static_cast<std::uint32_t>(value);
+        return within(std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max());
+      case Scalar::boolean:
+        bound.bits = value != 0 ? 1 : 0;
+        return within(0, 1);
+    }
+    return {};
+  }
+
+  Status check_samples() {
+    const Argument* first = nullptr;
+    for (std::size_t i = 0; i < launch_.arguments.size(); ++i) {
+      const Bound& bound = launch_.arguments[i];
+      if (!bound.view) continue;
+      if (first == nullptr) {
+        first = &kernel_.arguments[i];
+        launch_.samples = bound.layout.samples;
+      } else if (bound.layout.samples != launch_.samples) {
+        return {Reason::sample_mismatch,
+                std::string(where_) + ": arguments " + quote_name(first->name) + " and " +
+                    quote_name(kernel_.arguments[i].name) + " have different numbers of samples, " +
+                    std::to_string(launch_.samples) + " and " + std::to_string(bound.layout.samples) +
+                    "; the arrays of one launch need the same N"};
+      }
+    }
+    return {};
+  }
+
+  // Samples run in any order and at the same time, so what one sample writes must not be read or written
+  // by another. The very same elements are fine: that is an update in place.
+  Status check_overlaps() const {
+    for (std::size_t out = 0; out < accesses_.size(); ++out) {
+      if (!accesses_[out].written) continue;
+      for (std::size_t other = 0; other < accesses_.size(); ++other) {
+        const kernel::Access& access = accesses_[other];
+        // A pair of outputs is looked at once.
+        if (other == out || (access.written && other < out)) continue;
+        if (access.read || access.written) EAGLE_RETURN_IF_ERROR(check_overlap(other, out, access.written));
+      }
+    }
+    return {};
+  }
+
+  Status check_overlap(std::size_t other, std::size_t out, bool both_written) const {
+    const plane::View& a = *launch_.arguments[other].view;
+    const plane::View& b = *launch_.arguments[out].view;
+    if (a.plane != b.plane || same_elements(other, out) || !plane::overlap(a, b).overlaps) return {};
+    const std::string one = quote_name(kernel_.arguments[other].name);
+    const std::string two = quote_name(kernel_.arguments[out].name);
+    return {Reason::plane_overlap,
+            std::string(where_) + ": " + (both_written ? "the outputs " : "the input ") + one +
+                (both_written ? " and " : " and the output ") + two +
+                " share some, but not all, of their bytes: " + plane::to_string(a) + " and " +
+                plane::to_string(b) +
+                "; give the output an array of its own, or bind the very same array to "
+                "both to update it in place"};
+  }
+
+  [[nodiscard]] bool same_elements(std::size_t left, std::size_t right) const {
+    const Bound& a = launch_.arguments[left];
+    const Bound& b = launch_.arguments[right];
+    const kernel::Type& type_a = kernel_.arguments[left].type;
+    const kernel::Type& type_b = kernel_.arguments[right].type;
+    return a.view->offset == b.view->offset && a.view->dtype == b.view->dtype &&
+           a.layout.component_stride == b.layout.component_stride &&
+           type_a.components() == type_b.components();
+  }
+
+  const Kernel& kernel_;
+  const std::vector<kernel::Access>& accesses_;
+  const std::vector<Plane>& planes_;
+  std::string_view where_;
+  PrivateKernelPlanes private_planes_;
+  KernelLaunch launch_;
+};
+
+}  // namespace
+
+StatusOr<std::uint32_t> read_kernel_index(const v1::KernelLaunch& message, std::size_t kernels,
+                                          std::string_view where) {
+  if (message.kernel() < kernels) return message.kernel();
+  return Status(Reason::malformed_graph, std::string(where) + ": refers to kernel " +
+                                             std::to_string(message.kernel()) + " of a description with " +
+                                             std::to_string(kernels));
+}
+
+StatusOr<KernelLaunch> read_launch_of(const v1::KernelLaunch& message, const Kernel& kernel,
+                                      const std::vector<kernel::Access>& accesses,
+                                      const std::vector<Plane>& planes, std::string_view where,
+                                      PrivateKernelPlanes private_planes) {
+  EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, where));
+  return LaunchReader(kernel, accesses, planes, where, private_planes).read(message);
+}
+
+StatusOr<KernelLaunch> read_launch(const v1::KernelLaunch& message,
+                                   const std::vector<std::shared_ptr<const Kernel>>& kernels,
+                                   const std::vector<Plane>& planes, std::string_view where,
+                                   PrivateKernelPlanes private_planes) {
+  EAGLE_ASSIGN_OR_RETURN(const std::uint32_t index, read_kernel_index(message, kernels.size(), where));
+  const Kernel& kernel = *kernels[index];
+  return read_launch_of(message, kernel, kernel::accesses(kernel), planes, where, private_planes);
+}
+
+}  // namespace eagle::graph

@@ -1,0 +1,89 @@
+#include "engine/graph/run_plan.h"
+
+#include <utility>
+
+namespace eagle::graph {
+namespace {
+
+class Lowering {
+public:
+  explicit Lowering(const Graph& graph) { plan_.kernels = graph.kernels; }
+
+  void stage(const Stage& stage, StageSchedule schedule) {
+    if (schedule == StageSchedule::branch_tasks) {
+      branches(stage);
+    } else {
+      in_order(stage);
+    }
+  }
+
+  RunPlan finish() && { return std::move(plan_); }
+
+private:
+  // Branch after branch; races are refused, so the order between branches changes nothing.
+  void in_order(const Stage& stage) {
+    for (const Branch& branch : stage.branches) {
+      for (const Node& node : branch.nodes) {
+        std::visit([&](const auto& kind) { emit(kind, node.label); }, node.kind);
+      }
+    }
+  }
+
+  // The schedule promises that every node is a launch.
+  void branches(const Stage& stage) {
+    const auto first = static_cast<std::uint32_t>(plan_.branches.size());
+    for (const Branch& branch : stage.branches) {
+      std::vector<std::uint32_t>& tasks = plan_.branches.emplace_back();
+      for (const Node& node : branch.nodes) tasks.push_back(add_launch(std::get<KernelLaunch>(node.kind)));
+    }
+    plan_.program.emplace_back(RunBranches{first, static_cast<std::uint32_t>(stage.branches.size())});
+  }
+
+  std::uint32_t add_launch(const KernelLaunch& launch) {
+    plan_.launches.push_back(launch);
+    return static_cast<std::uint32_t>(plan_.launches.size() - 1);
+  }
+
+  void emit(const KernelLaunch& launch, const std::string&) {
+    plan_.program.emplace_back(RunKernel{add_launch(launch)});
+  }
+
+  void emit(const HostNode& host, const std::string& label) {
+    plan_.program.emplace_back(RunHostCall{host.call, label});
+  }
+
+  void emit(const Conditional& conditional, const std::string&) {
+    if (conditional.max_iterations == 0) {
+      const std::uint32_t head = next();
+      plan_.program.emplace_back(SkipUnless{conditional.guard, 0});
+      body(conditional);
+      std::get<SkipUnless>(plan_.program[head]).target = next();
+      return;
+    }
+    const std::uint32_t loop = plan_.loops++;
+    plan_.program.emplace_back(LoopEnter{loop});
+    const std::uint32_t head = next();
+    plan_.program.emplace_back(LoopTest{conditional.guard, loop, conditional.max_iterations, 0});
+    body(conditional);
+    plan_.program.emplace_back(LoopBack{head});
+    std::get<LoopTest>(plan_.program[head]).target = next();
+  }
+
+  void body(const Conditional& conditional) {
+    for (const Stage& stage : conditional.body) in_order(stage);
+  }
+
+  [[nodiscard]] std::uint32_t next() const { return static_cast<std::uint32_t>(plan_.program.size()); }
+
+  RunPlan plan_;
+};
+
+}  // namespace
+
+RunPlan lower(const Graph& graph, const std::vector<StageSchedule>& schedule) {
+  Lowering lowering(graph);
+  for (std::size_t i = 0; i < graph.stages.size(); ++i) lowering.stage(graph.stages[i], schedule.at(i));
+  return std::move(lowering).finish();
+}
+
+}  // namespace eagle::graph

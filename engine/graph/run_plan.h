@@ -1,0 +1,66 @@
+// The run plan: a graph lowered to a flat program that any backend can execute.
+//
+// Instructions run from 0 to the end; `Branches` names ranges that may run at the same time, conditionals
+// jump. A flat program can stop at a host call and go on later, which is how a launch leaves the executor
+// while the client's callable runs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/graph/schedule.h"
+
+namespace eagle::graph {
+
+struct RunKernel {
+  std::uint32_t launch = 0;  // index into RunPlan::launches
+};
+struct RunHostCall {
+  std::uint32_t call = 0;  // the client's number
+  std::string label;       // of the node
+};
+// Launches [first, first + count) of RunPlan::branches run at the same time, each branch's in order.
+struct RunBranches {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+// Goes on at `target` unless the guard holds.
+struct SkipUnless {
+  Guard guard;
+  std::uint32_t target = 0;
+};
+// Head of a loop whose body follows: sets counter `loop` to 0 when entered from above (`LoopEnter` runs
+// once), and `LoopTest` goes on at `target` unless the guard holds and fewer than `max_iterations` bodies
+// ran, counting one where it does; `LoopBack` ends the body.
+struct LoopEnter {
+  std::uint32_t loop = 0;
+};
+struct LoopTest {
+  Guard guard;
+  std::uint32_t loop = 0;
+  std::int64_t max_iterations = 0;
+  std::uint32_t target = 0;
+};
+struct LoopBack {
+  std::uint32_t target = 0;  // its LoopTest
+};
+
+using Instruction =
+    std::variant<RunKernel, RunHostCall, RunBranches, SkipUnless, LoopEnter, LoopTest, LoopBack>;
+
+struct RunPlan {
+  std::vector<std::shared_ptr<const kernel::Kernel>> kernels;
+  std::vector<KernelLaunch> launches;
+  std::vector<std::vector<std::uint32_t>> branches;  // launch indices, in order
+  std::vector<Instruction> program;
+  std::uint32_t loops = 0;  // number of loop counters
+};
+
+// `schedule` has one entry a stage of `graph`; branch_tasks stages become RunBranches.
+RunPlan lower(const Graph& graph, const std::vector<StageSchedule>& schedule);
+
+}  // namespace eagle::graph

@@ -1,0 +1,53 @@
+// What the readers of graphs, launches and planes share: planes, views and names from messages.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/graph/graph.h"
+
+namespace google::protobuf {
+class Message;
+}
+namespace eagle::v1 {
+class NamedView;
+class View;
+}  // namespace eagle::v1
+
+namespace eagle::graph {
+
+// Refuses fields that this version does not know (they could change what the message means); looks at
+// `message` itself, not at messages within it.
+Status refuse_unknown_fields(const google::protobuf::Message& message, std::string_view where);
+
+// UTF-8 of at most `limit` bytes; `what` is "name", "label", ...
+Status check_name(const std::string& name, std::string_view where, std::string_view what,
+                  std::uint32_t limit);
+
+// The rules of `read_plane` (graph.h), with another limit on the label.
+StatusOr<Plane> read_plane_within(const v1::PlaneDeclaration& message, std::string_view where,
+                                  std::uint32_t name_bytes);
+
+// A view that lies in one of `planes`.
+StatusOr<plane::View> read_view(const v1::View& message, const std::vector<Plane>& planes,
+                                std::string_view where);
+// The same with a name; `where` is that of the node, the name is added to it.
+StatusOr<NamedView> read_named_view(const v1::NamedView& message, const std::vector<Plane>& planes,
+                                    std::string_view where, std::uint32_t name_bytes);
+
+// `read_launch` (graph.h) for a kernel whose accesses are known already.
+StatusOr<KernelLaunch> read_launch_of(const v1::KernelLaunch& message, const kernel::Kernel& kernel,
+                                      const std::vector<kernel::Access>& accesses,
+                                      const std::vector<Plane>& planes, std::string_view where,
+                                      PrivateKernelPlanes private_planes);
+// The kernel's index, or MALFORMED_GRAPH.
+StatusOr<std::uint32_t> read_kernel_index(const v1::KernelLaunch& message, std::size_t kernels,
+                                          std::string_view where);
+
+// PRIVATE_ARRAY, if the plane is private memory: `user` is what the daemon would have to run.
+Status refuse_private(const Plane& plane, std::string_view where, std::string_view user);
+
+}  // namespace eagle::graph

@@ -1,0 +1,33 @@
+// Layout: how a kernel's argument lies in its plane.
+//
+// A scalar argument takes a plane of shape (N,), a vector of w components (w, N), a matrix (R*C, N) or
+// (R, C, N): component-major, samples contiguous. A sample-major (N, w) array whose components are
+// contiguous after transposing is accepted as the same bytes, except that a square (w, w) array is
+// ambiguous and refused. Components may lie apart (rows of a larger array) or in reverse, but not overlap,
+// and elements are aligned to their size. Anything else would have to be copied and is refused
+// (COPY_BOUND_PLANE).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/base/status.h"
+#include "engine/kernel/ir.h"
+#include "engine/plane/view.h"
+
+namespace eagle::plane {
+
+struct Layout {
+  std::int64_t samples = 0;
+  std::int64_t component_stride = 0;  // bytes from one component's first sample to the next's
+};
+
+// The element type of the planes of an argument: f64, f32, i64 or bool.
+DType dtype_of(kernel::Scalar scalar);
+
+// Only for views that `check` accepted. `where` begins the message: "oscillator: argument 'x'". WRONG_DTYPE
+// (with the cast to write), WRONG_SHAPE, COPY_BOUND_PLANE (with the reason: strided, sample-major,
+// overlapping or unaligned, and the cure).
+StatusOr<Layout> layout_of(const View& view, const kernel::Type& type, std::string_view where);
+
+}  // namespace eagle::plane

@@ -1,0 +1,130 @@
+#include "engine/plane/memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "engine/plane/memfd.h"
+
+namespace eagle::plane {
+namespace {
+
+std::string why(int error) { return std::generic_category().message(error); }
+
+Status no_memory(std::uint64_t bytes, const std::string& reason) {
+  return {Reason::out_of_memory, "no memory for a plane of " + std::to_string(bytes) + " bytes: " + reason +
+                                     "; release planes or use a smaller one"};
+}
+
+// fallocate goes on until the system is out of memory, and the kernel may then end this very process. What
+// cannot fit in any case is refused before.
+Status check_size(std::uint64_t bytes) {
+  if (bytes == 0) return {Reason::bad_value, "a plane needs at least 1 byte, found 0"};
+  struct sysinfo system = {};
+  if (::sysinfo(&system) != 0) return {Reason::system, "sysinfo failed: " + why(errno)};
+  const std::uint64_t all = (std::uint64_t{system.totalram} + system.totalswap) * system.mem_unit;
+  if (bytes > all) return no_memory(bytes, "this machine has " + std::to_string(all));
+  return {};
+}
+
+Status reserve(int fd, std::uint64_t bytes) {
+  int result = 0;
+  do {
+    result = ::fallocate(fd, 0, 0, static_cast<off_t>(bytes));
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return {};
+  if (errno == ENOSPC || errno == ENOMEM) return no_memory(bytes, why(errno));
+  return {Reason::system, "fallocate of " + std::to_string(bytes) + " bytes failed: " + why(errno)};
+}
+
+StatusOr<std::byte*> map_shared(int fd, std::uint64_t bytes, int flags) {
+  void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
+  if (data != MAP_FAILED) return static_cast<std::byte*>(data);
+  if (errno == ENOMEM) return no_memory(bytes, why(errno));
+  return Status(Reason::system, "mmap of " + std::to_string(bytes) + " bytes failed: " + why(errno));
+}
+
+// What a descriptor from outside must be before its bytes are touched.
+Status check_received(int fd, std::uint64_t bytes) {
+  struct stat status = {};
+  if (::fstat(fd, &status) != 0) {
+    return {Reason::bad_message, "the descriptor of a plane is not open: " + why(errno)};
+  }
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  if (!S_ISREG(status.st_mode) || seals < 0) {
+    return {Reason::bad_message, "the descriptor of a plane is not a memfd"};
+  }
+  if (static_cast<std::uint64_t>(status.st_size) != bytes) {
+    return {Reason::bad_message, "expected a memfd of " + std::to_string(bytes) + " bytes, found " +
+                                     std::to_string(status.st_size)};
+  }
+  if ((seals & F_SEAL_SHRINK) == 0 || (seals & F_SEAL_GROW) == 0) {
+    return {Reason::bad_message,
+            "expected a memfd sealed against shrinking and growing, found one whose size may still change"};
+  }
+  if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0 || (::fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDWR) {
+    return {Reason::bad_message, "expected a memfd that can be written, found a read-only one"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Memory::Memory(Memory&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      mapped_(std::exchange(other.mapped_, false)),
+      fd_(std::move(other.fd_)) {}
+
+Memory& Memory::operator=(Memory&& other) noexcept {
+  Memory taken(std::move(other));
+  std::swap(data_, taken.data_);
+  std::swap(bytes_, taken.bytes_);
+  std::swap(mapped_, taken.mapped_);
+  std::swap(fd_, taken.fd_);
+  return *this;
+}
+
+Memory::~Memory() {
+  if (mapped_) ::munmap(data_, bytes_);
+}
+
+StatusOr<Memory> Memory::create(std::uint64_t bytes, std::string_view label) {
+  EAGLE_RETURN_IF_ERROR(check_size(bytes));
+  Memory memory;
+  EAGLE_ASSIGN_OR_RETURN(memory.fd_, make_memfd(label));
+  EAGLE_RETURN_IF_ERROR(reserve(memory.fd(), bytes));
+  EAGLE_ASSIGN_OR_RETURN(memory.data_, map_shared(memory.fd(), bytes, MAP_POPULATE));
+  memory.bytes_ = bytes;
+  memory.mapped_ = true;
+  // Never F_SEAL_FUTURE_WRITE: a restarted worker has to map the memory again.
+  if (::fcntl(memory.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return Status(Reason::system, "sealing a memfd failed: " + why(errno));
+  }
+  return memory;
+}
+
+StatusOr<Memory> Memory::map(UniqueFd fd, std::uint64_t bytes) {
+  if (bytes == 0) return Status(Reason::bad_message, "expected a memfd of at least 1 byte, found 0");
+  EAGLE_RETURN_IF_ERROR(check_received(fd.get(), bytes));
+  Memory memory;
+  EAGLE_ASSIGN_OR_RETURN(memory.data_, map_shared(fd.get(), bytes, 0));
+  memory.bytes_ = bytes;
+  memory.mapped_ = true;
+  memory.fd_ = std::move(fd);
+  return memory;
+}
+
+Memory Memory::borrow(void* data, std::uint64_t bytes) {
+  Memory memory;
+  memory.data_ = static_cast<std::byte*>(data);
+  memory.bytes_ = bytes;
+  return memory;
+}
+
+}  // namespace eagle::plane

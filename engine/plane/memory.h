@@ -1,0 +1,48 @@
+// Memory: the bytes behind a plane, owned and mapped.
+//
+// Three ways to have some: made here as a sealed memfd, mapped from a descriptor that somebody passed, or
+// borrowed from the caller (in process). Movable, not copyable; unmaps and closes when it goes. The bytes
+// may be read and written by any thread; ordering is the graph's business.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/base/status.h"
+#include "engine/base/unique_fd.h"
+
+namespace eagle::plane {
+
+class Memory {
+public:
+  Memory() = default;
+  Memory(Memory&& other) noexcept;
+  Memory& operator=(Memory&& other) noexcept;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory();
+
+  // Fresh zeroed bytes in a memfd of mode 0600, reserved with fallocate, mapped populated, then sealed
+  // against shrinking, growing and further seals. `bytes` is at least 1; OUT_OF_MEMORY, SYSTEM.
+  static StatusOr<Memory> create(std::uint64_t bytes, std::string_view label);
+  // Maps a received memfd whole. Refuses (BAD_MESSAGE) one that is not a memfd of exactly `bytes`
+  // sealed against shrinking and growing: an unsealed file could be cut short under its readers.
+  static StatusOr<Memory> map(UniqueFd fd, std::uint64_t bytes);
+  // The caller's bytes; the caller keeps them alive.
+  static Memory borrow(void* data, std::uint64_t bytes);
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  // The memfd, or -1 when borrowed. Stays owned here.
+  [[nodiscard]] int fd() const { return fd_.get(); }
+
+private:
+  std::byte* data_ = nullptr;
+  std::uint64_t bytes_ = 0;
+  bool mapped_ = false;
+  UniqueFd fd_;
+};
+
+}  // namespace eagle::plane

@@ -1,0 +1,140 @@
+#include "engine/plane/memory.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "engine/plane/memfd.h"
+
+namespace eagle::plane {
+namespace {
+
+using ::testing::HasSubstr;
+
+Memory make(std::uint64_t bytes) {
+  StatusOr<Memory> memory = Memory::create(bytes, "test");
+  EXPECT_TRUE(memory.ok()) << memory.status().to_string();
+  return std::move(memory).value();
+}
+
+TEST(Memory, IsZeroedReservedAndPrivateToItsUser) {
+  const Memory memory = make(100'000);
+  EXPECT_TRUE(std::all_of(memory.data(), memory.data() + memory.bytes(),
+                          [](std::byte b) { return b == std::byte{0}; }));
+  struct stat status = {};
+  ASSERT_EQ(::fstat(memory.fd(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0600U);
+  EXPECT_EQ(status.st_size, 100'000);
+  EXPECT_GE(status.st_blocks * 512, 100'000);
+  EXPECT_NE(::fcntl(memory.fd(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST(Memory, IsSealedAgainstResizingButNotAgainstWriting) {
+  const Memory memory = make(4096);
+  const int seals = ::fcntl(memory.fd(), F_GET_SEALS);
+  EXPECT_EQ(seals & (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  EXPECT_EQ(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE), 0);
+  EXPECT_NE(::ftruncate(memory.fd(), 0), 0);
+  EXPECT_NE(::ftruncate(memory.fd(), 8192), 0);
+  // Taking a grant back needs this to go on working.
+  EXPECT_EQ(::fallocate(memory.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+}
+
+TEST(Memory, TwoMappingsSeeTheSameBytes) {
+  const Memory owner = make(64);
+  StatusOr<Memory> other = Memory::map(UniqueFd(::dup(owner.fd())), 64);
+  ASSERT_TRUE(other.ok()) << other.status().to_string();
+  EXPECT_NE(other->data(), owner.data());
+  owner.data()[63] = std::byte{42};
+  EXPECT_EQ(other->data()[63], std::byte{42});
+}
+
+TEST(Memory, ReleasesItsDescriptorAndMovesWhole) {
+  Memory memory = make(64);
+  const int fd = memory.fd();
+  std::byte* const data = memory.data();
+  Memory moved = std::move(memory);
+  EXPECT_EQ(moved.data(), data);
+  EXPECT_EQ(moved.bytes(), 64U);
+  EXPECT_EQ(moved.fd(), fd);
+  moved = Memory();
+  EXPECT_EQ(moved.data(), nullptr);
+  EXPECT_LT(::fcntl(fd, F_GETFD), 0);
+}
+
+TEST(Memory, BorrowsWithoutOwning) {
+  std::byte bytes[16] = {};
+  {
+    const Memory memory = Memory::borrow(bytes, sizeof bytes);
+    EXPECT_EQ(memory.data(), bytes);
+    EXPECT_EQ(memory.bytes(), sizeof bytes);
+    EXPECT_EQ(memory.fd(), -1);
+  }
+  bytes[0] = std::byte{1};
+}
+
+TEST(Memory, RefusesSizesThatCannotBe) {
+  EXPECT_EQ(Memory::create(0, "none").status().reason(), Reason::bad_value);
+  for (const std::uint64_t bytes : {std::uint64_t{1} << 60, std::numeric_limits<std::uint64_t>::max()}) {
+    const Status status = Memory::create(bytes, "huge").status();
+    EXPECT_EQ(status.reason(), Reason::out_of_memory);
+    EXPECT_THAT(status.message(), HasSubstr(std::to_string(bytes) + " bytes"));
+  }
+}
+
+TEST(Memory, TakesAnyLabel) {
+  EXPECT_TRUE(Memory::create(1, std::string(10'000, 'x')).ok());
+  EXPECT_TRUE(Memory::create(1, std::string("a\0b", 3)).ok());
+  EXPECT_TRUE(Memory::create(1, "").ok());
+}
+
+// A memfd of `bytes` with these seals, as a careless or hostile sender would make it.
+UniqueFd sent(off_t bytes, int seals) {
+  UniqueFd fd(::memfd_create("sent", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(::ftruncate(fd.get(), bytes), 0);
+  EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
+  return fd;
+}
+
+void expect_refused(UniqueFd fd, std::uint64_t bytes, const std::string& part) {
+  const Status status = Memory::map(std::move(fd), bytes).status();
+  EXPECT_EQ(status.reason(), Reason::bad_message) << status.to_string();
+  EXPECT_THAT(status.message(), HasSubstr(part));
+}
+
+TEST(Memory, RefusesDescriptorsThatCouldHurtAReader) {
+  constexpr int resizing = F_SEAL_SHRINK | F_SEAL_GROW;
+  EXPECT_TRUE(Memory::map(sent(4096, resizing), 4096).ok());
+  expect_refused(sent(4096, F_SEAL_GROW), 4096, "sealed against shrinking");
+  expect_refused(sent(4096, F_SEAL_SHRINK), 4096, "sealed against shrinking");
+  expect_refused(sent(4096, resizing), 8192, "expected a memfd of 8192 bytes, found 4096");
+  expect_refused(sent(4096, resizing), 0, "at least 1 byte");
+  expect_refused(sent(4096, resizing | F_SEAL_WRITE), 4096, "read-only");
+  expect_refused(UniqueFd(), 4096, "not open");
+  expect_refused(UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)), 4096, "not a memfd");
+  expect_refused(UniqueFd(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)), 4096, "not a memfd");
+  const UniqueFd writable = sent(4096, resizing);
+  const std::string path = "/proc/self/fd/" + std::to_string(writable.get());
+  expect_refused(UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), 4096, "read-only");
+}
+
+TEST(Memfd, IsTheSameOnKernelsWithoutTheNoExecSeal) {
+  for (const NoExec no_exec : {NoExec::where_known, NoExec::unasked}) {
+    StatusOr<UniqueFd> fd = make_memfd("test", no_exec);
+    ASSERT_TRUE(fd.ok()) << fd.status().to_string();
+    struct stat status = {};
+    ASSERT_EQ(::fstat(fd->get(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 0600U);
+    EXPECT_EQ(::fcntl(fd->get(), F_GET_SEALS) & F_SEAL_SEAL, 0);
+    EXPECT_NE(::fcntl(fd->get(), F_GETFD) & FD_CLOEXEC, 0);
+  }
+}
+
+}  // namespace
+}  // namespace eagle::plane
