@@ -32,13 +32,20 @@ std::size_t utf8_sequence(std::string_view text) {
 
 Reason reason_without_metadata(grpc::StatusCode code) {
   switch (code) {
-    case grpc::StatusCode::UNAVAILABLE: return Reason::connection_lost;
-    case grpc::StatusCode::DEADLINE_EXCEEDED: return Reason::deadline;
-    case grpc::StatusCode::CANCELLED: return Reason::cancelled;
-    case grpc::StatusCode::UNAUTHENTICATED: return Reason::unauthenticated;
-    case grpc::StatusCode::PERMISSION_DENIED: return Reason::permission_denied;
-    case grpc::StatusCode::RESOURCE_EXHAUSTED: return Reason::quota;  // a message over the size limit
-    default: return Reason::internal;
+    case grpc::StatusCode::UNAVAILABLE:
+      return Reason::connection_lost;
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return Reason::deadline;
+    case grpc::StatusCode::CANCELLED:
+      return Reason::cancelled;
+    case grpc::StatusCode::UNAUTHENTICATED:
+      return Reason::unauthenticated;
+    case grpc::StatusCode::PERMISSION_DENIED:
+      return Reason::permission_denied;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return Reason::quota;  // a message over the size limit
+    default:
+      return Reason::internal;
   }
 }
 

@@ -1,0 +1,216 @@
+#include "client/describe.h"
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+#include "client/view_table.h"
+#include "eagle/v1/graph.pb.h"
+#include "eagle/v1/run.pb.h"
+#include "engine/kernel/wire.h"
+
+namespace eagle {
+namespace {
+
+using Kernels = google::protobuf::RepeatedPtrField<v1::Kernel>;
+
+// The engine refuses deep nesting by its own limit, in its own words; this bound only keeps the walk there
+// from running out of stack.
+constexpr int max_nesting = 1000;
+
+template <typename... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+// The kernels of one description, each once. Equal programs whose names differ stay apart: bindings go by
+// argument name. (Their compiled code is shared all the same, by content hash.)
+class KernelTable {
+public:
+  explicit KernelTable(Kernels& kernels) : kernels_(kernels) {}
+
+  std::uint32_t index_of(const Kernel& kernel) {
+    if (const auto known = by_address_.find(&kernel); known != by_address_.end()) return known->second;
+    v1::Kernel message;
+    kernel::to_message(kernel, message);
+    const auto [it, fresh] =
+        by_content_.try_emplace(message.SerializeAsString(), static_cast<std::uint32_t>(kernels_.size()));
+    if (fresh) *kernels_.Add() = std::move(message);
+    by_address_.emplace(&kernel, it->second);
+    return it->second;
+  }
+
+private:
+  Kernels& kernels_;
+  std::unordered_map<const Kernel*, std::uint32_t> by_address_;
+  std::map<std::string, std::uint32_t> by_content_;
+};
+
+bool writes(const Kernel& kernel, std::string_view argument) {
+  for (const kernel::Argument& candidate : kernel.arguments) {
+    if (candidate.name == argument) return kernel::is_committed(candidate.role);
+  }
+  return false;  // an unknown name: the engine says so
+}
+
+std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
+
+// Walks stages, branches and bodies, and writes the message as it goes.
+class Describer {
+public:
+  Describer(const Host& host, Kernels& kernels) : views_(host), kernels_(kernels) {}
+
+  Status stage(const StageSpec& spec, v1::Stage& message) {
+    if (!spec.group) {
+      const auto& [name, kind] = spec.branches.at(0).nodes.at(0);
+      return node(name, kind, *message.mutable_node());
+    }
+    message.mutable_group();
+    for (const BranchSpec& branch : spec.branches) {
+      v1::Branch& branch_message = *message.mutable_group()->add_branches();
+      for (const auto& [name, kind] : branch.nodes) {
+        EAGLE_RETURN_IF_ERROR(node(name, kind, *branch_message.add_nodes()));
+      }
+    }
+    return {};
+  }
+
+  Status launch(const BoundPlan& plan, std::string_view where, v1::KernelLaunch& message) {
+    if (!plan.kernel) return {Reason::bad_value, std::string(where) + " has no kernel (null)"};
+    message.set_kernel(kernels_.index_of(*plan.kernel));
+    for (const auto& [name, argument] : plan.arguments) {
+      v1::Binding& binding = *message.add_bindings();
+      binding.set_argument(name);
+      if (const auto* real = std::get_if<double>(&argument)) {
+        binding.mutable_param()->set_real(*real);
+      } else if (const auto* integer = std::get_if<std::int64_t>(&argument)) {
+        binding.mutable_param()->set_integer(*integer);
+      } else {
+        const std::string subject = std::string(where) + ": argument " + quoted(name);
+        EAGLE_RETURN_IF_ERROR(view(std::get<ArrayView>(argument), writes(*plan.kernel, name), subject,
+                                   *binding.mutable_view()));
+      }
+    }
+    return {};
+  }
+
+  template <typename Message>
+  Backing finish(Message& message) {
+    views_.finish([&message]() -> v1::PlaneDeclaration& { return *message.add_planes(); }, backing_);
+    return std::move(backing_);
+  }
+
+private:
+  Status node(const std::string& name, const NodeKind& kind, v1::Node& message) {
+    message.set_name(name);
+    return std::visit(Overloaded{[&](const BoundPlan& plan) {
+                                   const std::string label = !name.empty() ? name
+                                                             : plan.kernel ? plan.kernel->name
+                                                                           : "kernel";
+                                   return launch(plan, "node " + quoted(label), *message.mutable_kernel());
+                                 },
+                                 [&](const Opaque& opaque) {
+                                   return host_node(opaque, "node " + quoted(name.empty() ? "opaque" : name),
+                                                    *message.mutable_host());
+                                 },
+                                 [&](const std::shared_ptr<const Conditional>& conditional) {
+                                   return this->conditional(name, conditional, message);
+                                 }},
+                      kind);
+  }
+
+  Status host_node(const Opaque& opaque, const std::string& where, v1::HostNode& message) {
+    if (!opaque.call) return {Reason::wrong_type, where + " has nothing to call; give opaque() a callable"};
+    message.set_call(static_cast<std::uint32_t>(backing_.calls.size()));
+    backing_.calls.push_back(opaque.call);
+    message.set_tier(static_cast<v1::HostTier>(opaque.tier));
+    for (const auto& [name, array] : opaque.reads) {
+      EAGLE_RETURN_IF_ERROR(named_view(name, array, false, where + ": read", *message.add_reads()));
+    }
+    for (const auto& [name, array] : opaque.writes) {
+      EAGLE_RETURN_IF_ERROR(named_view(name, array, true, where + ": write", *message.add_writes()));
+    }
+    return {};
+  }
+
+  Status conditional(const std::string& name, const std::shared_ptr<const Conditional>& spec,
+                     v1::Node& message) {
+    if (!spec)
+      return {Reason::bad_value, "node " + quoted(name) + " is a conditional without content (null)"};
+    const std::optional<std::int64_t> loop = spec->max_iterations;
+    const std::string kind = loop ? "repeat_while" : "skippable";
+    const std::string where = "node " + quoted(name.empty() ? kind : name);
+    if (++nesting_ > max_nesting) {
+      return {Reason::graph_limit,
+              where + " lies deeper than " + std::to_string(max_nesting) + " conditionals"};
+    }
+    Status status;
+    if (loop) {
+      message.mutable_repeat_while()->set_max_iterations(*loop);
+      status = content(*spec, where, *message.mutable_repeat_while());
+    } else {
+      status = content(*spec, where, *message.mutable_skippable());
+    }
+    --nesting_;
+    return status;
+  }
+
+  template <typename Message>  // v1::Skippable or v1::RepeatWhile
+  Status content(const Conditional& spec, const std::string& where, Message& message) {
+    const SkipGuard& guard = spec.guard;
+    EAGLE_RETURN_IF_ERROR(named_view(guard.count.first, guard.count.second, false, where + ": guard",
+                                     *message.mutable_guard()->mutable_count()));
+    if (guard.baseline) {
+      EAGLE_RETURN_IF_ERROR(named_view(guard.baseline->first, guard.baseline->second, false,
+                                       where + ": guard baseline",
+                                       *message.mutable_guard()->mutable_baseline()));
+    }
+    message.mutable_guard()->set_negated(guard.negated);
+    for (const auto& [name, kind] : spec.body) {
+      EAGLE_RETURN_IF_ERROR(node(name, kind, *message.add_body()->mutable_node()));
+    }
+    return {};
+  }
+
+  Status named_view(const std::string& name, const ArrayView& array, bool written, const std::string& where,
+                    v1::NamedView& message) {
+    message.set_name(name);
+    return view(array, written, where + " " + quoted(name), *message.mutable_view());
+  }
+
+  Status view(const ArrayView& array, bool written, const std::string& where, v1::View& message) {
+    if (written && array.read_only) {
+      return {Reason::read_only_array,
+              where + " is a read-only array, and the node writes it; give it a writable array or a copy"};
+    }
+    return views_.add(array, where, message);
+  }
+
+  ViewTable views_;
+  KernelTable kernels_;
+  Backing backing_;
+  int nesting_ = 0;
+};
+
+}  // namespace
+
+StatusOr<Backing> describe_graph(const Host& host, std::string_view name, Stages stages,
+                                 v1::GraphDescription& message) {
+  message.set_name(std::string(name));
+  Describer describer(host, *message.mutable_kernels());
+  for (const auto& stage : stages) EAGLE_RETURN_IF_ERROR(describer.stage(*stage, *message.add_stages()));
+  return describer.finish(message);
+}
+
+StatusOr<Backing> describe_run(const Host& host, const BoundPlan& model, std::int64_t max_steps,
+                               v1::RunDescription& message) {
+  message.set_max_steps(max_steps);
+  Describer describer(host, *message.mutable_kernels());
+  const std::string where = model.kernel ? model.kernel->name : "simulate";
+  EAGLE_RETURN_IF_ERROR(describer.launch(model, where, *message.add_model()));
+  return describer.finish(message);
+}
+
+}  // namespace eagle

@@ -1,0 +1,77 @@
+// Host: what a session needs from the place where it runs. Two implementations, one contract:
+// `LocalHost` (local_host.cpp, the engine in this process, planes may borrow the caller's memory) and
+// `RemoteHost` (remote_host.cpp, gRPC and a side socket to eagled, planes are shared memory).
+//
+// Thread-safe. Every call ends: remote ones by their deadline, cancel or the daemon's death.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "eagle/client/array.h"
+#include "eagle/client/run.h"
+#include "eagle/client/session.h"
+#include "engine/base/status.h"
+#include "engine/graph/graph.h"
+#include "engine/run/built_graph.h"
+
+namespace eagle::v1 {
+class GraphDescription;
+class RunDescription;
+}  // namespace eagle::v1
+
+namespace eagle {
+
+// Where an address lies in a host's memory.
+struct PlaneAddress {
+  graph::PlaneId plane;
+  std::uint64_t plane_bytes = 0;
+  std::uint64_t offset = 0;  // of the address within the plane
+  std::string label;
+  std::shared_ptr<Buffer> keep_alive;  // the array's own buffer
+};
+
+// A graph that the host has built; released when it goes.
+class HostGraph {
+public:
+  virtual ~HostGraph() = default;
+  [[nodiscard]] virtual std::vector<std::string> schedule() const = 0;
+  [[nodiscard]] virtual StatusOr<std::string> picture() const = 0;
+  // `host_call` runs the client's callable number `call` in this thread; its error ends the launch with
+  // HOST_CALL_FAILED.
+  virtual StatusOr<LaunchReport> launch(std::int64_t n, const LaunchOptions& options,
+                                        const std::function<Status(std::uint32_t call)>& host_call) = 0;
+};
+
+class Host {
+public:
+  virtual ~Host() = default;
+
+  // For messages, and unique in this process: "local session 1", "session 2 at unix:/run/eagled.sock".
+  [[nodiscard]] virtual const std::string& name() const = 0;
+  [[nodiscard]] virtual bool remote() const = 0;
+  [[nodiscard]] virtual bool closed() const = 0;
+  virtual Status close() = 0;
+  virtual StatusOr<SessionInfo> info() = 0;
+
+  virtual StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) = 0;
+  // The plane of the array that holds [address, address + bytes) whole, or nothing: memory that this session
+  // did not allocate, and ranges that reach from one array into another.
+  [[nodiscard]] virtual std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const = 0;
+
+  // `private_planes`: memory of the private planes of the description, by plane index (null data for
+  // shared ones). A remote host ignores it: host nodes alone touch those, and they run in the client.
+  virtual StatusOr<std::unique_ptr<HostGraph>> build(const v1::GraphDescription& description,
+                                                     std::span<const run::PlaneMemory> private_planes) = 0;
+  virtual StatusOr<RunResult> simulate(const v1::RunDescription& description,
+                                       std::span<const run::PlaneMemory> private_planes,
+                                       const SimulateOptions& options) = 0;
+};
+
+}  // namespace eagle

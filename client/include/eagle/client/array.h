@@ -1,0 +1,108 @@
+// Arrays: memory of a session, as a C++ program holds it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/plane/view.h"
+
+namespace eagle {
+
+using Shape = std::vector<std::int64_t>;
+using plane::DType;
+
+// The dtype of a C++ element type: double, float, std::int64_t, std::int32_t, bool.
+template <typename T>
+struct DTypeOf;
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::f64;
+};
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct DTypeOf<std::int64_t> {
+  static constexpr DType value = DType::i64;
+};
+template <>
+struct DTypeOf<std::int32_t> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct DTypeOf<bool> {
+  static constexpr DType value = DType::boolean;
+};
+
+// An array as the caller holds it: address and strides (bytes), nothing owned. The address may lie in a
+// session's plane or in the caller's own memory; the session finds out which. `owner` (optional) keeps
+// the memory alive for as long as a graph holds the view.
+struct ArrayView {
+  void* data = nullptr;
+  DType dtype = DType::f64;
+  std::uint32_t item_bytes = 8;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+  bool read_only = false;
+  std::shared_ptr<const void> owner;
+};
+
+// Row-major bytes from one element to the next along each axis.
+std::vector<std::int64_t> row_major_strides(const Shape& shape, std::uint32_t item_bytes);
+
+// A block of a session's memory: 64-byte aligned, zero when fresh, shared with the engine that computes.
+// Freed when the last owner goes (graphs that use it are owners too), later than its session if need be.
+class Buffer {
+public:
+  virtual ~Buffer() = default;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+protected:
+  Buffer(std::byte* data, std::uint64_t bytes) : data_(data), bytes_(bytes) {}
+
+private:
+  std::byte* data_;
+  std::uint64_t bytes_;
+};
+
+// A row-major array in a session's memory. Copies share the memory.
+//
+//   auto x = session.zeros<double>({1000});
+//   x->span()[3] = 1.5;
+template <typename T>
+class Array {
+public:
+  Array(std::shared_ptr<Buffer> buffer, Shape shape) : buffer_(std::move(buffer)), shape_(std::move(shape)) {}
+
+  [[nodiscard]] std::span<T> span() const {
+    return {reinterpret_cast<T*>(buffer_->data()), static_cast<std::size_t>(size())};
+  }
+  [[nodiscard]] T& operator[](std::int64_t i) const { return span()[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] std::int64_t size() const {
+    std::int64_t n = 1;
+    for (const std::int64_t extent : shape_) n *= extent;
+    return n;
+  }
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] ArrayView view() const {
+    return {
+        buffer_->data(), DTypeOf<T>::value, sizeof(T), shape_, row_major_strides(shape_, sizeof(T)), false,
+        buffer_};
+  }
+  operator ArrayView() const { return view(); }  // NOLINT(google-explicit-constructor)
+
+private:
+  std::shared_ptr<Buffer> buffer_;
+  Shape shape_;
+};
+
+}  // namespace eagle

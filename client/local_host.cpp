@@ -1,0 +1,342 @@
+#include "client/local_host.h"
+
+#include <sys/mman.h>
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <set>
+#include <utility>
+
+#include "client/plane_registry.h"
+#include "client/session_state.h"
+#include "eagle/v1/graph.pb.h"
+#include "eagle/v1/run.pb.h"
+#include "engine/engine.h"
+#include "engine/view/text.h"
+
+namespace eagle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Zeroed bytes at a multiple of 64. Small blocks come from the heap; large ones from the kernel, which
+// makes their pages when they are first touched.
+class Block {
+public:
+  static StatusOr<Block> allocate(std::uint64_t bytes) {
+    Block block;
+    block.bytes_ = bytes;
+    if (block.mapped()) {
+      void* data = ::mmap(nullptr, block.bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      block.data_ = data == MAP_FAILED ? nullptr : data;
+    } else {
+      block.data_ = ::operator new(block.bytes_, alignment, std::nothrow);
+      if (block.data_ != nullptr) std::memset(block.data_, 0, block.bytes_);
+    }
+    if (block.data_ == nullptr) {
+      return Status(Reason::out_of_memory,
+                    "the system has no " + std::to_string(bytes) + " bytes for an array");
+    }
+    return block;
+  }
+  Block(Block&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  Block& operator=(Block&&) = delete;
+  ~Block() {
+    if (data_ == nullptr) return;
+    if (mapped()) {
+      ::munmap(data_, bytes_);
+    } else {
+      ::operator delete(data_, alignment);
+    }
+  }
+  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+private:
+  static constexpr std::align_val_t alignment{64};
+  static constexpr std::uint64_t mapped_from = 256u << 10;
+  Block() = default;
+  [[nodiscard]] bool mapped() const { return bytes_ >= mapped_from; }
+  void* data_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+// The planes of one session, by id.
+class LocalPlanes {
+public:
+  struct Totals {
+    std::uint64_t planes = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::uint64_t enter(const std::shared_ptr<Buffer>& buffer) {
+    const std::scoped_lock lock(mutex_);
+    buffers_[++last_] = buffer;
+    totals_.planes += 1;
+    totals_.bytes += buffer->bytes();
+    return last_;
+  }
+  void leave(std::uint64_t id, std::uint64_t bytes) {
+    const std::scoped_lock lock(mutex_);
+    buffers_.erase(id);
+    totals_.planes -= 1;
+    totals_.bytes -= bytes;
+  }
+  std::shared_ptr<Buffer> find(std::uint64_t id) const {
+    const std::scoped_lock lock(mutex_);
+    const auto it = buffers_.find(id);
+    return it == buffers_.end() ? nullptr : it->second.lock();
+  }
+  Totals totals() const {
+    const std::scoped_lock lock(mutex_);
+    return totals_;
+  }
+
+private:
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::weak_ptr<Buffer>> buffers_;
+  std::uint64_t last_ = 0;
+  Totals totals_;
+};
+
+class LocalBuffer final : public Buffer {
+public:
+  LocalBuffer(Block block, std::uint64_t bytes, std::shared_ptr<LocalPlanes> planes)
+      : Buffer(block.data(), bytes), block_(std::move(block)), planes_(std::move(planes)) {}
+  ~LocalBuffer() override {
+    if (id_ == 0) return;
+    PlaneRegistry::of_process().remove(*this);
+    planes_->leave(id_, bytes());
+  }
+  void entered(std::uint64_t id) { id_ = id; }
+
+private:
+  Block block_;
+  std::shared_ptr<LocalPlanes> planes_;
+  std::uint64_t id_ = 0;
+};
+
+// What the session's graphs share with it: they may outlive the host object.
+class Shared {
+public:
+  Shared(std::string name, std::unique_ptr<Engine> its_engine)
+      : state(std::move(name)), engine(std::move(its_engine)) {}
+
+  SessionState state;
+  std::unique_ptr<Engine> engine;
+  std::atomic<std::uint64_t> graphs = 0;
+
+  // From now on every call is refused, and those that run stop at their next chunk.
+  void close() {
+    state.close();
+    const std::scoped_lock lock(mutex_);
+    for (run::Control* control : running_) control->cancel = true;
+  }
+
+  // What stops one call: its own flag and timeout, and the closing of the session.
+  class Call {
+  public:
+    template <typename Options>  // LaunchOptions, SimulateOptions
+    Call(Shared& shared, const Options& options) : shared_(shared) {
+      control_->caller = options.cancel;
+      if (options.timeout) control_->deadline = Clock::now() + *options.timeout;
+      const std::scoped_lock lock(shared_.mutex_);
+      shared_.running_.insert(control_.get());
+      if (shared_.state.closed()) control_->cancel = true;
+    }
+    ~Call() {
+      const std::scoped_lock lock(shared_.mutex_);
+      shared_.running_.erase(control_.get());
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    [[nodiscard]] const std::shared_ptr<run::Control>& control() const { return control_; }
+
+  private:
+    Shared& shared_;
+    std::shared_ptr<run::Control> control_ = std::make_shared<run::Control>();
+  };
+
+private:
+  std::mutex mutex_;
+  std::set<run::Control*> running_;
+};
+
+class LocalGraph final : public HostGraph {
+public:
+  LocalGraph(std::shared_ptr<Shared> shared, std::vector<std::shared_ptr<Buffer>> buffers,
+             std::unique_ptr<run::BuiltGraph> built)
+      : shared_(std::move(shared)), buffers_(std::move(buffers)), built_(std::move(built)) {
+    ++shared_->graphs;
+  }
+  ~LocalGraph() override { --shared_->graphs; }
+
+  [[nodiscard]] std::vector<std::string> schedule() const override {
+    std::vector<std::string> names;
+    for (const graph::StageSchedule schedule : built_->schedule())
+      names.emplace_back(graph::name_of(schedule));
+    return names;
+  }
+
+  StatusOr<std::string> picture() const override {
+    return view::to_text(built_->graph(),
+                         {.schedule = built_->schedule(), .backend = "cpu", .recorded = false});
+  }
+
+  StatusOr<LaunchReport> launch(std::int64_t n, const LaunchOptions& options,
+                                const std::function<Status(std::uint32_t)>& host_call) override {
+    EAGLE_RETURN_IF_ERROR(shared_->state.check("launch"));
+    const Clock::time_point start = Clock::now();
+    const Shared::Call call(*shared_, options);
+    run::Replay replay(*built_, n, call.control());
+    while (true) {
+      const StatusOr<run::Replay::Next> next = replay.advance();
+      if (!next.ok() && shared_->state.closed()) return shared_->state.check("launch");
+      if (!next.ok()) return next.status();
+      if (*next == run::Replay::Next::done) break;
+      if (const Status called = host_call(replay.call()); !called.ok()) {
+        return Status(Reason::host_call_failed, "a host node failed after " +
+                                                    std::to_string(replay.launches()) +
+                                                    " whole launches: " + called.message());
+      }
+    }
+    LaunchReport report;
+    report.host = run::this_host();
+    report.launches = replay.launches();
+    report.threads = built_->threads();
+    report.wall_s = std::chrono::duration<double>(Clock::now() - start).count();
+    report.iterations = replay.iterations();
+    return report;
+  }
+
+private:
+  std::shared_ptr<Shared> shared_;
+  std::vector<std::shared_ptr<Buffer>> buffers_;
+  std::unique_ptr<run::BuiltGraph> built_;
+};
+
+// The memory behind a description's planes, and the buffers that hold it.
+struct Resolved {
+  std::vector<run::PlaneMemory> memory;
+  std::vector<std::shared_ptr<Buffer>> buffers;
+};
+
+class LocalHost final : public Host {
+public:
+  explicit LocalHost(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+
+  [[nodiscard]] const std::string& name() const override { return shared_->state.name(); }
+  [[nodiscard]] bool remote() const override { return false; }
+  [[nodiscard]] bool closed() const override { return shared_->state.closed(); }
+  Status close() override {
+    shared_->close();
+    return {};
+  }
+
+  StatusOr<SessionInfo> info() override {
+    EAGLE_RETURN_IF_ERROR(shared_->state.check("info"));
+    const Engine::Counters counters = shared_->engine->counters();
+    const LocalPlanes::Totals totals = planes_->totals();
+    SessionInfo info;
+    info.endpoint = "local";
+    info.transport = "in process";
+    info.version = EAGLE_VERSION;
+    info.host = run::this_host();
+    info.threads = shared_->engine->threads();
+    info.cpu = shared_->engine->target().cpu;
+    info.uptime_s = std::chrono::duration<double>(Clock::now() - start_).count();
+    info.sessions = 1;
+    info.planes = totals.planes;
+    info.plane_bytes = totals.bytes;
+    info.graphs = shared_->graphs;
+    info.launches = counters.launches;
+    info.kernels_cached = counters.compiler.cached;
+    return info;
+  }
+
+  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) override {
+    EAGLE_RETURN_IF_ERROR(shared_->state.check("allocate"));
+    bytes = std::max<std::uint64_t>(bytes, 1);  // an empty array has an address too
+    EAGLE_ASSIGN_OR_RETURN(Block block, Block::allocate(bytes));
+    const auto buffer = std::make_shared<LocalBuffer>(std::move(block), bytes, planes_);
+    const std::uint64_t id = planes_->enter(buffer);
+    buffer->entered(id);
+    PlaneRegistry::of_process().add(
+        *buffer, {shared_->state.shared_name(), {id, 1}, bytes, 0, std::string(label), buffer});
+    return std::shared_ptr<Buffer>(buffer);
+  }
+
+  [[nodiscard]] std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const override {
+    return PlaneRegistry::of_process().find(name(), address, bytes);
+  }
+
+  StatusOr<std::unique_ptr<HostGraph>> build(const v1::GraphDescription& description,
+                                             std::span<const run::PlaneMemory> private_planes) override {
+    EAGLE_RETURN_IF_ERROR(shared_->state.check("build"));
+    EAGLE_ASSIGN_OR_RETURN(Resolved resolved, resolve(description.planes(), private_planes));
+    EAGLE_ASSIGN_OR_RETURN(auto built, shared_->engine->build(description, resolved.memory));
+    return std::unique_ptr<HostGraph>(
+        std::make_unique<LocalGraph>(shared_, std::move(resolved.buffers), std::move(built)));
+  }
+
+  StatusOr<RunResult> simulate(const v1::RunDescription& description,
+                               std::span<const run::PlaneMemory> private_planes,
+                               const SimulateOptions& options) override {
+    EAGLE_RETURN_IF_ERROR(shared_->state.check("simulate"));
+    EAGLE_ASSIGN_OR_RETURN(const Resolved resolved, resolve(description.planes(), private_planes));
+    const Shared::Call call(*shared_, options);
+    EAGLE_ASSIGN_OR_RETURN(const auto simulation,
+                           shared_->engine->simulate(description, resolved.memory, call.control()));
+    while (!simulation->advance()) {
+    }
+    if (simulation->result().status == step::RunStatus::cancelled && closed())
+      return shared_->state.check("simulate");
+    return simulation->result();
+  }
+
+private:
+  template <typename Declarations>
+  StatusOr<Resolved> resolve(const Declarations& declarations,
+                             std::span<const run::PlaneMemory> private_planes) const {
+    Resolved resolved;
+    for (int i = 0; i < declarations.size(); ++i) {
+      const v1::PlaneDeclaration& declaration = declarations.Get(i);
+      if (!declaration.has_plane()) {
+        resolved.memory.push_back(private_planes[static_cast<std::size_t>(i)]);
+        continue;
+      }
+      std::shared_ptr<Buffer> buffer = planes_->find(declaration.plane().id());
+      if (!buffer) {
+        return Status(Reason::unknown_plane, "plane " + std::to_string(declaration.plane().id()) + " of " +
+                                                 name() +
+                                                 " is gone; keep its array for as long as something uses it");
+      }
+      resolved.memory.push_back({buffer->data(), buffer->bytes()});
+      resolved.buffers.push_back(std::move(buffer));
+    }
+    return resolved;
+  }
+
+  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<LocalPlanes> planes_ = std::make_shared<LocalPlanes>();
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace
+
+StatusOr<std::shared_ptr<Host>> open_local(const LocalOptions& options) {
+  if (options.threads < 0) {
+    return Status(Reason::bad_value, "local: threads is " + std::to_string(options.threads) +
+                                         "; give 0 for what the machine allows, or a number of at least 1");
+  }
+  Engine::Options engine_options;
+  engine_options.threads = options.threads;
+  engine_options.private_planes = graph::PrivateKernelPlanes::allowed;
+  EAGLE_ASSIGN_OR_RETURN(auto engine, Engine::create(std::move(engine_options)));
+  auto shared =
+      std::make_shared<Shared>("local session " + std::to_string(next_session_number()), std::move(engine));
+  return std::shared_ptr<Host>(std::make_shared<LocalHost>(std::move(shared)));
+}
+
+}  // namespace eagle

@@ -1,0 +1,54 @@
+#include "client/plane_registry.h"
+
+#include <mutex>
+#include <utility>
+
+namespace eagle {
+namespace {
+
+std::uintptr_t address_of(const Buffer& buffer) { return reinterpret_cast<std::uintptr_t>(buffer.data()); }
+
+}  // namespace
+
+PlaneRegistry& PlaneRegistry::of_process() {
+  static auto* registry = new PlaneRegistry;
+  return *registry;
+}
+
+void PlaneRegistry::add(const Buffer& buffer, RegisteredArray array) {
+  const std::unique_lock lock(mutex_);
+  arrays_[address_of(buffer)] = {buffer.bytes(), std::move(array)};
+}
+
+void PlaneRegistry::remove(const Buffer& buffer) {
+  const std::unique_lock lock(mutex_);
+  arrays_.erase(address_of(buffer));
+}
+
+std::optional<PlaneAddress> PlaneRegistry::find(const std::string& session, const void* address,
+                                                std::uint64_t bytes) const {
+  const auto first = reinterpret_cast<std::uintptr_t>(address);
+  const std::shared_lock lock(mutex_);
+  auto it = arrays_.upper_bound(first);
+  if (it == arrays_.begin()) return std::nullopt;
+  --it;
+  const auto& [start, entry] = *it;
+  const std::uint64_t offset = first - start;
+  if (offset > entry.bytes || bytes > entry.bytes - offset) return std::nullopt;
+  if (*entry.array.session != session) return std::nullopt;
+  std::shared_ptr<Buffer> buffer = entry.array.buffer.lock();
+  if (!buffer) return std::nullopt;  // its last owner is just gone
+  return PlaneAddress{entry.array.plane, entry.array.plane_bytes, entry.array.offset + offset,
+                      entry.array.label, std::move(buffer)};
+}
+
+std::optional<std::string> PlaneRegistry::session_at(std::uintptr_t first, std::uintptr_t last) const {
+  const std::shared_lock lock(mutex_);
+  auto it = arrays_.lower_bound(last);  // the last array that starts before `last` ends furthest of all
+  if (it == arrays_.begin()) return std::nullopt;
+  --it;
+  if (it->first + it->second.bytes <= first) return std::nullopt;
+  return *it->second.array.session;
+}
+
+}  // namespace eagle

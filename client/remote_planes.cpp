@@ -1,0 +1,109 @@
+#include "client/remote_planes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "client/plane_registry.h"
+
+namespace eagle {
+
+class RemotePlanes::RangeBuffer final : public Buffer {
+public:
+  RangeBuffer(std::shared_ptr<RemotePlanes> planes, SharedPlane segment, const SegmentPool::Range& range,
+              std::uint64_t bytes)
+      : Buffer(segment->memory.data() + range.offset, bytes),
+        planes_(std::move(planes)),
+        segment_(std::move(segment)),
+        range_(range) {}
+  ~RangeBuffer() override {
+    PlaneRegistry::of_process().remove(*this);
+    planes_->give_back(range_);
+  }
+
+private:
+  std::shared_ptr<RemotePlanes> planes_;
+  SharedPlane segment_;
+  SegmentPool::Range range_;
+};
+
+class RemotePlanes::PlaneBuffer final : public Buffer {
+public:
+  PlaneBuffer(std::shared_ptr<PlaneSource> source, PlaneSource::Plane plane, std::uint64_t bytes)
+      : Buffer(plane.memory.data(), bytes), source_(std::move(source)), plane_(std::move(plane)) {}
+  ~PlaneBuffer() override {
+    PlaneRegistry::of_process().remove(*this);
+    source_->release_plane(plane_.id);
+  }
+
+private:
+  std::shared_ptr<PlaneSource> source_;
+  PlaneSource::Plane plane_;
+};
+
+// Buffers are owners of this object, so what is left is the spare segment at most.
+RemotePlanes::~RemotePlanes() { close(); }
+
+StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate(std::uint64_t bytes, std::string_view label) {
+  bytes = std::max<std::uint64_t>(bytes, 1);  // an empty array has an address too
+  return bytes < own_plane_from ? allocate_range(bytes, label) : allocate_plane(bytes, label);
+}
+
+StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_range(std::uint64_t bytes, std::string_view label) {
+  SegmentPool::Range range;
+  SharedPlane segment;
+  {
+    const std::scoped_lock lock(mutex_);
+    auto found = pool_.take(bytes);
+    if (!found) {
+      EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane, source_->create_plane(segment_bytes, "segment"));
+      segments_[pool_.add_segment(segment_bytes)] = std::make_shared<PlaneSource::Plane>(std::move(plane));
+      found = pool_.take(bytes);
+    }
+    range = *found;
+    segment = segments_.at(range.segment);
+  }
+  std::memset(segment->memory.data() + range.offset, 0, range.bytes);  // it may have had an owner before
+  const auto buffer = std::make_shared<RangeBuffer>(shared_from_this(), segment, range, bytes);
+  PlaneRegistry::of_process().add(
+      *buffer, {session_, segment->id, segment->memory.bytes(), range.offset, std::string(label), buffer});
+  return std::shared_ptr<Buffer>(buffer);
+}
+
+StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_plane(std::uint64_t bytes, std::string_view label) {
+  EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane, source_->create_plane(bytes, label));
+  const graph::PlaneId id = plane.id;
+  const std::uint64_t plane_bytes = plane.memory.bytes();
+  const auto buffer = std::make_shared<PlaneBuffer>(source_, std::move(plane), bytes);
+  PlaneRegistry::of_process().add(*buffer, {session_, id, plane_bytes, 0, std::string(label), buffer});
+  return std::shared_ptr<Buffer>(buffer);
+}
+
+void RemotePlanes::give_back(const SegmentPool::Range& range) {
+  std::optional<SegmentPool::SegmentId> empty;
+  {
+    const std::scoped_lock lock(mutex_);
+    empty = pool_.give_back(range);
+  }
+  if (empty) drop(*empty);
+}
+
+void RemotePlanes::close() {
+  std::optional<SegmentPool::SegmentId> spare;
+  {
+    const std::scoped_lock lock(mutex_);
+    spare = pool_.drop_spare();
+  }
+  if (spare) drop(*spare);
+}
+
+void RemotePlanes::drop(SegmentPool::SegmentId segment) {
+  SharedPlane plane;
+  {
+    const std::scoped_lock lock(mutex_);
+    plane = std::move(segments_.extract(segment).mapped());
+  }
+  source_->release_plane(plane->id);
+}
+
+}  // namespace eagle

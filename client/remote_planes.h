@@ -1,0 +1,69 @@
+// RemotePlanes: arrays in memory that a daemon owns and this process maps.
+//
+// Small arrays are ranges of shared planes ("segments"), large ones have a plane of their own. A range is
+// used again, and a plane given back to the daemon, only after the last owner of its buffer is gone; graphs
+// and running launches are owners. Thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "client/segment_pool.h"
+#include "eagle/client/array.h"
+#include "engine/base/status.h"
+#include "engine/graph/graph.h"
+#include "engine/plane/memory.h"
+
+namespace eagle {
+
+// Where planes come from.
+class PlaneSource {
+public:
+  virtual ~PlaneSource() = default;
+  struct Plane {
+    graph::PlaneId id;
+    plane::Memory memory;
+  };
+  virtual StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label) = 0;
+  // Called from destructors: does not wait for long, and has nobody to report to.
+  virtual void release_plane(const graph::PlaneId& plane) = 0;
+};
+
+class RemotePlanes : public std::enable_shared_from_this<RemotePlanes> {
+public:
+  static constexpr std::uint64_t segment_bytes = 1u << 20;
+  static constexpr std::uint64_t own_plane_from = 256u << 10;
+
+  RemotePlanes(std::shared_ptr<PlaneSource> source, std::shared_ptr<const std::string> session)
+      : source_(std::move(source)), session_(std::move(session)) {}
+  ~RemotePlanes();
+  RemotePlanes(const RemotePlanes&) = delete;
+  RemotePlanes& operator=(const RemotePlanes&) = delete;
+
+  // Zeroed memory, entered in the process's registry of planes for as long as the buffer lives.
+  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label);
+
+  // From now on only arrays hold planes: nothing is kept for those to come.
+  void close();
+
+private:
+  class RangeBuffer;
+  class PlaneBuffer;
+  using SharedPlane = std::shared_ptr<PlaneSource::Plane>;
+
+  StatusOr<std::shared_ptr<Buffer>> allocate_range(std::uint64_t bytes, std::string_view label);
+  StatusOr<std::shared_ptr<Buffer>> allocate_plane(std::uint64_t bytes, std::string_view label);
+  void give_back(const SegmentPool::Range& range);
+  void drop(SegmentPool::SegmentId segment);
+
+  std::shared_ptr<PlaneSource> source_;
+  std::shared_ptr<const std::string> session_;
+  std::mutex mutex_;
+  SegmentPool pool_;
+  std::map<SegmentPool::SegmentId, SharedPlane> segments_;
+};
+
+}  // namespace eagle

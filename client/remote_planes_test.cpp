@@ -1,0 +1,130 @@
+#include "client/remote_planes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "client/plane_registry.h"
+
+namespace eagle {
+namespace {
+
+// Makes planes in this process, and remembers which are still held.
+class Source final : public PlaneSource {
+public:
+  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label) override {
+    if (refuse) return Status(Reason::plane_budget, "the budget is spent");
+    EAGLE_ASSIGN_OR_RETURN(auto memory, plane::Memory::create(bytes, label));
+    held.insert(++last);
+    return Plane{{last, 1}, std::move(memory)};
+  }
+  void release_plane(const graph::PlaneId& plane) override { EXPECT_EQ(held.erase(plane.id), 1u); }
+
+  std::set<std::uint64_t> held;
+  std::uint64_t last = 0;
+  bool refuse = false;
+};
+
+class RemotePlanesTest : public ::testing::Test {
+protected:
+  std::shared_ptr<Source> source = std::make_shared<Source>();
+  std::shared_ptr<const std::string> session = std::make_shared<const std::string>("session a");
+  std::shared_ptr<RemotePlanes> planes = std::make_shared<RemotePlanes>(source, session);
+
+  std::optional<PlaneAddress> find(const Buffer& buffer) const {
+    return PlaneRegistry::of_process().find(*session, buffer.data(), buffer.bytes());
+  }
+};
+
+bool zeroed(const Buffer& buffer) {
+  return std::all_of(buffer.data(), buffer.data() + buffer.bytes(),
+                     [](std::byte b) { return b == std::byte{}; });
+}
+
+TEST_F(RemotePlanesTest, SmallArraysShareASegment) {
+  const auto a = *planes->allocate(100, "a");
+  const auto b = *planes->allocate(100, "b");
+  EXPECT_EQ(source->held.size(), 1u);
+  EXPECT_EQ(find(*a)->plane, find(*b)->plane);
+  EXPECT_EQ(find(*b)->offset, 128u);
+  EXPECT_EQ(find(*b)->plane_bytes, RemotePlanes::segment_bytes);
+  EXPECT_EQ(find(*b)->label, "b");
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(b->data()) % 64, 0u);
+}
+
+TEST_F(RemotePlanesTest, ALargeArrayHasAPlaneOfItsOwnAndGivesItBack) {
+  const auto small = *planes->allocate(RemotePlanes::own_plane_from - 1, "small");
+  auto large = *planes->allocate(RemotePlanes::own_plane_from, "large");
+  EXPECT_EQ(find(*large)->plane_bytes, RemotePlanes::own_plane_from);
+  EXPECT_EQ(source->held.size(), 2u);
+  large.reset();
+  EXPECT_EQ(source->held.size(), 1u);
+}
+
+TEST_F(RemotePlanesTest, ARangeIsFreeAfterItsLastOwnerAndComesBackZeroed) {
+  auto a = *planes->allocate(64, "a");
+  std::shared_ptr<Buffer> view = a;
+  std::byte* const data = a->data();
+  *data = std::byte{7};
+  a.reset();
+  EXPECT_NE((*planes->allocate(64, "b"))->data(), data);
+  view.reset();
+  const auto c = *planes->allocate(64, "c");
+  EXPECT_EQ(c->data(), data);
+  EXPECT_TRUE(zeroed(*c));
+}
+
+TEST_F(RemotePlanesTest, EmptySegmentsGoBackButOne) {
+  std::vector<std::shared_ptr<Buffer>> buffers;
+  for (int i = 0; i < 40; ++i) buffers.push_back(*planes->allocate(200 << 10, "x"));
+  EXPECT_EQ(source->held.size(), 8u);  // five a segment
+  buffers.clear();
+  EXPECT_EQ(source->held.size(), 1u);
+}
+
+TEST_F(RemotePlanesTest, AfterClosingOnlyArraysHoldPlanes) {
+  auto a = *planes->allocate(64, "a");
+  auto gone = *planes->allocate(200 << 10, "b");
+  planes->close();
+  EXPECT_EQ(source->held.size(), 1u);
+  gone.reset();
+  EXPECT_EQ(source->held.size(), 1u);
+  a.reset();
+  EXPECT_EQ(source->held.size(), 0u);
+}
+
+TEST_F(RemotePlanesTest, ClosingGivesTheSpareSegmentBack) {
+  planes->allocate(64, "a")->reset();
+  EXPECT_EQ(source->held.size(), 1u);
+  planes->close();
+  EXPECT_EQ(source->held.size(), 0u);
+}
+
+TEST_F(RemotePlanesTest, AnEmptyArrayHasAnAddress) {
+  const auto a = *planes->allocate(0, "a");
+  const auto b = *planes->allocate(0, "b");
+  EXPECT_NE(a->data(), b->data());
+  EXPECT_TRUE(find(*a));
+}
+
+TEST_F(RemotePlanesTest, ArraysOutliveTheObjectThatMadeThem) {
+  const auto a = *planes->allocate(64, "a");
+  const auto large = *planes->allocate(RemotePlanes::own_plane_from, "large");
+  planes.reset();
+  *a->data() = std::byte{1};
+  *large->data() = std::byte{1};
+  EXPECT_TRUE(find(*a));
+}
+
+TEST_F(RemotePlanesTest, ARefusalReachesTheCaller) {
+  source->refuse = true;
+  EXPECT_EQ(planes->allocate(64, "a").status().reason(), Reason::plane_budget);
+  EXPECT_EQ(planes->allocate(1 << 20, "a").status().reason(), Reason::plane_budget);
+  source->refuse = false;
+  EXPECT_TRUE(planes->allocate(64, "a").ok());
+}
+
+}  // namespace
+}  // namespace eagle

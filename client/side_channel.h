@@ -1,0 +1,58 @@
+// SideChannel: a session's own connection to the daemon. It opens the session (the kernel vouches there for
+// who each side is) and carries the descriptors of planes. The session lasts as long as the connection.
+//
+// Thread-safe. Nothing waits past its deadline.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/endpoint.h"
+#include "engine/base/status.h"
+#include "engine/base/unique_fd.h"
+
+namespace eagle {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+// A connected socket whose other end is run by root, by the user `eagled` or by ourselves: anyone else could
+// have put a socket there to collect secrets, and gets PERMISSION_DENIED before the first byte is sent.
+// NO_DAEMON where nobody listens, DEADLINE where nobody accepts.
+StatusOr<UniqueFd> connect_to_daemon(const Endpoint& endpoint, Deadline deadline);
+
+// What the daemon said when it opened the session.
+struct OpenedSession {
+  std::uint64_t id = 0;
+  std::string secret;  // bytes
+  std::string server_version;
+};
+
+class SideChannel {
+public:
+  // Connects and opens a session. PROTOCOL_MISMATCH names both ranges.
+  static StatusOr<std::unique_ptr<SideChannel>> open(const Endpoint& endpoint, const std::string& client_name,
+                                                     Deadline deadline);
+  ~SideChannel();
+  SideChannel(const SideChannel&) = delete;
+  SideChannel& operator=(const SideChannel&) = delete;
+
+  [[nodiscard]] const OpenedSession& session() const;
+
+  // The descriptors that stand behind the tokens of new planes, in their order.
+  StatusOr<std::vector<UniqueFd>> fetch(const std::vector<std::string>& tokens, Deadline deadline);
+
+  // False once the daemon has hung up: its process is gone, or it has ended the session.
+  [[nodiscard]] bool alive() const;
+
+  // Ends the session, even where a forked child holds the socket too.
+  void shut_down();
+
+private:
+  struct State;
+  explicit SideChannel(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace eagle

@@ -1,0 +1,53 @@
+// ViewTable: collects the arrays of one description and gives each its plane and offset.
+//
+// Views of private memory cannot be placed until all of them are known (they may overlap), so `add` keeps
+// the view's message and `finish` fills in what was open.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "client/describe.h"
+
+namespace eagle::v1 {
+class PlaneDeclaration;
+class View;
+}  // namespace eagle::v1
+
+namespace eagle {
+
+class ViewTable {
+public:
+  explicit ViewTable(const Host& host) : host_(host) {}
+
+  // Fills `message`, which stays where it is until `finish`. `where` begins an error's text.
+  Status add(const ArrayView& array, std::string_view where, v1::View& message);
+
+  // Declares the planes, in order, through `declare` (which returns the next declaration to fill).
+  void finish(const std::function<v1::PlaneDeclaration&()>& declare, Backing& backing);
+
+private:
+  struct SharedPlane {
+    graph::PlaneId id;
+    std::uint64_t bytes = 0;
+    std::string label;
+  };
+  struct PrivateView {
+    std::uintptr_t first = 0;  // bounding range of bytes
+    std::uintptr_t last = 0;
+    std::uintptr_t data = 0;  // element (0, 0, ...)
+    v1::View* message = nullptr;
+  };
+  std::uint32_t index_of(const PlaneAddress& address);
+
+  const Host& host_;
+  std::vector<SharedPlane> shared_;
+  std::map<std::uint64_t, std::uint32_t> shared_index_;  // plane id -> index
+  std::vector<PrivateView> private_;
+  std::vector<std::shared_ptr<const void>> keep_alive_;
+};
+
+}  // namespace eagle

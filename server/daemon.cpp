@@ -1,0 +1,77 @@
+#include "server/daemon.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "eagle/v1/graph.pb.h"
+#include "server/memory_limit.h"
+
+namespace eagle::server {
+
+StatusOr<std::unique_ptr<Daemon>> Daemon::create(Options options) {
+  Engine::Options engine;
+  engine.threads = options.threads;
+  engine.compiler = options.compiler;
+  engine.private_planes = graph::PrivateKernelPlanes::refused;
+  EAGLE_ASSIGN_OR_RETURN(auto made, Engine::create(std::move(engine)));
+  return std::unique_ptr<Daemon>(new Daemon(std::move(options), std::move(made)));
+}
+
+Daemon::Daemon(Options options, std::unique_ptr<Engine> engine)
+    : limits_(options.limits),
+      engine_(std::move(engine)),
+      budget_(options.plane_budget_bytes != 0 ? options.plane_budget_bytes : plane_budget_of(memory_limit()),
+              limits_.planes),
+      sessions_(budget_, limits_),
+      executor_(limits_.jobs),
+      memory_pool_(1, limits_.memory_requests, "memory_requests"),
+      build_pool_(limits_.build_threads, limits_.builds, "builds") {}
+
+Daemon::~Daemon() = default;
+
+DaemonInfo Daemon::info() const {
+  const Engine::Counters counters = engine_->counters();
+  DaemonInfo info;
+  info.version = EAGLE_VERSION;
+  info.host = run::this_host();
+  info.uptime_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  info.threads = engine_->threads();
+  info.cpu = engine_->target().cpu.empty() ? "native" : engine_->target().cpu;
+  info.sessions = sessions_.size();
+  info.planes = budget_.used_planes();
+  info.plane_bytes = budget_.used_bytes();
+  info.plane_budget_bytes = budget_.bytes();
+  info.graphs = sessions_.graphs();
+  info.launches = counters.launches;
+  info.kernels_cached = counters.compiler.cached;
+  return info;
+}
+
+StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescription& description) {
+  EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
+  EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory));
+  Built result;
+  result.loaded = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(built));
+  EAGLE_ASSIGN_OR_RETURN(result.graph, session.add(result.loaded));
+  spdlog::info("session={:016x} graph={} built name=\"{}\" nodes={} in {:.4f} s{}", session.id(),
+               result.graph, loggable(description.name()), result.loaded->nodes(),
+               result.loaded->built().build_s(),
+               result.loaded->built().compiled() ? "" : ", all code from the cache");
+  return result;
+}
+
+Status Daemon::accepts_work() const {
+  if (!draining_) return {};
+  return {Reason::shutting_down, "the daemon is going away and takes no new work; try again in a moment"};
+}
+
+void Daemon::stop(const std::atomic<bool>& hurry) {
+  begin_drain();
+  executor_.wait_until_idle(hurry);
+  sessions_.end_all();
+  static const std::atomic<bool> never = false;
+  executor_.wait_until_idle(never);
+}
+
+}  // namespace eagle::server

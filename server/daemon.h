@@ -1,0 +1,95 @@
+// Daemon: the engine and everything around it that is not a socket. The transports call this.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/base/status.h"
+#include "engine/engine.h"
+#include "server/executor.h"
+#include "server/launch_job.h"
+#include "server/limits.h"
+#include "server/plane_budget.h"
+#include "server/sessions.h"
+#include "server/simulation_job.h"
+#include "server/work_pool.h"
+
+namespace eagle::server {
+
+// The protocol versions that this daemon speaks.
+constexpr std::uint32_t protocol_min = 1;
+constexpr std::uint32_t protocol_max = 1;
+
+struct DaemonInfo {
+  std::string version;
+  run::HostIdentity host;
+  double uptime_s = 0;
+  int threads = 0;
+  std::string cpu;
+  std::uint64_t sessions = 0;
+  std::uint64_t planes = 0;
+  std::uint64_t plane_bytes = 0;
+  std::uint64_t plane_budget_bytes = 0;
+  std::uint64_t graphs = 0;
+  std::uint64_t launches = 0;
+  std::uint64_t kernels_cached = 0;
+};
+
+// Thread-safe.
+class Daemon {
+public:
+  struct Options {
+    int threads = 0;                       // of the team; 0: what the machine and cgroup allow
+    std::uint64_t plane_budget_bytes = 0;  // 0: three quarters of what this process may use
+    codegen::Compiler::Options compiler;
+    Limits limits;
+  };
+  static StatusOr<std::unique_ptr<Daemon>> create(Options options);
+  // `stop` it first. Whoever was told of a result may still be on the way here: the transports go before.
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  [[nodiscard]] const Limits& limits() const { return limits_; }
+  Engine& engine() { return *engine_; }
+  Executor& executor() { return executor_; }
+  Sessions& sessions() { return sessions_; }
+  WorkPool& build_pool() { return build_pool_; }
+  // Apart, so that no allocation waits for a compiler.
+  WorkPool& memory_pool() { return memory_pool_; }
+  [[nodiscard]] DaemonInfo info() const;
+
+  struct Built {
+    std::uint64_t graph = 0;
+    std::shared_ptr<LoadedGraph> loaded;
+  };
+  // Verifies, compiles, and enters the graph into the session; takes as long as that takes.
+  StatusOr<Built> build(Session& session, const v1::GraphDescription& description);
+
+  // New work is refused from here on: SHUTTING_DOWN.
+  void begin_drain() { draining_.store(true); }
+  [[nodiscard]] Status accepts_work() const;
+  // Waits for what runs, until `hurry` becomes true (call `executor().wake()` after setting it), then ends
+  // every session and waits for the rest, which by then has been cancelled.
+  void stop(const std::atomic<bool>& hurry);
+
+private:
+  Daemon(Options options, std::unique_ptr<Engine> engine);
+
+  const Limits limits_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::atomic<bool> draining_ = false;
+  std::unique_ptr<Engine> engine_;
+  PlaneBudget budget_;
+  Sessions sessions_;
+  Executor executor_;
+  // Last: their tasks use all of the above.
+  WorkPool memory_pool_;
+  WorkPool build_pool_;
+};
+
+}  // namespace eagle::server

@@ -1,0 +1,71 @@
+#include "server/executor.h"
+
+#include <string>
+#include <utility>
+
+namespace eagle::server {
+
+Executor::Executor(std::size_t capacity) : capacity_(capacity), thread_([this] { work(); }) {}
+
+Executor::~Executor() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+}
+
+Status Executor::submit(std::shared_ptr<Job> job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (admitted_ >= capacity_) {
+      return {Reason::quota, "the daemon has " + std::to_string(capacity_) +
+                                 " launches and runs in hand, which is its limit (jobs); try again later"};
+    }
+    ++admitted_;
+    queue_.push_back(std::move(job));
+  }
+  wake_.notify_one();
+  return {};
+}
+
+void Executor::resume(std::shared_ptr<Job> job) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(job));
+  }
+  wake_.notify_one();
+}
+
+std::size_t Executor::admitted() const {
+  const std::lock_guard lock(mutex_);
+  return admitted_;
+}
+
+void Executor::wait_until_idle(const std::atomic<bool>& stop) {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return admitted_ == 0 || stop; });
+}
+
+void Executor::wake() {
+  const std::lock_guard lock(mutex_);
+  idle_.notify_all();
+}
+
+void Executor::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+    if (ending_) return;
+    std::shared_ptr<Job> job = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    const Job::Next next = job->advance();
+    if (next != Job::Next::again) job.reset();  // without the lock: this may free a plane
+    lock.lock();
+    if (next == Job::Next::again) queue_.push_back(std::move(job));
+    if (next == Job::Next::done && --admitted_ == 0) idle_.notify_all();
+  }
+}
+
+}  // namespace eagle::server

@@ -1,0 +1,72 @@
+// LaunchJob: one `launch(n)` on its way through the executor.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "engine/base/status.h"
+#include "engine/run/built_graph.h"
+#include "engine/run/control.h"
+#include "server/executor.h"
+#include "server/launch_outcomes.h"
+#include "server/session.h"
+
+namespace eagle::server {
+
+// How a launch speaks to whoever asked for it. Neither may block.
+struct LaunchEvents {
+  // Host node `call` is next: run it and `answer` with the sequence number. Empty: the caller cannot.
+  std::function<void(std::uint64_t sequence, std::uint32_t call)> host_call;
+  // How the launch ended; called exactly once, whatever happens, last.
+  LaunchOutcomes::Receiver done;
+};
+
+class LaunchJob final : public Job, public std::enable_shared_from_this<LaunchJob> {
+public:
+  // Checks and queues a launch. Null when there is nothing to answer or cancel: `events.done` was called
+  // with a refusal, or was or will be called with the outcome of the first launch of that id.
+  static std::shared_ptr<LaunchJob> start(Executor& executor, const std::shared_ptr<Session>& session,
+                                          const LaunchRequest& request,
+                                          std::optional<std::chrono::steady_clock::time_point> deadline,
+                                          LaunchEvents events);
+
+  Next advance() override;
+  void cancel() override;
+  // The client ran its callable, or says why not. BAD_MESSAGE when no such call is open.
+  Status answer(std::uint64_t sequence, Status result);
+
+private:
+  LaunchJob(Executor& executor, std::shared_ptr<Session> session, std::shared_ptr<LoadedGraph> graph,
+            const LaunchRequest& request);
+
+  void next_chunk();
+  [[nodiscard]] std::int64_t whole_replays() const;
+  [[nodiscard]] Status stop_status() const;  // ok while it may go on
+  [[nodiscard]] LaunchReport report() const;
+  Next ask();
+  Next finish(const LaunchOutcome& outcome);
+
+  Executor& executor_;
+  const LaunchRequest request_;
+  const std::shared_ptr<run::Control> control_;
+
+  // Of the executor's thread, once queued.
+  std::shared_ptr<Session> session_;
+  std::shared_ptr<LoadedGraph> graph_;
+  LaunchEvents events_;
+  std::optional<run::Replay> replay_;  // of a chunk of the launch
+  std::int64_t done_before_chunk_ = 0;
+  std::int64_t chunk_ = 1;  // replays
+  std::optional<std::chrono::steady_clock::time_point> began_;
+
+  std::mutex mutex_;
+  bool parked_ = false;         // a host call is open
+  std::uint64_t sequence_ = 0;  // of the last host call
+  Status host_failure_;
+};
+
+}  // namespace eagle::server

@@ -1,0 +1,228 @@
+#include "server/launch_job.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "server/testing.h"
+
+namespace eagle::server {
+namespace {
+
+using server::testing::add_host_node;
+using server::testing::add_increment;
+using server::testing::GraphScene;
+using server::testing::Mailbox;
+
+struct Call {
+  std::uint64_t sequence = 0;
+  std::uint32_t call = 0;
+};
+
+class LaunchJobTest : public ::testing::Test {
+protected:
+  LaunchEvents events(bool with_calls = true) {
+    LaunchEvents events;
+    if (with_calls) events.host_call = [this](std::uint64_t s, std::uint32_t c) { calls_.put({s, c}); };
+    events.done = [this](const LaunchOutcome& outcome) { outcomes_.put(outcome); };
+    return events;
+  }
+  std::shared_ptr<LaunchJob> start(const LaunchRequest& request, bool with_calls = true) {
+    return LaunchJob::start(daemon_->executor(), session_, request, std::nullopt, events(with_calls));
+  }
+  LaunchOutcome launch(const LaunchRequest& request, bool with_calls = true) {
+    start(request, with_calls);
+    return outcomes_.take();
+  }
+  // A graph that increments x, then calls the client's number 7.
+  std::uint64_t build_with_call() {
+    GraphScene scene(*session_);
+    x_ = scene.plane<double>(4, 0.0);
+    add_increment(scene, x_);
+    add_host_node(scene, 7, x_);
+    return server::testing::build(*daemon_, *session_, scene);
+  }
+  std::uint64_t build_increment() {
+    GraphScene scene(*session_);
+    x_ = scene.plane<double>(4, 0.0);
+    add_increment(scene, x_);
+    return server::testing::build(*daemon_, *session_, scene);
+  }
+
+  Mailbox<Call> calls_;  // before the daemon, whose threads put into them
+  Mailbox<LaunchOutcome> outcomes_;
+  std::unique_ptr<Daemon> daemon_ = server::testing::make_daemon();
+  std::shared_ptr<Session> session_ = server::testing::open_session(*daemon_);
+  server::testing::PlaneArray<double> x_;
+};
+
+TEST_F(LaunchJobTest, RunsTheGraphThatOften) {
+  const std::uint64_t graph = build_increment();
+  const LaunchOutcome outcome = launch({graph, 1000, 0});
+  ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+  EXPECT_EQ(outcome->launches, 1000);
+  EXPECT_EQ(outcome->host.pid, ::getpid());
+  EXPECT_EQ(x_.values[3], 1000.0);
+  EXPECT_EQ((*session_->graph(graph))->launches(), 1000u);
+}
+
+TEST_F(LaunchJobTest, ZeroTimesIsALaunch) {
+  const LaunchOutcome outcome = launch({build_increment(), 0, 0});
+  ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+  EXPECT_EQ(outcome->launches, 0);
+  EXPECT_EQ(x_.values[0], 0.0);
+}
+
+TEST_F(LaunchJobTest, ANegativeCountIsRefused) {
+  EXPECT_EQ(launch({build_increment(), -1, 0}).status().reason(), Reason::bad_value);
+}
+
+TEST_F(LaunchJobTest, AnUnknownGraphIsRefused) {
+  EXPECT_EQ(launch({17, 1, 0}).status().reason(), Reason::unknown_graph);
+}
+
+TEST_F(LaunchJobTest, AHostNodeStopsTheLaunchUntilItIsAnswered) {
+  const std::uint64_t graph = build_with_call();
+  const auto job = start({graph, 2, 0});
+  ASSERT_TRUE(job);
+  for (int i = 1; i <= 2; ++i) {
+    const Call call = calls_.take();
+    EXPECT_EQ(call.call, 7u);
+    EXPECT_EQ(x_.values[0], i);
+    ASSERT_TRUE(job->answer(call.sequence, {}).ok());
+  }
+  const LaunchOutcome outcome = outcomes_.take();
+  ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+  EXPECT_EQ(outcome->launches, 2);
+}
+
+TEST_F(LaunchJobTest, AWaitingHostCallHoldsNobodyUp) {
+  const auto waiting = start({build_with_call(), 1, 0});
+  const Call call = calls_.take();
+  const LaunchOutcome other = launch({build_increment(), 3, 0});
+  ASSERT_TRUE(other.ok()) << other.status().to_string();
+  ASSERT_TRUE(waiting->answer(call.sequence, {}).ok());
+  EXPECT_TRUE(outcomes_.take().ok());
+}
+
+TEST_F(LaunchJobTest, ACallableThatFailsEndsTheLaunch) {
+  const auto job = start({build_with_call(), 5, 0});
+  ASSERT_TRUE(job->answer(calls_.take().sequence, Status(Reason::host_call_failed, "raised")).ok());
+  EXPECT_EQ(outcomes_.take().status().reason(), Reason::host_call_failed);
+  EXPECT_EQ(x_.values[0], 1.0);
+}
+
+TEST_F(LaunchJobTest, AnswersToNothingAreRefused) {
+  const auto job = start({build_with_call(), 1, 0});
+  const Call call = calls_.take();
+  EXPECT_EQ(job->answer(call.sequence + 1, {}).reason(), Reason::bad_message);
+  ASSERT_TRUE(job->answer(call.sequence, {}).ok());
+  EXPECT_TRUE(outcomes_.take().ok());
+  EXPECT_EQ(job->answer(call.sequence, {}).reason(), Reason::bad_message);
+}
+
+TEST_F(LaunchJobTest, HostNodesNeedACallerThatAnswers) {
+  EXPECT_EQ(launch({build_with_call(), 1, 0}, false).status().reason(), Reason::graph_state);
+}
+
+TEST_F(LaunchJobTest, OneLaunchOfAGraphAtATime) {
+  const std::uint64_t graph = build_with_call();
+  const auto first = start({graph, 1, 0});
+  const Call call = calls_.take();
+  EXPECT_EQ(launch({graph, 1, 0}).status().reason(), Reason::busy);
+  ASSERT_TRUE(first->answer(call.sequence, {}).ok());
+  EXPECT_TRUE(outcomes_.take().ok());
+  // Whoever hears of the end may launch again.
+  const auto again = start({graph, 1, 0});
+  ASSERT_TRUE(again);
+  ASSERT_TRUE(again->answer(calls_.take().sequence, {}).ok());
+  EXPECT_TRUE(outcomes_.take().ok());
+}
+
+TEST_F(LaunchJobTest, CancelEndsALaunchThatWaitsForItsClient) {
+  const auto job = start({build_with_call(), 9, 0});
+  calls_.take();
+  job->cancel();
+  const Status status = outcomes_.take().status();
+  EXPECT_EQ(status.reason(), Reason::cancelled);
+  EXPECT_NE(status.message().find("0 of 9"), std::string::npos) << status.message();
+}
+
+TEST_F(LaunchJobTest, CancelByIdReachesTheLaunch) {
+  const auto job = start({build_with_call(), 1, 5});
+  calls_.take();
+  session_->cancel(4);
+  session_->cancel(0);
+  EXPECT_TRUE(outcomes_.empty());
+  session_->cancel(5);
+  EXPECT_EQ(outcomes_.take().status().reason(), Reason::cancelled);
+}
+
+TEST_F(LaunchJobTest, CancelEndsALaunchThatWouldGoOnForYears) {
+  const std::uint64_t graph = build_increment();
+  const auto job = start({graph, std::int64_t{1} << 62, 0});
+  // It gives way between its turns, so another launch gets through; then it is at work for sure.
+  ASSERT_TRUE(launch({build_increment(), 1, 0}).ok());
+  job->cancel();
+  EXPECT_EQ(outcomes_.take().status().reason(), Reason::cancelled);
+}
+
+TEST_F(LaunchJobTest, APassedDeadlineStartsNothing) {
+  const std::uint64_t graph = build_increment();
+  LaunchJob::start(daemon_->executor(), session_, {graph, 1, 0},
+                   std::chrono::steady_clock::now() - std::chrono::seconds(1), events());
+  EXPECT_EQ(outcomes_.take().status().reason(), Reason::deadline);
+  EXPECT_EQ(x_.values[0], 0.0);
+}
+
+TEST_F(LaunchJobTest, TheSameIdRunsOnce) {
+  const std::uint64_t graph = build_increment();
+  ASSERT_TRUE(launch({graph, 3, 1}).ok());
+  const LaunchOutcome again = launch({graph, 3, 1});
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->launches, 3);
+  EXPECT_EQ(x_.values[0], 3.0);
+  ASSERT_TRUE(launch({graph, 3, 2}).ok());
+  EXPECT_EQ(x_.values[0], 6.0);
+}
+
+TEST_F(LaunchJobTest, ARefusedLaunchMayBeTriedAgainWithItsId) {
+  const std::uint64_t graph = build_with_call();
+  const auto first = start({graph, 1, 1});
+  const Call call = calls_.take();
+  EXPECT_EQ(launch({graph, 1, 2}).status().reason(), Reason::busy);
+  ASSERT_TRUE(first->answer(call.sequence, {}).ok());
+  EXPECT_TRUE(outcomes_.take().ok());
+  const auto second = start({graph, 1, 2});
+  ASSERT_TRUE(second) << "the refusal was kept as the outcome";
+  ASSERT_TRUE(second->answer(calls_.take().sequence, {}).ok());
+  EXPECT_TRUE(outcomes_.take().ok());
+}
+
+TEST_F(LaunchJobTest, AReleasedPlaneIsRefusedAtTheNextLaunch) {
+  const std::uint64_t graph = build_increment();
+  const graph::PlaneId plane = x_.plane->id();
+  ASSERT_TRUE(session_->planes().release({&plane, 1}).ok());
+  EXPECT_EQ(launch({graph, 1, 0}).status().reason(), Reason::unknown_plane);
+}
+
+TEST_F(LaunchJobTest, TheEndOfTheSessionEndsItsLaunches) {
+  start({build_with_call(), 1, 0});
+  calls_.take();
+  static_cast<void>(daemon_->sessions().end(session_, false));
+  EXPECT_EQ(outcomes_.take().status().reason(), Reason::cancelled);
+  EXPECT_EQ(launch({1, 1, 0}).status().reason(), Reason::unknown_graph);
+}
+
+TEST_F(LaunchJobTest, AReleasedGraphEndsItsLaunchFirst) {
+  const std::uint64_t graph = build_with_call();
+  const auto job = start({graph, 1, 0});
+  const Call call = calls_.take();
+  ASSERT_TRUE(session_->release_graph(graph).ok());
+  ASSERT_TRUE(job->answer(call.sequence, {}).ok());
+  EXPECT_TRUE(outcomes_.take().ok());
+}
+
+}  // namespace
+}  // namespace eagle::server

@@ -1,0 +1,37 @@
+// Limits: every bound of the daemon in one place. A refusal names the bound by its key, which is the
+// name of its field here.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace eagle::server {
+
+struct Limits {
+  // Connections.
+  std::size_t waiting_connections = 1024;             // accepted, and not yet a session or gRPC
+  std::chrono::milliseconds greeting_timeout{5'000};  // to say what it is and to open the session
+  std::uint32_t frame_bytes = 64u << 10;              // of one side message
+  std::uint32_t descriptors_per_message = 253;        // the kernel's SCM_MAX_FD
+  std::uint32_t message_bytes = 64u << 20;            // of one gRPC request
+  std::uint32_t streams = 256;                        // concurrent calls of one gRPC connection
+
+  // Sessions and what they hold.
+  std::size_t sessions = 4096;
+  std::size_t planes = 50'000;  // of all sessions: descriptors and mappings
+  std::size_t planes_per_request = 4096;
+  std::size_t label_bytes = 256;    // of a plane, of a client's name
+  std::size_t graphs = 10'000;      // of one session
+  std::size_t edge_touches = 4096;  // views of a graph whose edges are listed
+
+  // Work.
+  std::size_t jobs = 4096;  // launches and runs that wait, run or await a reply
+  std::size_t builds = 64;  // requests that wait for a build thread
+  int build_threads = 2;
+  std::size_t memory_requests = 1024;    // to make or release planes, that wait for their thread
+  std::size_t outcomes = 1024;           // launches whose outcome a session keeps
+  std::size_t outcome_bytes = 8u << 20;  // that these may take
+};
+
+}  // namespace eagle::server

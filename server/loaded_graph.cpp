@@ -1,0 +1,86 @@
+#include "server/loaded_graph.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "eagle/v1/graph.pb.h"
+#include "eagle/v1/run.pb.h"
+
+namespace eagle::server {
+namespace {
+
+// Recursion is as deep as the engine let the description be (graph_depth).
+bool has_host_node(const std::vector<graph::Stage>& stages) {
+  const auto in_node = [](const graph::Node& node) {
+    if (const auto* conditional = std::get_if<graph::Conditional>(&node.kind)) {
+      return has_host_node(conditional->body);
+    }
+    return std::holds_alternative<graph::HostNode>(node.kind);
+  };
+  return std::any_of(stages.begin(), stages.end(), [&](const graph::Stage& stage) {
+    return std::any_of(stage.branches.begin(), stage.branches.end(), [&](const graph::Branch& branch) {
+      return std::any_of(branch.nodes.begin(), branch.nodes.end(), in_node);
+    });
+  });
+}
+
+}  // namespace
+
+template <typename Description>
+StatusOr<ResolvedPlanes> resolve(const Description& description, const PlaneStore& store) {
+  ResolvedPlanes resolved;
+  for (const v1::PlaneDeclaration& declared : description.planes()) {
+    if (!declared.has_plane()) {
+      resolved.memory.push_back({nullptr, declared.bytes()});
+      continue;
+    }
+    auto plane = store.find({declared.plane().id(), declared.plane().generation()});
+    if (!plane.ok()) {
+      return plane.status().within("planes[" + std::to_string(resolved.memory.size()) + "] ('" +
+                                   declared.label() + "')");
+    }
+    resolved.memory.push_back({(*plane)->memory().data(), (*plane)->memory().bytes()});
+    resolved.planes.push_back(*std::move(plane));
+  }
+  return resolved;
+}
+
+template StatusOr<ResolvedPlanes> resolve(const v1::GraphDescription&, const PlaneStore&);
+template StatusOr<ResolvedPlanes> resolve(const v1::RunDescription&, const PlaneStore&);
+
+LoadedGraph::LoadedGraph(PlaneStore::Planes planes, std::unique_ptr<run::BuiltGraph> built)
+    : planes_(std::move(planes)),
+      built_(std::move(built)),
+      nodes_(graph::leaves(built_->graph()).size()),
+      has_host_nodes_(has_host_node(built_->graph().stages)) {}
+
+Status LoadedGraph::check_planes() const {
+  for (const auto& plane : planes_) {
+    if (plane->released()) return unknown_plane(plane->id()).within("plane '" + plane->label() + "'");
+  }
+  return {};
+}
+
+StatusOr<std::vector<graph::Edge>> LoadedGraph::edges(const Limits& limits) const {
+  // Edges grow with the square of what the nodes touch.
+  std::size_t touches = 0;
+  for (const graph::Leaf& leaf : graph::leaves(built_->graph())) {
+    touches += leaf.touches.reads.size() + leaf.touches.writes.size();
+  }
+  if (touches > limits.edge_touches) {
+    return Status(Reason::quota, "the nodes of this graph touch " + std::to_string(touches) +
+                                     " views, and the daemon lists the edges of at most " +
+                                     std::to_string(limits.edge_touches) +
+                                     " (edge_touches); derive them in the client, by the same code");
+  }
+  return graph::edges(built_->graph());
+}
+
+void LoadedGraph::end_launch(std::int64_t whole_replays) {
+  launches_.fetch_add(static_cast<std::uint64_t>(whole_replays), std::memory_order_relaxed);
+  busy_.store(false, std::memory_order_release);
+}
+
+}  // namespace eagle::server

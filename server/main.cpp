@@ -1,0 +1,214 @@
+// eagled: the daemon program. What it does is in daemon.h; here it starts, waits and ends.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "engine/base/status.h"
+#include "engine/base/unique_fd.h"
+#include "server/daemon.h"
+#include "server/options.h"
+#include "server/rpc/rpc_server.h"
+#include "server/sockets/listener.h"
+#include "server/sockets/listening_socket.h"
+
+namespace eagle::server {
+namespace {
+
+// What the end may take once everything has been cancelled.
+constexpr std::chrono::seconds last_resort{10};
+
+Status failed(const char* call) { return {Reason::system, std::string(call) + ": " + std::strerror(errno)}; }
+
+// Descriptors of clients and planes are many; the soft limit is for programs that still use select().
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) spdlog::warn("setrlimit: {}", std::strerror(errno));
+}
+
+// A descriptor of the one who started us; the processes that we start do not get it.
+StatusOr<UniqueFd> inherited(int fd, const char* option) {
+  if (fd < 0) return UniqueFd();
+  if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+    return Status(Reason::bad_value, std::string(option) + ": " + std::to_string(fd) +
+                                         " is not an open descriptor; pass one that the daemon inherits");
+  }
+  return UniqueFd(fd);
+}
+
+// Tells whoever started us how it went. Nobody may be left to read it.
+void report(UniqueFd& fd, std::string line) {
+  if (!fd.valid()) return;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  line += '\n';
+  if (::write(fd.get(), line.data(), line.size()) < 0) spdlog::warn("--ready-fd: {}", std::strerror(errno));
+  fd.reset();
+}
+
+// SIGTERM and SIGINT as a descriptor. Blocked before any thread starts, so that none is interrupted.
+StatusOr<UniqueFd> block_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, SIGINT);
+  if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) return failed("pthread_sigmask");
+  ::signal(SIGPIPE, SIG_IGN);
+  UniqueFd fd(::signalfd(-1, &signals, SFD_CLOEXEC));
+  if (!fd.valid()) return failed("signalfd");
+  return fd;
+}
+
+enum class Event { none, first, second };
+
+// Waits for one of two descriptors to become readable; `none` after `timeout` (negative: no timeout).
+Event wait_for(int first, int second, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    pollfd fds[] = {{first, POLLIN, 0}, {second, POLLIN, 0}};
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const int wait_ms = timeout.count() < 0 ? -1 : static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+    const int ready = ::poll(fds, 2, wait_ms);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return Event::none;
+    return fds[0].revents != 0 ? Event::first : Event::second;
+  }
+}
+
+void take_signal(int signals) {
+  signalfd_siginfo info{};
+  if (::read(signals, &info, sizeof info) == sizeof info) {
+    spdlog::info("signal {} from pid {}", info.ssi_signo, info.ssi_pid);
+  }
+}
+
+// Everything that serves, in the order in which it is made; it ends in the opposite one.
+struct Server {
+  std::unique_ptr<Daemon> daemon;
+  std::unique_ptr<ListeningSocket> socket;
+  std::unique_ptr<RpcServer> rpc;
+  std::unique_ptr<Listener> listener;
+
+  Server() = default;
+  Server(Server&&) = default;
+  Server& operator=(Server&&) = delete;
+  ~Server() { clear(); }
+  void clear() {
+    listener.reset();
+    rpc.reset();
+    socket.reset();
+    daemon.reset();
+  }
+};
+
+StatusOr<Server> start(const ProgramOptions& options) {
+  EAGLE_ASSIGN_OR_RETURN(const std::string path, unix_path(options.listen));
+  raise_descriptor_limit();
+  Server server;
+  Daemon::Options daemon;
+  daemon.threads = options.threads;
+  EAGLE_ASSIGN_OR_RETURN(server.daemon, Daemon::create(std::move(daemon)));
+  EAGLE_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::open(path));
+  server.socket = std::make_unique<ListeningSocket>(std::move(socket));
+  EAGLE_ASSIGN_OR_RETURN(server.rpc, RpcServer::start(*server.daemon, {"unix:" + path}));
+  UniqueFd listening(::fcntl(server.socket->fd(), F_DUPFD_CLOEXEC, 0));
+  if (!listening.valid()) return failed("fcntl");
+  server.listener = std::make_unique<Listener>(
+      *server.daemon, std::move(listening), [&rpc = *server.rpc](UniqueFd fd) { rpc.adopt(std::move(fd)); });
+  return server;
+}
+
+// Work on a thread of its own, with a descriptor that becomes readable when it is done.
+class Beside {
+public:
+  explicit Beside(std::function<void()> work)
+      : thread_([this, work = std::move(work)] {
+          work();
+          ::eventfd_write(done_.get(), 1);
+        }) {}
+  [[nodiscard]] int done() const { return done_.get(); }
+
+private:
+  const UniqueFd done_{::eventfd(0, EFD_CLOEXEC)};
+  std::jthread thread_;  // last: ends before what it uses
+};
+
+// By now everything has been cancelled; only a build can still take long.
+void expect_end(const Beside& work) {
+  if (wait_for(-1, work.done(), last_resort) == Event::second) return;
+  spdlog::error("a build does not end; leaving it");
+  std::_Exit(1);
+}
+
+// Ends the server: running work gets until the drain timeout or the next signal, and is then cancelled.
+void stop(Server server, int signals, std::chrono::seconds drain) {
+  server.listener->stop_accepting();
+  server.daemon->begin_drain();
+  spdlog::info("ending: jobs={} sessions={}", server.daemon->executor().admitted(),
+               server.daemon->sessions().size());
+  std::atomic<bool> hurry = false;
+  {
+    const Beside draining([&] { server.daemon->stop(hurry); });
+    if (wait_for(signals, draining.done(), drain) != Event::second) {
+      hurry.store(true);
+      server.daemon->executor().wake();
+      expect_end(draining);
+    }
+  }
+  const Beside clearing([&] { server.clear(); });
+  expect_end(clearing);
+}
+
+Status serve(const ProgramOptions& options, UniqueFd& ready) {
+  EAGLE_ASSIGN_OR_RETURN(const UniqueFd owner, inherited(options.owner_fd, "--owner-fd"));
+  EAGLE_ASSIGN_OR_RETURN(const UniqueFd signals, block_signals());
+  EAGLE_ASSIGN_OR_RETURN(Server server, start(options));
+  spdlog::info("eagled {} serves {} threads={} plane_budget={} bytes", EAGLE_VERSION, options.listen,
+               server.daemon->engine().threads(), server.daemon->info().plane_budget_bytes);
+  report(ready, "ready");
+
+  const bool owner_ended =
+      wait_for(signals.get(), owner.get(), std::chrono::milliseconds(-1)) == Event::second;
+  if (!owner_ended) take_signal(signals.get());
+  stop(std::move(server), signals.get(), std::chrono::seconds(owner_ended ? 0 : options.drain_timeout_s));
+  return {};
+}
+
+}  // namespace
+}  // namespace eagle::server
+
+int main(int argc, char** argv) {
+  using namespace eagle;
+  server::ProgramOptions options;
+  int exit_code = 0;
+  if (!server::parse(argc, argv, options, exit_code)) return exit_code;
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("eagled"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+  spdlog::set_level(spdlog::level::from_str(options.log_level));
+
+  StatusOr<UniqueFd> ready = server::inherited(options.ready_fd, "--ready-fd");
+  const Status status = ready.ok() ? server::serve(options, *ready) : ready.status();
+  if (status.ok()) return 0;
+  spdlog::error("{}", status.to_string());
+  if (ready.ok()) server::report(*ready, "error: " + status.message());
+  return 1;
+}

@@ -1,0 +1,36 @@
+#include "server/options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace eagle::server {
+
+bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code) {
+  CLI::App app("eagled: builds graphs of kernels and runs them over memory that it shares with its clients.");
+  app.set_version_flag("--version", "eagled " EAGLE_VERSION);
+  app.add_option("--listen", options.listen, "Where clients find it: unix:PATH")->required();
+  app.add_option("--threads", options.threads, "Threads of the team (0: what the machine and cgroup allow)")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--drain-timeout", options.drain_timeout_s,
+                 "Seconds that running work gets at the end before it is cancelled")
+      ->check(CLI::Range(0, 86400))
+      ->capture_default_str();
+  app.add_option("--log-level", options.log_level,
+                 "How much it says on stderr (default info; warn with --owner-fd)")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+  app.add_option("--owner-fd", options.owner_fd,
+                 "An inherited descriptor of a process (pidfd): end when that process does")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--ready-fd", options.ready_fd,
+                 "An inherited descriptor that gets one line, 'ready' or 'error: ...', once that is known")
+      ->check(CLI::NonNegativeNumber);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit_code = app.exit(error);
+    return false;
+  }
+  if (options.log_level.empty()) options.log_level = options.owner_fd < 0 ? "info" : "warn";
+  return true;
+}
+
+}  // namespace eagle::server

@@ -1,0 +1,21 @@
+// Options: the command line of eagled.
+#pragma once
+
+#include <string>
+
+namespace eagle::server {
+
+struct ProgramOptions {
+  std::string listen;  // "unix:PATH"
+  int threads = 0;     // 0: what the machine and cgroup allow
+  int drain_timeout_s = 30;
+  std::string log_level;  // empty: info; warn for a private daemon, whose stderr is its client's
+  int owner_fd = -1;
+  int ready_fd = -1;
+};
+
+// What the command line says. Returns false when the program is to end with `exit_code`: after --help,
+// --version or a mistake, which has been explained on stderr.
+bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code);
+
+}  // namespace eagle::server

@@ -1,0 +1,60 @@
+#include "server/plane_budget.h"
+
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+
+namespace eagle::server {
+
+PlaneBudget::Charge::Charge(Charge&& other) noexcept
+    : budget_(std::exchange(other.budget_, nullptr)), bytes_(other.bytes_) {}
+
+PlaneBudget::Charge& PlaneBudget::Charge::operator=(Charge&& other) noexcept {
+  std::swap(budget_, other.budget_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+PlaneBudget::Charge::~Charge() {
+  if (budget_ != nullptr) budget_->give_back(bytes_);
+}
+
+StatusOr<PlaneBudget::Charge> PlaneBudget::charge(std::uint64_t bytes) {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t left = bytes_ - used_bytes_;
+  if (bytes > left || (bytes + page - 1) / page * page > left) {
+    return Status(Reason::plane_budget, "a plane of " + std::to_string(bytes) +
+                                            " bytes does not fit: " + std::to_string(used_bytes_) +
+                                            " of the daemon's budget of " + std::to_string(bytes_) +
+                                            " bytes are in use; release planes or use smaller ones");
+  }
+  if (used_planes_ == planes_) {
+    return Status(Reason::quota, "the daemon holds " + std::to_string(planes_) +
+                                     " planes, which is its limit (planes); release some, or put several "
+                                     "arrays into one plane");
+  }
+  const std::uint64_t charged = (bytes + page - 1) / page * page;
+  used_bytes_ += charged;
+  ++used_planes_;
+  return Charge(this, charged);
+}
+
+void PlaneBudget::give_back(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  used_bytes_ -= bytes;
+  --used_planes_;
+}
+
+std::uint64_t PlaneBudget::used_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return used_bytes_;
+}
+
+std::size_t PlaneBudget::used_planes() const {
+  const std::lock_guard lock(mutex_);
+  return used_planes_;
+}
+
+}  // namespace eagle::server

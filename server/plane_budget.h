@@ -1,0 +1,54 @@
+// PlaneBudget: the bytes and the number of planes that all sessions together may have.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "engine/base/status.h"
+
+namespace eagle::server {
+
+// Admission comes before allocation: reserving memory over the limit of a cgroup ends the process that
+// tries. Thread-safe; outlives its charges.
+class PlaneBudget {
+public:
+  // What one plane takes; given back when it goes.
+  class Charge {
+  public:
+    Charge() = default;
+    Charge(Charge&& other) noexcept;
+    Charge& operator=(Charge&& other) noexcept;
+    Charge(const Charge&) = delete;
+    Charge& operator=(const Charge&) = delete;
+    ~Charge();
+
+  private:
+    friend class PlaneBudget;
+    Charge(PlaneBudget* budget, std::uint64_t bytes) : budget_(budget), bytes_(bytes) {}
+    PlaneBudget* budget_ = nullptr;
+    std::uint64_t bytes_ = 0;
+  };
+
+  PlaneBudget(std::uint64_t bytes, std::size_t planes) : bytes_(bytes), planes_(planes) {}
+  PlaneBudget(const PlaneBudget&) = delete;
+  PlaneBudget& operator=(const PlaneBudget&) = delete;
+
+  // Charges whole pages. PLANE_BUDGET says what was asked, is used and is there; QUOTA (planes).
+  StatusOr<Charge> charge(std::uint64_t bytes);
+
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::uint64_t used_bytes() const;
+  [[nodiscard]] std::size_t used_planes() const;
+
+private:
+  void give_back(std::uint64_t bytes);
+
+  const std::uint64_t bytes_;
+  const std::size_t planes_;
+  mutable std::mutex mutex_;
+  std::uint64_t used_bytes_ = 0;
+  std::size_t used_planes_ = 0;
+};
+
+}  // namespace eagle::server

@@ -1,0 +1,170 @@
+#include "server/plane_store.h"
+
+#include <fcntl.h>
+
+#include <set>
+
+#include "server/secret.h"
+
+namespace eagle::server {
+namespace {
+
+std::string_view text_of(const PlaneStore::Token& token) {
+  return {reinterpret_cast<const char*>(token.data()), token.size()};
+}
+
+Status session_closed() {
+  return {Reason::session_closed, "the session was closed while it made planes; open another one"};
+}
+
+Status check(std::span<const PlaneStore::Spec> specs, const Limits& limits) {
+  if (specs.size() > limits.planes_per_request) {
+    return {Reason::quota, "expected at most " + std::to_string(limits.planes_per_request) +
+                               " planes in one request (planes_per_request), found " +
+                               std::to_string(specs.size()) + "; make them in several requests"};
+  }
+  for (const PlaneStore::Spec& spec : specs) {
+    if (spec.bytes == 0) return {Reason::bad_value, "a plane needs at least 1 byte, found 0"};
+    if (spec.label.size() > limits.label_bytes) {
+      return {Reason::bad_value, "expected a plane label of at most " + std::to_string(limits.label_bytes) +
+                                     " bytes (label_bytes), found " + std::to_string(spec.label.size())};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Plane::~Plane() {
+  if (!fetched_) return;
+  // Failure leaves the bytes to whoever holds the descriptor; there is nothing else to do about it.
+  static_cast<void>(::fallocate(memory_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                                static_cast<off_t>(memory_.bytes())));
+}
+
+Status unknown_plane(graph::PlaneId id) {
+  return {Reason::unknown_plane, "no plane " + std::to_string(id.id) + " of generation " +
+                                     std::to_string(id.generation) +
+                                     " in this session: it was released, or never made"};
+}
+
+StatusOr<std::vector<PlaneStore::Created>> PlaneStore::create(std::span<const Spec> specs) {
+  EAGLE_RETURN_IF_ERROR(check(specs, limits_));
+  std::vector<Created> made;
+  made.reserve(specs.size());
+  for (const Spec& spec : specs) {
+    EAGLE_ASSIGN_OR_RETURN(PlaneBudget::Charge charge, budget_.charge(spec.bytes));
+    EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::create(spec.bytes, spec.label));
+    Created& created = made.emplace_back();
+    created.plane = std::make_shared<Plane>(spec.label, std::move(memory), std::move(charge));
+    EAGLE_RETURN_IF_ERROR(fill_random(created.token));
+  }
+  const std::lock_guard lock(mutex_);
+  if (closed_) return session_closed();
+  for (Created& created : made) insert(created);
+  return made;
+}
+
+void PlaneStore::insert(Created& created) {
+  if (free_.empty()) {
+    slots_.emplace_back();
+    free_.push_back(slots_.size());
+  }
+  const std::uint64_t id = free_.back();
+  free_.pop_back();
+  Slot& slot = slots_[id - 1];
+  ++slot.generation;
+  created.plane->id_ = {id, slot.generation};
+  slot.plane = created.plane;
+  slot.token = created.token;
+  slot.token_spent = false;
+  tokens_.emplace(text_of(created.token), id);
+}
+
+const PlaneStore::Slot* PlaneStore::slot_of(graph::PlaneId id) const {
+  if (id.id == 0 || id.id > slots_.size()) return nullptr;
+  const Slot& slot = slots_[id.id - 1];
+  return slot.plane && slot.generation == id.generation ? &slot : nullptr;
+}
+
+StatusOr<std::shared_ptr<Plane>> PlaneStore::find(graph::PlaneId id) const {
+  const std::lock_guard lock(mutex_);
+  const Slot* const slot = slot_of(id);
+  if (slot == nullptr) return unknown_plane(id);
+  return slot->plane;
+}
+
+Status PlaneStore::release(std::span<const graph::PlaneId> ids) {
+  Planes gone;  // freed after the lock: unmapping takes its time
+  const std::lock_guard lock(mutex_);
+  std::set<std::uint64_t> named;
+  for (const graph::PlaneId id : ids) {
+    if (slot_of(id) == nullptr || !named.insert(id.id).second) return unknown_plane(id);
+  }
+  gone.reserve(ids.size());
+  for (const graph::PlaneId id : ids) {
+    Slot& slot = slots_[id.id - 1];
+    slot.plane->released_.store(true, std::memory_order_release);
+    if (!slot.token_spent) tokens_.erase(tokens_.find(text_of(slot.token)));
+    slot.token_spent = true;
+    gone.push_back(std::move(slot.plane));
+    slot.plane.reset();
+    free_.push_back(id.id);
+  }
+  return {};
+}
+
+PlaneStore::Planes PlaneStore::list() const {
+  Planes planes;
+  const std::lock_guard lock(mutex_);
+  for (const Slot& slot : slots_) {
+    if (slot.plane) planes.push_back(slot.plane);
+  }
+  return planes;
+}
+
+StatusOr<PlaneStore::Planes> PlaneStore::redeemable(std::span<const std::string_view> tokens) const {
+  Planes planes;
+  std::set<std::string_view> named;
+  const std::lock_guard lock(mutex_);
+  for (const std::string_view token : tokens) {
+    const auto found = tokens_.find(token);
+    if (found == tokens_.end() || !named.insert(token).second) {
+      return Status(Reason::unknown_plane,
+                    "token " + std::to_string(planes.size()) + " of " + std::to_string(tokens.size()) +
+                        " stands for no plane of this session: it was spent, or the plane released; a token "
+                        "is good for one descriptor");
+    }
+    planes.push_back(slots_[found->second - 1].plane);
+  }
+  // Before the descriptors leave, so that no release in between takes the plane for one never seen outside.
+  for (const auto& plane : planes) plane->fetched_.store(true, std::memory_order_release);
+  return planes;
+}
+
+void PlaneStore::spend(std::span<const std::string_view> tokens) {
+  const std::lock_guard lock(mutex_);
+  for (const std::string_view token : tokens) {
+    const auto found = tokens_.find(token);
+    if (found == tokens_.end()) continue;  // released meanwhile
+    slots_[found->second - 1].token_spent = true;
+    tokens_.erase(found);
+  }
+}
+
+PlaneStore::Planes PlaneStore::close() {
+  Planes planes;
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (Slot& slot : slots_) {
+    if (!slot.plane) continue;
+    slot.plane->released_.store(true, std::memory_order_release);
+    planes.push_back(std::move(slot.plane));
+  }
+  slots_.clear();
+  free_.clear();
+  tokens_.clear();
+  return planes;
+}
+
+}  // namespace eagle::server

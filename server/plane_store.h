@@ -1,0 +1,107 @@
+// PlaneStore: the planes of one session, and the tokens that hand their descriptors over.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/graph/graph.h"
+#include "engine/plane/memory.h"
+#include "server/limits.h"
+#include "server/plane_budget.h"
+
+namespace eagle::server {
+
+// One plane. Whoever uses its bytes (graphs, runs, replies in flight) holds a shared_ptr: the memory goes
+// with the last of them, however early the client released it.
+class Plane {
+public:
+  Plane(std::string label, plane::Memory memory, PlaneBudget::Charge charge)
+      : label_(std::move(label)), charge_(std::move(charge)), memory_(std::move(memory)) {}
+  Plane(const Plane&) = delete;
+  Plane& operator=(const Plane&) = delete;
+  // Frees the bytes even where a client kept its descriptor: what it keeps is then zeros and its own.
+  ~Plane();
+
+  [[nodiscard]] graph::PlaneId id() const { return id_; }
+  [[nodiscard]] const std::string& label() const { return label_; }
+  [[nodiscard]] const plane::Memory& memory() const { return memory_; }
+  // A descriptor left this process, or is about to.
+  [[nodiscard]] bool fetched() const { return fetched_.load(std::memory_order_acquire); }
+  // The client gave it up: no new use.
+  [[nodiscard]] bool released() const { return released_.load(std::memory_order_acquire); }
+
+private:
+  friend class PlaneStore;
+  graph::PlaneId id_;
+  std::string label_;
+  std::atomic<bool> released_ = false;
+  std::atomic<bool> fetched_ = false;
+  PlaneBudget::Charge charge_;  // given back after the memory
+  plane::Memory memory_;
+};
+
+// UNKNOWN_PLANE, for an id that names nothing (any more).
+Status unknown_plane(graph::PlaneId id);
+
+// Thread-safe. Ids are used again with the next generation, so that a stale reference is told apart.
+class PlaneStore {
+public:
+  using Token = std::array<std::uint8_t, 24>;
+  struct Spec {
+    std::uint64_t bytes = 0;
+    std::string label;
+  };
+  struct Created {
+    std::shared_ptr<Plane> plane;
+    Token token{};
+  };
+  using Planes = std::vector<std::shared_ptr<Plane>>;
+
+  PlaneStore(PlaneBudget& budget, const Limits& limits) : budget_(budget), limits_(limits) {}
+
+  // All or none. BAD_VALUE, PLANE_BUDGET, QUOTA, OUT_OF_MEMORY, SESSION_CLOSED. Takes the time that the
+  // system needs to find the memory.
+  StatusOr<std::vector<Created>> create(std::span<const Spec> specs);
+  // All or none: UNKNOWN_PLANE.
+  Status release(std::span<const graph::PlaneId> ids);
+  StatusOr<std::shared_ptr<Plane>> find(graph::PlaneId id) const;
+  [[nodiscard]] Planes list() const;
+
+  // The planes that the tokens stand for, in their order. UNKNOWN_PLANE unless each is one of this
+  // session's, unspent, and named once. `spend` once the descriptors are on their way.
+  StatusOr<Planes> redeemable(std::span<const std::string_view> tokens) const;
+  void spend(std::span<const std::string_view> tokens);
+
+  // Ends the store and gives its planes to the caller, released.
+  Planes close();
+
+private:
+  struct Slot {
+    std::uint64_t generation = 0;
+    std::shared_ptr<Plane> plane;  // null: free
+    Token token{};
+    bool token_spent = true;
+  };
+  void insert(Created& created);
+  [[nodiscard]] const Slot* slot_of(graph::PlaneId id) const;
+
+  PlaneBudget& budget_;
+  const Limits& limits_;
+  mutable std::mutex mutex_;
+  bool closed_ = false;
+  std::deque<Slot> slots_;                                    // plane id - 1
+  std::vector<std::uint64_t> free_;                           // ids
+  std::map<std::string, std::uint64_t, std::less<>> tokens_;  // unspent token to plane id
+};
+
+}  // namespace eagle::server

@@ -1,0 +1,58 @@
+#include "server/principal.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+namespace eagle::server {
+namespace {
+
+// Linux 6.5; Debian 12's headers do not name it yet.
+constexpr int so_peerpidfd = 77;
+
+uid_t overflow_uid() {
+  uid_t uid = 65534;
+  std::ifstream("/proc/sys/kernel/overflowuid") >> uid;
+  return uid;
+}
+
+}  // namespace
+
+StatusOr<Principal> principal_of(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return Status(Reason::system, std::string("SO_PEERCRED: ") + std::strerror(errno));
+  }
+  static const uid_t nobody = overflow_uid();
+  if (peer.uid == nobody || peer.uid == static_cast<uid_t>(-1)) {
+    return Status(Reason::unauthenticated,
+                  "the caller's uid is not mapped into the daemon's user namespace (it shows as " +
+                      std::to_string(peer.uid) +
+                      "), so the daemon cannot tell who calls; run both in one "
+                      "user namespace, or map the uid");
+  }
+  return Principal{peer.uid, peer.gid, peer.pid};
+}
+
+UniqueFd process_of(int socket, const Principal& principal) {
+  // The kernel's own answer cannot be another process that got the pid meanwhile.
+  int fd = -1;
+  socklen_t size = sizeof fd;
+  if (::getsockopt(socket, SOL_SOCKET, so_peerpidfd, &fd, &size) == 0) return UniqueFd(fd);
+  if (principal.pid <= 0) return {};
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, principal.pid, 0)));
+}
+
+bool runs(int process) {
+  pollfd ready{process, POLLIN, 0};
+  return ::poll(&ready, 1, 0) == 0;
+}
+
+}  // namespace eagle::server

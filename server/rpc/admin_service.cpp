@@ -1,0 +1,54 @@
+#include <utility>
+
+#include "eagle/v1/service.grpc.pb.h"
+#include "server/rpc/call.h"
+#include "server/rpc/services.h"
+
+namespace eagle::server {
+namespace {
+
+class AdminService final : public v1::Admin::CallbackService {
+public:
+  AdminService(Daemon& daemon, std::vector<std::string> listen)
+      : daemon_(daemon), listen_(std::move(listen)) {}
+
+  grpc::ServerUnaryReactor* Info(grpc::CallbackServerContext* context, const v1::InfoRequest*,
+                                 v1::InfoReply* reply) override {
+    return at_once(daemon_, *context, [this, reply](const Session&) {
+      describe(*reply);
+      return Status();
+    });
+  }
+
+private:
+  void describe(v1::InfoReply& reply) const {
+    const DaemonInfo info = daemon_.info();
+    reply.set_version(info.version);
+    reply.mutable_protocol()->set_min(protocol_min);
+    reply.mutable_protocol()->set_max(protocol_max);
+    reply.mutable_host()->set_pid(info.host.pid);
+    reply.mutable_host()->set_host_name(info.host.host_name);
+    reply.set_uptime_s(info.uptime_s);
+    reply.set_threads(info.threads);
+    reply.set_cpu(info.cpu);
+    reply.set_sessions(info.sessions);
+    reply.set_planes(info.planes);
+    reply.set_plane_bytes(info.plane_bytes);
+    reply.set_plane_budget_bytes(info.plane_budget_bytes);
+    reply.set_graphs(info.graphs);
+    reply.set_launches(info.launches);
+    reply.set_kernels_cached(info.kernels_cached);
+    for (const std::string& endpoint : listen_) reply.add_listen(endpoint);
+  }
+
+  Daemon& daemon_;
+  const std::vector<std::string> listen_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> make_admin_service(Daemon& daemon, std::vector<std::string> listen) {
+  return std::make_unique<AdminService>(daemon, std::move(listen));
+}
+
+}  // namespace eagle::server

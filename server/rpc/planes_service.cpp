@@ -1,0 +1,83 @@
+#include <utility>
+
+#include "eagle/v1/service.grpc.pb.h"
+#include "server/rpc/call.h"
+#include "server/rpc/services.h"
+
+namespace eagle::server {
+namespace {
+
+void describe(const Plane& plane, v1::PlaneInfo& message) {
+  message.mutable_ref()->set_id(plane.id().id);
+  message.mutable_ref()->set_generation(plane.id().generation);
+  message.set_bytes(plane.memory().bytes());
+  message.set_label(plane.label());
+  message.set_transport(v1::TRANSPORT_MEMFD);
+}
+
+template <typename Refs>
+std::vector<graph::PlaneId> ids_of(const Refs& refs) {
+  std::vector<graph::PlaneId> ids;
+  for (const v1::PlaneRef& ref : refs) ids.push_back({ref.id(), ref.generation()});
+  return ids;
+}
+
+Status create(Session& session, const PendingCall& call, const v1::CreatePlanesRequest& request,
+              v1::CreatePlanesReply& reply) {
+  std::vector<PlaneStore::Spec> specs;
+  for (const auto& spec : request.planes()) specs.push_back({spec.bytes(), spec.label()});
+  EAGLE_ASSIGN_OR_RETURN(const auto made, session.planes().create(specs));
+  for (const PlaneStore::Created& created : made) {
+    v1::PlaneInfo& plane = *reply.add_planes();
+    describe(*created.plane, plane);
+    plane.set_token(created.token.data(), created.token.size());
+  }
+  if (!call.cancelled()) return {};
+  // Nobody will hear of them.
+  std::vector<graph::PlaneId> ids;
+  for (const PlaneStore::Created& created : made) ids.push_back(created.plane->id());
+  return session.planes().release(ids);
+}
+
+class PlanesService final : public v1::Planes::CallbackService {
+public:
+  explicit PlanesService(Daemon& daemon) : daemon_(daemon) {}
+
+  // Create and Release are not for gRPC's threads: the system may need long to find memory and take it back.
+  grpc::ServerUnaryReactor* Create(grpc::CallbackServerContext* context,
+                                   const v1::CreatePlanesRequest* request,
+                                   v1::CreatePlanesReply* reply) override {
+    return on_pool(daemon_, daemon_.memory_pool(), *context,
+                   [this, request, reply](Session& session, const PendingCall& call) {
+                     EAGLE_RETURN_IF_ERROR(daemon_.accepts_work());
+                     return create(session, call, *request, *reply);
+                   });
+  }
+
+  grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context,
+                                    const v1::ReleasePlanesRequest* request,
+                                    v1::ReleasePlanesReply*) override {
+    return on_pool(daemon_, daemon_.memory_pool(), *context, [request](Session& session, const PendingCall&) {
+      return session.planes().release(ids_of(request->planes()));
+    });
+  }
+
+  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListPlanesRequest*,
+                                 v1::ListPlanesReply* reply) override {
+    return at_once(daemon_, *context, [reply](Session& session) {
+      for (const auto& plane : session.planes().list()) describe(*plane, *reply->add_planes());
+      return Status();
+    });
+  }
+
+private:
+  Daemon& daemon_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> make_planes_service(Daemon& daemon) {
+  return std::make_unique<PlanesService>(daemon);
+}
+
+}  // namespace eagle::server

@@ -1,0 +1,181 @@
+#include <optional>
+#include <utility>
+
+#include "eagle/v1/service.grpc.pb.h"
+#include "server/rpc/call.h"
+#include "server/rpc/rpc_status.h"
+#include "server/rpc/services.h"
+
+namespace eagle::server {
+namespace {
+
+void describe(const step::RunResult& result, v1::RunResult& message) {
+  const step::RunReport& report = result.report;
+  message.set_status(static_cast<v1::RunStatus>(result.status));
+  v1::RunReport& out = *message.mutable_report();
+  out.mutable_host()->set_pid(report.host.pid);
+  out.mutable_host()->set_host_name(report.host.host_name);
+  out.set_samples(report.samples);
+  out.set_finished(report.finished);
+  out.set_launches(report.launches);
+  out.set_steps(report.steps);
+  out.set_threads(report.threads);
+  out.set_build_s(report.build_s);
+  out.set_wall_s(report.wall_s);
+  out.set_compiled(report.compiled);
+  for (const std::string& kernel : report.kernels) out.add_kernels(kernel);
+}
+
+// The stream of one run: progress while it lasts, then the result. A client that reads slowly gets the
+// newest progress, not all of it. It owns itself until gRPC has no more use for it.
+class RunStream final : public grpc::ServerWriteReactor<v1::SimulateEvent> {
+public:
+  static std::shared_ptr<RunStream> make(grpc::CallbackServerContext& context) {
+    std::shared_ptr<RunStream> stream(new RunStream(context));
+    stream->self_ = stream;
+    return stream;
+  }
+
+  // What to cancel when the client gives up.
+  void started(std::shared_ptr<Job> job);
+  void progress(std::int64_t steps, std::int64_t finished);
+  void end(const StatusOr<step::RunResult>& outcome);
+
+private:
+  explicit RunStream(grpc::CallbackServerContext& context) : context_(context) {}
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override { self_.reset(); }
+  void pump();
+
+  grpc::CallbackServerContext& context_;
+  std::shared_ptr<RunStream> self_;
+
+  std::mutex mutex_;
+  std::shared_ptr<Job> job_;
+  bool cancelled_ = false;
+  v1::SimulateEvent current_;  // being written while `writing_`
+  std::optional<v1::SimulateEvent> next_;
+  bool writing_ = false;
+  std::optional<Status> ending_;  // to finish with, once everything is written
+  bool finished_ = false;
+};
+
+void RunStream::started(std::shared_ptr<Job> job) {
+  bool cancelled = false;
+  {
+    const std::lock_guard lock(mutex_);
+    job_ = job;
+    cancelled = cancelled_;
+  }
+  if (cancelled) job->cancel();
+}
+
+void RunStream::OnCancel() {
+  std::shared_ptr<Job> job;
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    job = job_;
+  }
+  if (job) job->cancel();
+}
+
+void RunStream::progress(std::int64_t steps, std::int64_t finished) {
+  {
+    const std::lock_guard lock(mutex_);
+    v1::RunProgress& message = *next_.emplace().mutable_progress();
+    message.set_steps(steps);
+    message.set_finished(finished);
+  }
+  pump();
+}
+
+void RunStream::end(const StatusOr<step::RunResult>& outcome) {
+  {
+    const std::lock_guard lock(mutex_);
+    next_.reset();
+    if (outcome.ok()) describe(*outcome, *next_.emplace().mutable_result());
+    ending_ = outcome.status();
+  }
+  pump();
+}
+
+void RunStream::OnWriteDone(bool ok) {
+  {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    if (!ok) next_.reset();  // the stream is broken: OnCancel tells the run
+  }
+  pump();
+}
+
+// Starts the next write, or finishes. gRPC takes one write at a time, and nothing after Finish.
+void RunStream::pump() {
+  Status status;
+  bool writes = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (writing_ || finished_ || (!next_ && !ending_)) return;
+    writes = next_.has_value();
+    if (writes) {
+      writing_ = true;
+      current_ = *std::exchange(next_, std::nullopt);
+    } else {
+      finished_ = true;
+      job_.reset();
+      status = *ending_;
+    }
+  }
+  if (writes) {
+    StartWrite(&current_);
+  } else {
+    Finish(rpc::to_grpc(status, context_));
+  }
+}
+
+class RunsService final : public v1::Runs::CallbackService {
+public:
+  explicit RunsService(Daemon& daemon) : daemon_(daemon) {}
+
+  grpc::ServerWriteReactor<v1::SimulateEvent>* Simulate(grpc::CallbackServerContext* context,
+                                                        const v1::SimulateRequest* request) override {
+    auto stream = RunStream::make(*context);
+    const Status queued = queue(*context, *request, stream);
+    if (!queued.ok()) stream->end(queued);
+    return stream.get();
+  }
+
+private:
+  // Verifying and compiling are not for gRPC's threads. The request lives as long as the stream does.
+  Status queue(grpc::CallbackServerContext& context, const v1::SimulateRequest& request,
+               const std::shared_ptr<RunStream>& stream) {
+    EAGLE_ASSIGN_OR_RETURN(const auto session, session_of(daemon_, context));
+    EAGLE_RETURN_IF_ERROR(daemon_.accepts_work());
+    SimulationEvents events;
+    events.progress = [stream](std::int64_t steps, std::int64_t finished) {
+      stream->progress(steps, finished);
+    };
+    events.done = [stream](const StatusOr<step::RunResult>& outcome) { stream->end(outcome); };
+    EAGLE_ASSIGN_OR_RETURN(const auto job, SimulationJob::enter(session, request.launch_id(),
+                                                                deadline_of(context), std::move(events)));
+    stream->started(job);
+    const Status queued = daemon_.build_pool().submit([this, job, &request] {
+      const Status accepts = daemon_.accepts_work();
+      if (!accepts.ok()) return job->refuse(accepts);
+      job->prepare(daemon_.engine(), daemon_.executor(), request.run());
+    });
+    if (!queued.ok()) job->refuse(queued);
+    return {};
+  }
+
+  Daemon& daemon_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> make_runs_service(Daemon& daemon) {
+  return std::make_unique<RunsService>(daemon);
+}
+
+}  // namespace eagle::server

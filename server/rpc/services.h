@@ -1,0 +1,22 @@
+// The gRPC services of proto/eagle/v1/service.proto over a Daemon.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/daemon.h"
+
+namespace grpc {
+class Service;
+}
+
+namespace eagle::server {
+
+std::unique_ptr<grpc::Service> make_planes_service(Daemon& daemon);
+std::unique_ptr<grpc::Service> make_graphs_service(Daemon& daemon);
+std::unique_ptr<grpc::Service> make_runs_service(Daemon& daemon);
+// `listen`: the endpoints, for people.
+std::unique_ptr<grpc::Service> make_admin_service(Daemon& daemon, std::vector<std::string> listen);
+
+}  // namespace eagle::server

@@ -1,0 +1,532 @@
+#include "server/rpc/services.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "eagle/v1/service.grpc.pb.h"
+#include "proto/rpc_error.h"
+#include "server/secret.h"
+#include "server/testing_client.h"
+
+namespace eagle::server {
+namespace {
+
+using server::testing::add_host_node;
+using server::testing::add_increment;
+using server::testing::GraphScene;
+using server::testing::Mapping;
+using server::testing::Served;
+using server::testing::SideClient;
+using ::testing::HasSubstr;
+
+class Rpc : public ::testing::Test {
+protected:
+  void SetUp() override { serve({}); }
+
+  void serve(Daemon::Options options) {
+    side_.reset();
+    served_ = std::make_unique<Served>(std::move(options));
+    side_ = std::make_unique<SideClient>(served_->path());
+    const std::string secret = side_->open().secret();
+    secret_ = to_hex({reinterpret_cast<const std::uint8_t*>(secret.data()), secret.size()});
+    session_ = *served_->daemon().sessions().find(secret_);
+    auto channel = grpc::CreateChannel("unix:" + served_->path(), grpc::InsecureChannelCredentials());
+    planes_ = v1::Planes::NewStub(channel);
+    graphs_ = v1::Graphs::NewStub(channel);
+    runs_ = v1::Runs::NewStub(channel);
+    admin_ = v1::Admin::NewStub(channel);
+  }
+
+  void prepare(grpc::ClientContext& context) const { context.AddMetadata(rpc::session_secret_key, secret_); }
+
+  // One unary call with this session's secret, or another.
+  template <typename Stub, typename Request, typename Reply>
+  Status call(const std::unique_ptr<Stub>& stub,
+              grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+              const Request& request, Reply& reply) const {
+    grpc::ClientContext context;
+    prepare(context);
+    return rpc::status_of((stub.get()->*method)(&context, request, &reply), context);
+  }
+
+  v1::PlaneInfo create(std::uint64_t bytes) const {
+    v1::CreatePlanesRequest request;
+    request.add_planes()->set_bytes(bytes);
+    v1::CreatePlanesReply reply;
+    const Status status = call(planes_, &v1::Planes::Stub::Create, request, reply);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    return status.ok() ? reply.planes(0) : v1::PlaneInfo();
+  }
+  Status release(const v1::PlaneInfo& plane) const {
+    v1::ReleasePlanesRequest request;
+    *request.add_planes() = plane.ref();
+    v1::ReleasePlanesReply reply;
+    return call(planes_, &v1::Planes::Stub::Release, request, reply);
+  }
+  v1::BuildReply build(const GraphScene& scene) const {
+    v1::BuildRequest request;
+    *request.mutable_graph() = scene.message;
+    v1::BuildReply reply;
+    const Status status = call(graphs_, &v1::Graphs::Stub::Build, request, reply);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    return reply;
+  }
+  Status launch(std::uint64_t graph, std::int64_t count, v1::LaunchReport& report) const {
+    v1::LaunchRequest request;
+    request.set_graph(graph);
+    request.set_count(count);
+    return call(graphs_, &v1::Graphs::Stub::Launch, request, report);
+  }
+  v1::InfoReply info() const {
+    v1::InfoReply reply;
+    const Status status = call(admin_, &v1::Admin::Stub::Info, v1::InfoRequest(), reply);
+    EXPECT_TRUE(status.ok()) << status.to_string();
+    return reply;
+  }
+  std::uint64_t build_with_call() {
+    GraphScene scene(*session_);
+    const auto x = scene.plane<double>(4, 0.0);
+    add_increment(scene, x);
+    add_host_node(scene, 7, x);
+    return build(scene).graph();
+  }
+
+  std::unique_ptr<Served> served_;
+  std::unique_ptr<SideClient> side_;
+  std::string secret_;
+  std::shared_ptr<Session> session_;
+  std::unique_ptr<v1::Planes::Stub> planes_;
+  std::unique_ptr<v1::Graphs::Stub> graphs_;
+  std::unique_ptr<v1::Runs::Stub> runs_;
+  std::unique_ptr<v1::Admin::Stub> admin_;
+};
+
+// The stream of a launch with host calls, as a client holds it.
+class Conversation {
+public:
+  Conversation(v1::Graphs::Stub& stub, const std::string& secret) {
+    context_.AddMetadata(rpc::session_secret_key, secret);
+    stream_ = stub.LaunchWithCalls(&context_);
+  }
+  void launch(std::uint64_t graph, std::int64_t count) {
+    v1::LaunchClientMessage message;
+    message.mutable_launch()->set_graph(graph);
+    message.mutable_launch()->set_count(count);
+    stream_->Write(message);
+  }
+  void reply(std::uint64_t sequence, bool ok = true, const std::string& error = {}) {
+    v1::LaunchClientMessage message;
+    message.mutable_reply()->set_sequence(sequence);
+    message.mutable_reply()->set_ok(ok);
+    message.mutable_reply()->set_error(error);
+    stream_->Write(message);
+  }
+  void say_nothing_more() { stream_->WritesDone(); }
+  void give_up() { context_.TryCancel(); }
+  v1::LaunchServerMessage read() {
+    v1::LaunchServerMessage message;
+    stream_->Read(&message);
+    return message;
+  }
+  Status finish() {
+    v1::LaunchServerMessage rest;
+    while (stream_->Read(&rest)) {
+    }
+    const grpc::Status status = stream_->Finish();
+    return rpc::status_of(status, context_);
+  }
+
+private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::LaunchClientMessage, v1::LaunchServerMessage>> stream_;
+};
+
+TEST_F(Rpc, CallsWithoutTheSecretOfASessionAreRefused) {
+  const std::string right = secret_;
+  for (const std::string& wrong : {std::string(64, '0'), right.substr(1), std::string("x"), std::string()}) {
+    secret_ = wrong;
+    v1::InfoReply reply;
+    EXPECT_EQ(call(admin_, &v1::Admin::Stub::Info, v1::InfoRequest(), reply).reason(),
+              Reason::unauthenticated);
+    v1::CreatePlanesReply planes;
+    EXPECT_EQ(call(planes_, &v1::Planes::Stub::Create, v1::CreatePlanesRequest(), planes).reason(),
+              Reason::unauthenticated);
+    v1::LaunchReport report;
+    EXPECT_EQ(launch(1, 1, report).reason(), Reason::unauthenticated);
+    Conversation conversation(*graphs_, wrong);
+    conversation.launch(1, 1);
+    EXPECT_EQ(conversation.finish().reason(), Reason::unauthenticated);
+    grpc::ClientContext context;
+    prepare(context);
+    const auto events = runs_->Simulate(&context, v1::SimulateRequest());
+    v1::SimulateEvent event;
+    EXPECT_FALSE(events->Read(&event));
+    EXPECT_EQ(rpc::status_of(events->Finish(), context).reason(), Reason::unauthenticated);
+  }
+}
+
+TEST_F(Rpc, TheSecretIsGoodForAsLongAsTheSideConnection) {
+  side_->close();
+  v1::InfoReply reply;
+  Status status;
+  while (status.ok()) status = call(admin_, &v1::Admin::Stub::Info, v1::InfoRequest(), reply);
+  EXPECT_EQ(status.reason(), Reason::unauthenticated);
+}
+
+TEST_F(Rpc, PlanesAreMadeListedAndReleased) {
+  const v1::PlaneInfo plane = create(100);
+  EXPECT_EQ(plane.bytes(), 100u);
+  EXPECT_EQ(plane.transport(), v1::TRANSPORT_MEMFD);
+  EXPECT_GE(plane.token().size(), 16u);
+  v1::ListPlanesReply list;
+  ASSERT_TRUE(call(planes_, &v1::Planes::Stub::List, v1::ListPlanesRequest(), list).ok());
+  ASSERT_EQ(list.planes_size(), 1);
+  EXPECT_EQ(list.planes(0).ref().id(), plane.ref().id());
+  EXPECT_EQ(list.planes(0).token(), "");
+  EXPECT_EQ(info().planes(), 1u);
+  EXPECT_TRUE(release(plane).ok());
+  EXPECT_EQ(release(plane).reason(), Reason::unknown_plane);
+  EXPECT_EQ(info().plane_bytes(), 0u);
+}
+
+TEST_F(Rpc, TheBudgetIsRefusedWithItsNumbers) {
+  Daemon::Options options;
+  options.plane_budget_bytes = 1 << 20;
+  serve(std::move(options));
+  v1::CreatePlanesRequest request;
+  request.add_planes()->set_bytes(2 << 20);
+  v1::CreatePlanesReply reply;
+  const Status status = call(planes_, &v1::Planes::Stub::Create, request, reply);
+  EXPECT_EQ(status.reason(), Reason::plane_budget);
+  EXPECT_EQ(status.code(), Code::resource_exhausted);
+  EXPECT_THAT(status.message(), HasSubstr("1048576"));
+}
+
+TEST_F(Rpc, AGraphComputesOnTheMemoryThatTheClientMapped) {
+  GraphScene scene(*session_);
+  const v1::PlaneInfo plane = create(4 * sizeof(double));
+  ASSERT_TRUE(side_->fetch({plane.token()}).has_fetch());
+  const auto descriptors = side_->take_descriptors();
+  const Mapping mine(descriptors.at(0), plane.bytes());
+  std::fill(mine.doubles().begin(), mine.doubles().end(), 2.0);
+
+  auto x = scene.plane<double>(4, 0.0);
+  *scene.message.mutable_planes(0)->mutable_plane() = plane.ref();
+  add_increment(scene, x);
+  const v1::BuildReply built = build(scene);
+  EXPECT_EQ(built.node_labels_size(), 1);
+  EXPECT_EQ(built.node_labels(0), "increment");
+  EXPECT_EQ(built.schedule(0), "work_share");
+
+  v1::LaunchReport report;
+  ASSERT_TRUE(launch(built.graph(), 5, report).ok());
+  EXPECT_EQ(report.launches(), 5);
+  EXPECT_EQ(report.host().pid(), ::getpid());
+  EXPECT_EQ(mine.doubles()[3], 7.0);
+}
+
+TEST_F(Rpc, HostNodesRunInTheConversationOfTheLaunch) {
+  Conversation conversation(*graphs_, secret_);
+  conversation.launch(build_with_call(), 2);
+  for (int i = 0; i < 2; ++i) {
+    const v1::LaunchServerMessage asked = conversation.read();
+    ASSERT_TRUE(asked.has_call());
+    EXPECT_EQ(asked.call().call(), 7u);
+    conversation.reply(asked.call().sequence());
+  }
+  EXPECT_EQ(conversation.read().report().launches(), 2);
+  EXPECT_TRUE(conversation.finish().ok());
+}
+
+TEST_F(Rpc, ACallableThatRaisedEndsTheLaunch) {
+  Conversation conversation(*graphs_, secret_);
+  conversation.launch(build_with_call(), 2);
+  conversation.reply(conversation.read().call().sequence(), false, "ValueError: no");
+  const Status status = conversation.finish();
+  EXPECT_EQ(status.reason(), Reason::host_call_failed);
+  EXPECT_EQ(status.message(), "ValueError: no");
+}
+
+TEST_F(Rpc, AGraphWithHostNodesIsNotForTheUnaryLaunch) {
+  v1::LaunchReport report;
+  const Status status = launch(build_with_call(), 1, report);
+  EXPECT_EQ(status.reason(), Reason::graph_state);
+  EXPECT_THAT(status.message(), HasSubstr("LaunchWithCalls"));
+}
+
+TEST_F(Rpc, ConversationsThatBreakTheRulesEndWithTheRule) {
+  const std::uint64_t graph = build_with_call();
+  {
+    Conversation conversation(*graphs_, secret_);
+    conversation.reply(1);
+    EXPECT_EQ(conversation.finish().reason(), Reason::bad_message);
+  }
+  {
+    Conversation conversation(*graphs_, secret_);
+    conversation.launch(graph, 1);
+    conversation.reply(conversation.read().call().sequence() + 5);
+    EXPECT_EQ(conversation.finish().reason(), Reason::bad_message);
+  }
+  {
+    Conversation conversation(*graphs_, secret_);
+    conversation.launch(graph, 1);
+    ASSERT_TRUE(conversation.read().has_call());
+    conversation.launch(graph, 1);
+    EXPECT_EQ(conversation.finish().reason(), Reason::bad_message);
+  }
+  {
+    Conversation conversation(*graphs_, secret_);
+    conversation.say_nothing_more();
+    EXPECT_EQ(conversation.finish().reason(), Reason::cancelled);
+  }
+  {
+    Conversation conversation(*graphs_, secret_);
+    conversation.launch(graph, 1);
+    ASSERT_TRUE(conversation.read().has_call());
+    conversation.say_nothing_more();
+    EXPECT_EQ(conversation.finish().reason(), Reason::cancelled);
+  }
+  // And none of them left the graph busy.
+  Conversation conversation(*graphs_, secret_);
+  conversation.launch(graph, 1);
+  conversation.reply(conversation.read().call().sequence());
+  EXPECT_TRUE(conversation.read().has_report());
+  EXPECT_TRUE(conversation.finish().ok());
+}
+
+TEST_F(Rpc, WhoClosesItsSideAfterTheLaunchStillGetsTheReport) {
+  GraphScene scene(*session_);
+  add_increment(scene, scene.plane<double>(4, 0.0));
+  Conversation conversation(*graphs_, secret_);
+  conversation.launch(build(scene).graph(), 3);
+  conversation.say_nothing_more();
+  EXPECT_EQ(conversation.read().report().launches(), 3);
+  EXPECT_TRUE(conversation.finish().ok());
+}
+
+TEST_F(Rpc, AClientThatGivesUpLeavesTheGraphFree) {
+  const std::uint64_t graph = build_with_call();
+  {
+    Conversation abandoned(*graphs_, secret_);
+    abandoned.launch(graph, 1);
+    ASSERT_TRUE(abandoned.read().has_call());
+    abandoned.give_up();
+    EXPECT_EQ(abandoned.finish().reason(), Reason::cancelled);
+  }
+  Status status(Reason::busy, "");
+  while (status.reason() == Reason::busy) {  // until the daemon has heard of it
+    Conversation next(*graphs_, secret_);
+    next.launch(graph, 1);
+    const v1::LaunchServerMessage asked = next.read();
+    if (asked.has_call()) next.reply(asked.call().sequence());
+    status = next.finish();
+  }
+  EXPECT_TRUE(status.ok()) << status.to_string();
+}
+
+TEST_F(Rpc, ALaunchEndsWithItsDeadline) {
+  GraphScene scene(*session_);
+  add_increment(scene, scene.plane<double>(4, 0.0));
+  v1::LaunchRequest request;
+  request.set_graph(build(scene).graph());
+  request.set_count(std::int64_t{1} << 62);
+  v1::LaunchReport report;
+  grpc::ClientContext context;
+  prepare(context);
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(50));
+  EXPECT_EQ(rpc::status_of(graphs_->Launch(&context, request, &report), context).reason(), Reason::deadline);
+  Status status(Reason::busy, "");
+  while (status.reason() == Reason::busy) status = launch(request.graph(), 1, report);
+  EXPECT_TRUE(status.ok()) << status.to_string();
+}
+
+TEST_F(Rpc, ARunTellsItsProgressAndItsResult) {
+  v1::SimulateRequest request;
+  *request.mutable_run() = server::testing::oscillator_run(*session_, 100, 0.1, 1000).message;
+  grpc::ClientContext context;
+  prepare(context);
+  const auto events = runs_->Simulate(&context, request);
+  v1::SimulateEvent event;
+  v1::SimulateEvent last;
+  while (events->Read(&event)) last = event;
+  const Status status = rpc::status_of(events->Finish(), context);
+  ASSERT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(last.result().status(), v1::FINISHED);
+  EXPECT_EQ(last.result().report().samples(), 100);
+  EXPECT_EQ(last.result().report().finished(), 100);
+  EXPECT_EQ(last.result().report().kernels_size(), 1);
+}
+
+TEST_F(Rpc, CancelEndsARunWhichThenTellsHowFarItCame) {
+  v1::SimulateRequest request;
+  *request.mutable_run() =
+      server::testing::oscillator_run(*session_, 1000, 1e300, std::int64_t{1} << 60).message;
+  request.set_launch_id(11);
+  grpc::ClientContext context;
+  prepare(context);
+  const auto events = runs_->Simulate(&context, request);
+  v1::SimulateEvent event;
+  ASSERT_TRUE(events->Read(&event));
+  EXPECT_TRUE(event.has_progress());
+  v1::CancelRequest cancel;
+  cancel.set_launch_id(11);
+  v1::CancelReply reply;
+  EXPECT_TRUE(call(graphs_, &v1::Graphs::Stub::Cancel, cancel, reply).ok());
+  while (events->Read(&event)) {
+  }
+  EXPECT_TRUE(events->Finish().ok());
+  EXPECT_EQ(event.result().status(), v1::CANCELLED);
+  EXPECT_GT(event.result().report().steps(), 0);
+}
+
+TEST_F(Rpc, AMalformedRunIsRefusedByName) {
+  grpc::ClientContext context;
+  prepare(context);
+  const auto events = runs_->Simulate(&context, v1::SimulateRequest());
+  v1::SimulateEvent event;
+  EXPECT_FALSE(events->Read(&event));
+  EXPECT_EQ(rpc::status_of(events->Finish(), context).reason(), Reason::malformed_graph);
+}
+
+TEST_F(Rpc, GraphsAreListedDrawnAndReleased) {
+  GraphScene scene(*session_);
+  scene.message.set_name("twice");
+  const auto x = scene.plane<double>(4, 0.0);
+  add_increment(scene, x);
+  add_increment(scene, x);
+  const std::uint64_t graph = build(scene).graph();
+
+  v1::ListGraphsReply list;
+  ASSERT_TRUE(call(graphs_, &v1::Graphs::Stub::List, v1::ListGraphsRequest(), list).ok());
+  ASSERT_EQ(list.graphs_size(), 1);
+  EXPECT_EQ(list.graphs(0).name(), "twice");
+  EXPECT_EQ(list.graphs(0).nodes(), 2u);
+
+  v1::EdgesRequest edges;
+  edges.set_graph(graph);
+  v1::EdgesReply found;
+  ASSERT_TRUE(call(graphs_, &v1::Graphs::Stub::Edges, edges, found).ok());
+  ASSERT_GE(found.edges_size(), 1);
+  EXPECT_EQ(found.edges(0).source(), 0u);
+  EXPECT_EQ(found.edges(0).destination(), 1u);
+  EXPECT_EQ(found.edges(0).kind(), v1::RAW);
+
+  v1::PictureRequest picture;
+  picture.set_graph(graph);
+  picture.set_format(v1::PICTURE_TEXT);
+  v1::PictureReply drawn;
+  ASSERT_TRUE(call(graphs_, &v1::Graphs::Stub::Picture, picture, drawn).ok());
+  EXPECT_THAT(drawn.picture().content(), HasSubstr("increment"));
+  picture.set_format(v1::PICTURE_FORMAT_UNSPECIFIED);
+  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Picture, picture, drawn).reason(), Reason::bad_value);
+
+  v1::ReleaseGraphRequest release;
+  release.set_graph(graph);
+  v1::ReleaseGraphReply released;
+  EXPECT_TRUE(call(graphs_, &v1::Graphs::Stub::Release, release, released).ok());
+  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Release, release, released).reason(), Reason::unknown_graph);
+}
+
+TEST_F(Rpc, GraphsOfAnotherSessionAreUnknown) {
+  GraphScene scene(*session_);
+  add_increment(scene, scene.plane<double>(4, 0.0));
+  const std::uint64_t graph = build(scene).graph();
+  SideClient other(served_->path());
+  const std::string secret = other.open().secret();
+  secret_ = to_hex({reinterpret_cast<const std::uint8_t*>(secret.data()), secret.size()});
+  v1::LaunchReport report;
+  EXPECT_EQ(launch(graph, 1, report).reason(), Reason::unknown_graph);
+  v1::BuildRequest request;
+  *request.mutable_graph() = scene.message;
+  v1::BuildReply built;
+  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Build, request, built).reason(), Reason::unknown_plane);
+}
+
+TEST_F(Rpc, EdgesThatWouldNotFitIntoMemoryAreRefused) {
+  Daemon::Options options;
+  options.limits.edge_touches = 3;
+  serve(std::move(options));
+  GraphScene scene(*session_);
+  const auto x = scene.plane<double>(4, 0.0);
+  add_increment(scene, x);
+  add_increment(scene, x);
+  v1::EdgesRequest request;
+  request.set_graph(build(scene).graph());
+  v1::EdgesReply reply;
+  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Edges, request, reply).reason(), Reason::quota);
+}
+
+// Labels come back in messages, and a header block over 8 KiB would replace the error.
+TEST_F(Rpc, LongMessagesArriveCut) {
+  v1::BuildRequest request;
+  v1::PlaneDeclaration& plane = *request.mutable_graph()->add_planes();
+  plane.mutable_plane()->set_id(99);
+  std::string label;
+  for (int i = 0; i < 100'000; ++i) label += "\xc3\xa9";
+  plane.set_label(label);
+  v1::BuildReply reply;
+  const Status status = call(graphs_, &v1::Graphs::Stub::Build, request, reply);
+  EXPECT_EQ(status.reason(), Reason::unknown_plane) << status.to_string();
+  EXPECT_TRUE(status.message().ends_with("..."));
+}
+
+TEST_F(Rpc, MessagesOverTheLimitAreRefusedAndTheConnectionGoesOn) {
+  Daemon::Options options;
+  options.limits.message_bytes = 1 << 20;
+  serve(std::move(options));
+  v1::BuildRequest request;
+  request.mutable_graph()->set_name(std::string(2 << 20, 'n'));
+  v1::BuildReply reply;
+  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Build, request, reply).code(), Code::resource_exhausted);
+  EXPECT_EQ(info().sessions(), 1u);
+}
+
+TEST_F(Rpc, InfoSaysWhatRunsHere) {
+  const v1::InfoReply reply = info();
+  EXPECT_EQ(reply.version(), EAGLE_VERSION);
+  EXPECT_EQ(reply.protocol().min(), 1u);
+  EXPECT_EQ(reply.protocol().max(), 1u);
+  EXPECT_EQ(reply.host().pid(), ::getpid());
+  EXPECT_EQ(reply.threads(), 2);
+  EXPECT_EQ(reply.sessions(), 1u);
+  EXPECT_GT(reply.plane_budget_bytes(), 0u);
+  EXPECT_FALSE(reply.cpu().empty());
+  ASSERT_EQ(reply.listen_size(), 1);
+  EXPECT_EQ(reply.listen(0), "unix:" + served_->path());
+}
+
+TEST_F(Rpc, ADrainingDaemonTakesNoNewWorkAndStillAnswers) {
+  GraphScene scene(*session_);
+  add_increment(scene, scene.plane<double>(4, 0.0));
+  const std::uint64_t graph = build(scene).graph();
+  served_->daemon().begin_drain();
+  v1::LaunchReport report;
+  const Status refused = launch(graph, 1, report);
+  EXPECT_EQ(refused.reason(), Reason::shutting_down);
+  EXPECT_EQ(refused.code(), Code::unavailable);
+  v1::CreatePlanesRequest request;
+  request.add_planes()->set_bytes(1);
+  v1::CreatePlanesReply planes;
+  EXPECT_EQ(call(planes_, &v1::Planes::Stub::Create, request, planes).reason(), Reason::shutting_down);
+  EXPECT_EQ(info().sessions(), 1u);
+}
+
+TEST_F(Rpc, TheDaemonEndsWhileCallsAreOpen) {
+  Conversation conversation(*graphs_, secret_);
+  conversation.launch(build_with_call(), 1);
+  ASSERT_TRUE(conversation.read().has_call());
+  Conversation silent(*graphs_, secret_);
+  served_.reset();
+  EXPECT_FALSE(conversation.finish().ok());
+  EXPECT_FALSE(silent.finish().ok());
+}
+
+}  // namespace
+}  // namespace eagle::server

@@ -1,0 +1,94 @@
+#include "server/session.h"
+
+#include <utility>
+
+namespace eagle::server {
+namespace {
+
+Status closed() { return {Reason::session_closed, "the session was closed; open another one"}; }
+
+Status unknown_graph(std::uint64_t id) {
+  return {Reason::unknown_graph,
+          "no graph " + std::to_string(id) + " in this session: it was released, or never built"};
+}
+
+}  // namespace
+
+StatusOr<std::uint64_t> Session::add(std::shared_ptr<LoadedGraph> graph) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return closed();
+  if (graphs_.size() >= limits_.graphs) {
+    return Status(Reason::quota, "the session holds " + std::to_string(limits_.graphs) +
+                                     " graphs, which is its limit (graphs); release some");
+  }
+  graphs_.emplace(++last_graph_, std::move(graph));
+  return last_graph_;
+}
+
+StatusOr<std::shared_ptr<LoadedGraph>> Session::graph(std::uint64_t id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = graphs_.find(id);
+  if (found == graphs_.end()) return unknown_graph(id);
+  return found->second;
+}
+
+Status Session::release_graph(std::uint64_t id) {
+  std::shared_ptr<LoadedGraph> gone;  // freed after the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = graphs_.find(id);
+  if (found == graphs_.end()) return unknown_graph(id);
+  gone = std::move(found->second);
+  graphs_.erase(found);
+  return {};
+}
+
+Session::Graphs Session::graphs() const {
+  const std::lock_guard lock(mutex_);
+  return {graphs_.begin(), graphs_.end()};
+}
+
+Status Session::enter(std::shared_ptr<Job> job, std::uint64_t launch_id) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return closed();
+  const Job* const key = job.get();
+  jobs_[key] = {std::move(job), launch_id};
+  return {};
+}
+
+void Session::leave(const Job* job) {
+  InFlight gone;  // its end comes after the lock's
+  const std::lock_guard lock(mutex_);
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return;
+  gone = std::move(found->second);
+  jobs_.erase(found);
+}
+
+void Session::cancel(std::uint64_t launch_id) {
+  if (launch_id == 0) return;
+  std::vector<std::shared_ptr<Job>> meant;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, in_flight] : jobs_) {
+      if (in_flight.launch_id == launch_id) meant.push_back(in_flight.job);
+    }
+  }
+  for (const auto& job : meant) job->cancel();
+}
+
+Session::Remains Session::end() {
+  Remains remains;
+  std::map<const Job*, InFlight> jobs;
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    remains.graphs.assign(graphs_.begin(), graphs_.end());
+    graphs_.clear();
+    jobs = jobs_;
+  }
+  for (const auto& [key, in_flight] : jobs) in_flight.job->cancel();
+  remains.planes = planes_.close();
+  return remains;
+}
+
+}  // namespace eagle::server

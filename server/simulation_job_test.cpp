@@ -1,0 +1,130 @@
+#include "server/simulation_job.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "server/testing.h"
+
+namespace eagle::server {
+namespace {
+
+using Outcome = StatusOr<step::RunResult>;
+using server::testing::Mailbox;
+using server::testing::oscillator_run;
+using server::testing::RunScene;
+
+constexpr double never = std::numeric_limits<double>::infinity();
+constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
+
+class SimulationJobTest : public ::testing::Test {
+protected:
+  SimulationEvents events() {
+    SimulationEvents events;
+    events.progress = [this](std::int64_t steps, std::int64_t) { progress_.put(steps); };
+    events.done = [this](const Outcome& outcome) { outcomes_.put(outcome); };
+    return events;
+  }
+  std::shared_ptr<SimulationJob> start(const RunScene& scene, std::uint64_t launch_id = 0) {
+    auto job = SimulationJob::enter(session_, launch_id, std::nullopt, events());
+    EXPECT_TRUE(job.ok()) << job.status().to_string();
+    (*job)->prepare(daemon_->engine(), daemon_->executor(), scene.message);
+    return *job;
+  }
+
+  Mailbox<std::int64_t> progress_;  // before the daemon, whose threads put into them
+  Mailbox<Outcome> outcomes_;
+  std::unique_ptr<Daemon> daemon_ = server::testing::make_daemon();
+  std::shared_ptr<Session> session_ = server::testing::open_session(*daemon_);
+};
+
+TEST_F(SimulationJobTest, RunsUntilAllSamplesHaveFinished) {
+  const RunScene scene = oscillator_run(*session_, 100, 0.5, 100'000);
+  start(scene);
+  const Outcome outcome = outcomes_.take();
+  ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+  EXPECT_EQ(outcome->status, step::RunStatus::finished);
+  EXPECT_EQ(outcome->report.finished, 100);
+  EXPECT_EQ(outcome->report.host.pid, ::getpid());
+}
+
+TEST_F(SimulationJobTest, TwoLongRunsTakeTurnsAndTellHowFarTheyAre) {
+  const RunScene scene = oscillator_run(*session_, 1000, never, unbounded);
+  const auto first = start(scene);
+  const auto second = start(oscillator_run(*session_, 1000, never, unbounded));
+  EXPECT_GT(progress_.take(), 0);
+  first->cancel();
+  EXPECT_EQ(outcomes_.take()->status, step::RunStatus::cancelled);
+  second->cancel();
+  EXPECT_EQ(outcomes_.take()->status, step::RunStatus::cancelled);
+}
+
+TEST_F(SimulationJobTest, ALongRunHoldsNoLaunchUp) {
+  const auto run = start(oscillator_run(*session_, 1000, never, unbounded));
+  server::testing::GraphScene graph(*session_);
+  const auto x = graph.plane<double>(4, 0.0);
+  add_increment(graph, x);
+  Mailbox<LaunchOutcome> launched;
+  LaunchEvents events;
+  events.done = [&](const LaunchOutcome& outcome) { launched.put(outcome); };
+  LaunchJob::start(daemon_->executor(), session_, {server::testing::build(*daemon_, *session_, graph), 1, 0},
+                   std::nullopt, events);
+  EXPECT_TRUE(launched.take().ok());
+  EXPECT_TRUE(outcomes_.empty());
+  run->cancel();
+  EXPECT_EQ(outcomes_.take()->status, step::RunStatus::cancelled);
+}
+
+TEST_F(SimulationJobTest, CancelByIdReachesTheRun) {
+  start(oscillator_run(*session_, 1000, never, unbounded), 3);
+  session_->cancel(3);
+  EXPECT_EQ(outcomes_.take()->status, step::RunStatus::cancelled);
+}
+
+TEST_F(SimulationJobTest, CancelBeforeTheBuildBuildsNothing) {
+  const RunScene scene = oscillator_run(*session_, 10, 1.0, 10);
+  auto job = SimulationJob::enter(session_, 3, std::nullopt, events());
+  ASSERT_TRUE(job.ok());
+  session_->cancel(3);
+  (*job)->prepare(daemon_->engine(), daemon_->executor(), scene.message);
+  EXPECT_EQ(outcomes_.take().status().reason(), Reason::cancelled);
+}
+
+TEST_F(SimulationJobTest, TheDeadlineEndsARun) {
+  const RunScene scene = oscillator_run(*session_, 1000, never, unbounded);
+  auto job = SimulationJob::enter(session_, 0, std::chrono::steady_clock::now(), events());
+  ASSERT_TRUE(job.ok());
+  (*job)->prepare(daemon_->engine(), daemon_->executor(), scene.message);
+  EXPECT_EQ(outcomes_.take()->status, step::RunStatus::deadline);
+}
+
+TEST_F(SimulationJobTest, TheEndOfTheSessionEndsItsRunsAndFreesTheirPlanes) {
+  {
+    start(oscillator_run(*session_, 1000, never, unbounded));
+    static_cast<void>(daemon_->sessions().end(session_, false));
+    EXPECT_EQ(outcomes_.take()->status, step::RunStatus::cancelled);
+  }
+  EXPECT_EQ(SimulationJob::enter(session_, 0, std::nullopt, events()).status().reason(),
+            Reason::session_closed);
+}
+
+TEST_F(SimulationJobTest, AMalformedRunIsRefused) {
+  RunScene scene = oscillator_run(*session_, 10, 1.0, 10);
+  scene.message.mutable_model(0)->set_kernel(99);
+  start(scene);
+  EXPECT_FALSE(outcomes_.take().ok());
+  EXPECT_EQ(daemon_->executor().admitted(), 0u);
+}
+
+TEST_F(SimulationJobTest, AReleasedPlaneIsRefused) {
+  const RunScene scene = oscillator_run(*session_, 10, 1.0, 10);
+  const graph::PlaneId plane{scene.message.planes(0).plane().id(),
+                             scene.message.planes(0).plane().generation()};
+  ASSERT_TRUE(session_->planes().release({&plane, 1}).ok());
+  start(scene);
+  EXPECT_EQ(outcomes_.take().status().reason(), Reason::unknown_plane);
+}
+
+}  // namespace
+}  // namespace eagle::server

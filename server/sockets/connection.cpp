@@ -1,0 +1,240 @@
+#include "server/sockets/connection.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "server/sockets/side_protocol.h"
+
+namespace eagle::server {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+// Sends bytes, and descriptors with the first of them. What sendmsg returns.
+ssize_t send_with_descriptors(int socket, std::string_view bytes, const PlaneStore::Planes& planes) {
+  iovec data{const_cast<char*>(bytes.data()), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  std::vector<char> control(planes.empty() ? 0 : CMSG_SPACE(planes.size() * sizeof(int)));
+  if (!planes.empty()) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(planes.size() * sizeof(int));
+    for (std::size_t i = 0; i < planes.size(); ++i) {
+      const int fd = planes[i]->memory().fd();
+      std::memcpy(CMSG_DATA(header) + i * sizeof(int), &fd, sizeof fd);
+    }
+  }
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+class AsioConnection final : public Connection, public std::enable_shared_from_this<AsioConnection> {
+public:
+  AsioConnection(asio::io_context& io, UniqueFd fd, Daemon& daemon, Owner& owner)
+      : daemon_(daemon),
+        owner_(owner),
+        socket_(io, asio::local::stream_protocol(), fd.get()),
+        greeting_timer_(io),
+        process_(io),
+        protocol_(daemon, principal_of(fd.get())) {
+    static_cast<void>(fd.release());  // the socket's now
+  }
+
+  void start() override {
+    greeting_timer_.expires_after(daemon_.limits().greeting_timeout);
+    greeting_timer_.async_wait([self = shared_from_this()](error_code error) {
+      if (!error) self->give_up("it said nothing for too long");
+    });
+    socket_.async_wait(socket_.wait_read, [self = shared_from_this()](error_code error) {
+      if (!error) self->tell_apart();
+    });
+  }
+
+  void close() override;
+
+private:
+  using Received = void (AsioConnection::*)();
+
+  void tell_apart();
+  // Fills `buffer` and goes on.
+  template <typename Buffer>
+  void receive(Buffer& buffer, Received then);
+  void on_magic();
+  void read_frame();
+  void on_frame_size();
+  void on_frame();
+  void reply(SideAnswer answer, Received then);
+  void send();
+  void watch_process();
+  [[nodiscard]] bool client_lives();
+  void give_up(const char* why);
+
+  Daemon& daemon_;
+  Owner& owner_;
+  asio::local::stream_protocol::socket socket_;
+  asio::steady_timer greeting_timer_;
+  asio::posix::stream_descriptor process_;  // of the client
+  SideProtocol protocol_;
+  bool greeted_ = false;
+  bool closed_ = false;      // the connection
+  bool gone_ = false;        // this object, for its owner
+  PlaneStore::Planes kept_;  // after the session's end, while the client's process lives
+
+  std::array<char, side_magic.size()> magic_{};
+  std::array<std::uint8_t, 4> frame_size_{};
+  std::string frame_;
+  SideAnswer answer_;
+  std::size_t sent_ = 0;
+  Received after_reply_ = nullptr;
+};
+
+// Only side connections begin with an 'E': HTTP/2 begins with a 'P', TLS with a control character.
+void AsioConnection::tell_apart() {
+  char first = 0;
+  const ssize_t got = ::recv(socket_.native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got <= 0) return close();
+  if (first == side_magic.front()) return receive(magic_, &AsioConnection::on_magic);
+  greeting_timer_.cancel();
+  closed_ = true;
+  gone_ = true;
+  error_code ignored;
+  owner_.hand_to_grpc(UniqueFd(socket_.release(ignored)));
+  owner_.closed(*this);
+}
+
+template <typename Buffer>
+void AsioConnection::receive(Buffer& buffer, Received then) {
+  asio::async_read(socket_, asio::buffer(buffer),
+                   [self = shared_from_this(), then](error_code error, std::size_t) {
+                     if (error) return self->close();
+                     ((*self).*then)();
+                   });
+}
+
+void AsioConnection::on_magic() {
+  if (std::string_view(magic_.data(), magic_.size()) != side_magic) return give_up("it began with garbage");
+  read_frame();
+}
+
+void AsioConnection::read_frame() { receive(frame_size_, &AsioConnection::on_frame_size); }
+
+void AsioConnection::on_frame_size() {
+  std::uint32_t size = 0;
+  for (std::size_t i = 0; i < frame_size_.size(); ++i) size |= std::uint32_t{frame_size_[i]} << (8 * i);
+  if (size > daemon_.limits().frame_bytes) {
+    const std::string limit = std::to_string(daemon_.limits().frame_bytes);
+    return reply(SideProtocol::refusal({Reason::bad_message, "expected a side message of at most " + limit +
+                                                                 " bytes (frame_bytes), found one of " +
+                                                                 std::to_string(size)}),
+                 &AsioConnection::close);
+  }
+  frame_.resize(size);
+  receive(frame_, &AsioConnection::on_frame);
+}
+
+void AsioConnection::on_frame() {
+  SideAnswer answer = protocol_.handle(frame_);
+  if (protocol_.session() && !greeted_) {
+    greeted_ = true;
+    greeting_timer_.cancel();
+    owner_.greeted(*this);
+    watch_process();
+  }
+  reply(std::move(answer), &AsioConnection::read_frame);
+}
+
+void AsioConnection::reply(SideAnswer answer, Received then) {
+  answer_ = std::move(answer);
+  sent_ = 0;
+  after_reply_ = then;
+  send();
+}
+
+void AsioConnection::send() {
+  while (sent_ < answer_.frame.size()) {
+    const std::string_view rest = std::string_view(answer_.frame).substr(sent_);
+    const ssize_t sent = send_with_descriptors(socket_.native_handle(), rest,
+                                               sent_ == 0 ? answer_.planes : PlaneStore::Planes());
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      return socket_.async_wait(socket_.wait_write, [self = shared_from_this()](error_code error) {
+        if (error) return self->close();
+        self->send();
+      });
+    }
+    // The kernel bounds the descriptors that a user has in flight, over all of the user's connections.
+    if (sent < 0 && errno == ETOOMANYREFS) {
+      return reply(SideProtocol::refusal({Reason::quota,
+                                          "too many descriptors are on their way to this user's processes; "
+                                          "fetch again when some have been received"}),
+                   after_reply_);
+    }
+    if (sent < 0) return close();
+    if (sent_ == 0) protocol_.sent(answer_);
+    sent_ += static_cast<std::size_t>(sent);
+  }
+  answer_ = {};
+  (this->*after_reply_)();
+}
+
+// The end of the connection may be hidden by a forked child that has it too: the process itself counts.
+void AsioConnection::watch_process() {
+  UniqueFd process = process_of(socket_.native_handle(), protocol_.session()->principal());
+  if (!process.valid()) return;
+  process_.assign(process.release());
+  process_.async_wait(process_.wait_read, [self = shared_from_this()](error_code error) {
+    if (error) return;
+    error_code ignored;
+    self->process_.close(ignored);
+    self->close();
+  });
+}
+
+bool AsioConnection::client_lives() { return process_.is_open() && runs(process_.native_handle()); }
+
+void AsioConnection::close() {
+  if (gone_) return;
+  error_code ignored;
+  if (!closed_) {
+    closed_ = true;
+    greeting_timer_.cancel();
+    socket_.close(ignored);
+    if (protocol_.session()) kept_ = daemon_.sessions().end(protocol_.session(), client_lives());
+  }
+  if (!kept_.empty() && client_lives()) return;  // the end of the process calls again
+  gone_ = true;
+  process_.close(ignored);
+  if (!kept_.empty()) daemon_.sessions().reap(std::exchange(kept_, {}));
+  owner_.closed(*this);
+}
+
+void AsioConnection::give_up(const char* why) {
+  if (closed_) return;
+  spdlog::info("connection closed: {}", why);
+  close();
+}
+
+}  // namespace
+
+std::shared_ptr<Connection> Connection::make(asio::io_context& io, UniqueFd fd, Daemon& daemon,
+                                             Owner& owner) {
+  return std::make_shared<AsioConnection>(io, std::move(fd), daemon, owner);
+}
+
+}  // namespace eagle::server

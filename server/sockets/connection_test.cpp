@@ -1,0 +1,295 @@
+#include "server/sockets/connection.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/secret.h"
+#include "server/testing_client.h"
+
+namespace eagle::server {
+namespace {
+
+using server::testing::connect_to;
+using server::testing::frame_of;
+using server::testing::hello;
+using server::testing::Served;
+using server::testing::SideClient;
+using ::testing::HasSubstr;
+
+class SideConnection : public ::testing::Test {
+protected:
+  // A daemon with small limits, so that a test reaches them at once.
+  static Daemon::Options small() {
+    Daemon::Options options;
+    options.limits.waiting_connections = 4;
+    options.limits.greeting_timeout = std::chrono::milliseconds(300);
+    return options;
+  }
+
+  std::shared_ptr<Session> session_of(const v1::HelloReply& opened) {
+    const std::string& secret = opened.secret();
+    auto session = served_->daemon().sessions().find(
+        to_hex({reinterpret_cast<const std::uint8_t*>(secret.data()), secret.size()}));
+    EXPECT_TRUE(session.ok()) << session.status().to_string();
+    return session.ok() ? *session : nullptr;
+  }
+  std::vector<std::string> make_planes(Session& session, std::size_t count) {
+    const std::vector<PlaneStore::Spec> specs(count, {4096, "p"});
+    const auto made = session.planes().create(specs);
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    std::vector<std::string> tokens;
+    for (const auto& created : *made) tokens.emplace_back(created.token.begin(), created.token.end());
+    return tokens;
+  }
+  // Sessions end on the daemon's threads, some time after what ends them.
+  void wait_until_sessions_are(std::size_t count) {
+    while (served_->daemon().sessions().size() != count) std::this_thread::yield();
+  }
+  // Whatever happened before, a new client is served.
+  void expect_still_serves() {
+    SideClient client(served_->path());
+    EXPECT_EQ(client.open().secret().size(), 32u);
+  }
+  void serve(Daemon::Options options) { served_ = std::make_unique<Served>(std::move(options)); }
+
+  std::unique_ptr<Served> served_ = std::make_unique<Served>();
+};
+
+TEST_F(SideConnection, HelloOpensASession) {
+  SideClient client(served_->path());
+  const v1::HelloReply opened = client.open();
+  EXPECT_EQ(opened.protocol(), 1u);
+  EXPECT_EQ(opened.server_version(), EAGLE_VERSION);
+  EXPECT_EQ(opened.secret().size(), 32u);
+  EXPECT_EQ(opened.host().pid(), ::getpid());
+  const auto session = session_of(opened);
+  EXPECT_EQ(session->id(), opened.session());
+  EXPECT_EQ(session->principal().uid, ::getuid());
+  EXPECT_EQ(session->principal().pid, ::getpid());
+}
+
+TEST_F(SideConnection, ProtocolsApartAreNamedWithTheCure) {
+  SideClient newer(served_->path());
+  newer.send("EAGLESC1");
+  const v1::SideError daemon_old = newer.ask(hello(2, 3)).error();
+  EXPECT_EQ(daemon_old.reason(), "PROTOCOL_MISMATCH");
+  EXPECT_EQ(daemon_old.code(), 9u);  // FAILED_PRECONDITION
+  EXPECT_THAT(daemon_old.message(), HasSubstr("2 to 3"));
+  EXPECT_THAT(daemon_old.message(), HasSubstr("1 to 1; upgrade the daemon"));
+
+  SideClient older(served_->path());
+  older.send("EAGLESC1");
+  EXPECT_THAT(older.ask(hello(0, 0)).error().message(), HasSubstr("upgrade the client"));
+  EXPECT_EQ(older.ask(hello(3, 1)).error().reason(), "PROTOCOL_MISMATCH");  // an empty range
+  EXPECT_EQ(older.ask(hello(0, 9)).hello().protocol(), 1u);  // the same connection may try again
+}
+
+TEST_F(SideConnection, FetchBeforeHelloIsRefused) {
+  SideClient client(served_->path());
+  client.send("EAGLESC1");
+  EXPECT_EQ(client.fetch({"token"}).error().reason(), "UNAUTHENTICATED");
+}
+
+TEST_F(SideConnection, OneSessionAConnection) {
+  SideClient client(served_->path());
+  client.open();
+  EXPECT_EQ(client.ask(hello()).error().reason(), "BAD_MESSAGE");
+  EXPECT_EQ(served_->daemon().sessions().size(), 1u);
+}
+
+TEST_F(SideConnection, TheDescriptorIsThePlanesOwnMemory) {
+  SideClient client(served_->path());
+  const auto session = session_of(client.open());
+  const std::string token = make_planes(*session, 1).front();
+  EXPECT_EQ(client.fetch({token}).fetch().descriptors(), 1u);
+  const auto descriptors = client.take_descriptors();
+  ASSERT_EQ(descriptors.size(), 1u);
+  const server::testing::Mapping mapping(descriptors[0], 4096);
+  mapping.doubles()[7] = 1.5;
+  const auto plane = session->planes().list().front();
+  EXPECT_EQ(reinterpret_cast<const double*>(plane->memory().data())[7], 1.5);
+}
+
+TEST_F(SideConnection, AsManyDescriptorsAsTheKernelTakesInOneMessage) {
+  SideClient client(served_->path());
+  const auto session = session_of(client.open());
+  std::vector<std::string> tokens = make_planes(*session, 254);
+  EXPECT_EQ(client.fetch(tokens).error().reason(), "BAD_VALUE");
+  tokens.pop_back();
+  EXPECT_EQ(client.fetch(tokens).fetch().descriptors(), 253u);
+  EXPECT_EQ(client.take_descriptors().size(), 253u);
+}
+
+TEST_F(SideConnection, ATokenIsGoodOnceAndInItsSessionOnly) {
+  SideClient client(served_->path());
+  SideClient other(served_->path());
+  const auto tokens = make_planes(*session_of(client.open()), 2);
+  other.open();
+  EXPECT_EQ(other.fetch({tokens[0]}).error().reason(), "UNKNOWN_PLANE");
+  EXPECT_TRUE(other.take_descriptors().empty());
+  EXPECT_TRUE(client.fetch({tokens[0]}).has_fetch());
+  EXPECT_EQ(client.fetch({tokens[0]}).error().reason(), "UNKNOWN_PLANE");
+  EXPECT_EQ(client.fetch({tokens[1], "forged"}).error().reason(), "UNKNOWN_PLANE");
+  EXPECT_TRUE(client.fetch({tokens[1]}).has_fetch()) << "spent by a request that was refused";
+}
+
+TEST_F(SideConnection, BytesMayComeOneByOne) {
+  SideClient client(served_->path());
+  for (const char byte : "EAGLESC1" + frame_of(hello().SerializeAsString())) client.send({&byte, 1});
+  EXPECT_TRUE(client.receive().has_hello());
+}
+
+TEST_F(SideConnection, RequestsMayComeTogether) {
+  SideClient client(served_->path());
+  const std::string empty_fetch = frame_of(std::string("\x12\x00", 2));
+  client.send("EAGLESC1" + frame_of(hello().SerializeAsString()) + empty_fetch + empty_fetch);
+  EXPECT_TRUE(client.receive().has_hello());
+  EXPECT_TRUE(client.receive().has_fetch());
+  EXPECT_TRUE(client.receive().has_fetch());
+}
+
+TEST_F(SideConnection, ARequestThatIsNotKnownIsRefusedAndTheSessionGoesOn) {
+  SideClient client(served_->path());
+  client.open();
+  for (const std::string& payload :
+       {std::string(), std::string("\x7a\x01x", 3), std::string("\xff\xff\xff")}) {
+    client.send(frame_of(payload));
+    EXPECT_EQ(client.receive().error().reason(), "BAD_MESSAGE");
+  }
+  EXPECT_TRUE(client.fetch({}).has_fetch());
+}
+
+TEST_F(SideConnection, AnOversizedFrameEndsTheConnection) {
+  SideClient client(served_->path());
+  client.open();
+  client.send(std::string("\xff\xff\xff\xff", 4));
+  const v1::SideError error = client.receive().error();
+  EXPECT_EQ(error.reason(), "BAD_MESSAGE");
+  EXPECT_THAT(error.message(), HasSubstr("65536"));
+  EXPECT_TRUE(client.at_end());
+  wait_until_sessions_are(0);
+  expect_still_serves();
+}
+
+TEST_F(SideConnection, GarbageIsClosed) {
+  for (const std::string& garbage : {std::string("EAGLESC2........"), std::string("E\0\0\0\0\0\0\0", 8),
+                                     std::string("GET / HTTP/1.1\r\n\r\n"), std::string(1000, '\0')}) {
+    SideClient client(served_->path());
+    client.send(garbage);
+    std::string rest(1 << 16, '\0');
+    while (::recv(client.fd(), rest.data(), rest.size(), 0) > 0) {
+    }
+  }
+  expect_still_serves();
+}
+
+TEST_F(SideConnection, FramesCutShortLeaveNothingBehind) {
+  const std::string whole = "EAGLESC1" + frame_of(hello().SerializeAsString());
+  for (std::size_t cut = 0; cut < whole.size(); ++cut) {
+    SideClient client(served_->path());
+    client.send(whole.substr(0, cut));
+  }
+  expect_still_serves();
+  wait_until_sessions_are(0);
+}
+
+TEST_F(SideConnection, WhoSaysNothingIsClosed) {
+  serve(small());
+  SideClient silent(served_->path());
+  EXPECT_TRUE(silent.at_end());
+  SideClient half(served_->path());
+  half.send("EAGLESC1\x08");
+  EXPECT_TRUE(half.at_end());
+}
+
+TEST_F(SideConnection, WhoSaysNothingMakesRoomForWhoComesAfter) {
+  Daemon::Options options = small();
+  options.limits.greeting_timeout = std::chrono::hours(1);
+  serve(options);
+  std::vector<std::unique_ptr<SideClient>> silent;
+  for (int i = 0; i < 5; ++i) silent.push_back(std::make_unique<SideClient>(served_->path()));
+  EXPECT_TRUE(silent[0]->at_end());
+  expect_still_serves();
+}
+
+TEST_F(SideConnection, TheEndOfTheConnectionEndsTheSession) {
+  SideClient client(served_->path());
+  client.open();
+  client.close();
+  wait_until_sessions_are(0);
+}
+
+TEST_F(SideConnection, PlanesThatNobodyMappedAreFreedWithTheSession) {
+  SideClient client(served_->path());
+  make_planes(*session_of(client.open()), 3);
+  client.close();
+  while (served_->daemon().info().planes != 0) std::this_thread::yield();
+}
+
+// This process, which is the client's, lives on and may have the plane mapped.
+TEST_F(SideConnection, PlanesOfALivingClientKeepTheirBytesAfterTheSession) {
+  SideClient client(served_->path());
+  const auto tokens = make_planes(*session_of(client.open()), 2);
+  ASSERT_TRUE(client.fetch({tokens[0]}).has_fetch());
+  const auto descriptors = client.take_descriptors();
+  const server::testing::Mapping mapping(descriptors.at(0), 4096);
+  mapping.doubles()[0] = 2.5;
+  client.close();
+  while (served_->daemon().info().planes != 1) std::this_thread::yield();
+  EXPECT_EQ(mapping.doubles()[0], 2.5);
+}
+
+// A child of the client has its connection too, so the connection does not end with the client.
+TEST_F(SideConnection, TheEndOfTheClientEndsTheSessionThoughAForkedChildLives) {
+  const std::string path = served_->path();
+  const std::string greeting = "EAGLESC1" + frame_of(hello().SerializeAsString());
+  int until_end[2];
+  ASSERT_EQ(::pipe2(until_end, O_CLOEXEC), 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  // Only system calls from here to the ends of the children: the threads of this process are not in them.
+  const pid_t client = ::fork();
+  if (client == 0) {
+    ::close(until_end[1]);
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) ::_exit(1);
+    if (::write(fd, greeting.data(), greeting.size()) != static_cast<ssize_t>(greeting.size())) ::_exit(2);
+    char reply = 0;
+    if (::read(fd, &reply, 1) != 1) ::_exit(3);
+    if (::fork() == 0) {
+      // The child keeps the connection until the test is over.
+      ::_exit(::read(until_end[0], &reply, 1) < 0 ? 1 : 0);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(client, &status, 0), client);
+  EXPECT_EQ(status, 0);
+  wait_until_sessions_are(0);
+  ::close(until_end[0]);
+  ::close(until_end[1]);
+}
+
+TEST_F(SideConnection, ADrainingDaemonOpensNoSession) {
+  served_->daemon().begin_drain();
+  SideClient client(served_->path());
+  client.send("EAGLESC1");
+  EXPECT_EQ(client.ask(hello()).error().reason(), "SHUTTING_DOWN");
+}
+
+TEST_F(SideConnection, ADaemonThatAcceptsNoMoreKeepsItsSessions) {
+  SideClient client(served_->path());
+  client.open();
+  served_->listener().stop_accepting();
+  EXPECT_TRUE(client.fetch({}).has_fetch());
+}
+
+}  // namespace
+}  // namespace eagle::server

@@ -1,0 +1,137 @@
+#include "server/sockets/listener.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "server/sockets/connection.h"
+
+namespace eagle::server {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+// How long nothing is accepted after the process ran out of descriptors or memory.
+constexpr std::chrono::milliseconds pause_after_failure{100};
+// Accepted at a time, so that connecting in a loop does not keep the thread from those that are connected.
+constexpr int accepts_a_turn = 64;
+
+}  // namespace
+
+class Listener::State final : public Connection::Owner {
+public:
+  State(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc)
+      : daemon_(daemon), hand_to_grpc_(std::move(hand_to_grpc)), listening_(io_), pause_(io_) {
+    listening_.assign(listening.release());
+    wait();
+    thread_ = std::jthread([this] { io_.run(); });
+  }
+
+  ~State() {
+    asio::post(io_, [this] {
+      stop_accepting();
+      close_all();
+      io_.stop();
+    });
+  }
+
+  void stop_soon() {
+    asio::post(io_, [this] { stop_accepting(); });
+  }
+
+  void hand_to_grpc(UniqueFd fd) override { hand_to_grpc_(std::move(fd)); }
+  void greeted(const Connection& connection) override { waiting_.erase(number_of_.at(&connection)); }
+  void closed(const Connection& connection) override {
+    const auto number = number_of_.find(&connection);
+    waiting_.erase(number->second);
+    connections_.erase(number->second);
+    number_of_.erase(number);
+  }
+
+private:
+  void wait() {
+    listening_.async_wait(listening_.wait_read, [this](error_code error) {
+      if (!error) accept();
+    });
+  }
+
+  void accept() {
+    for (int i = 0; i < accepts_a_turn; ++i) {
+      UniqueFd fd(::accept4(listening_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (fd.valid()) {
+        admit(std::move(fd));
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        break;
+      } else if (errno != EINTR && errno != ECONNABORTED) {
+        return pause();
+      }
+    }
+    wait();
+  }
+
+  void pause() {
+    spdlog::warn("accept: {}; no connections for {} ms", std::strerror(errno), pause_after_failure.count());
+    pause_.expires_after(pause_after_failure);
+    pause_.async_wait([this](error_code error) {
+      if (!error) wait();
+    });
+  }
+
+  // Who connects and says nothing makes room for who comes after.
+  void admit(UniqueFd fd) {
+    if (waiting_.size() >= daemon_.limits().waiting_connections) {
+      const auto oldest = connections_.at(*waiting_.begin());  // a copy: it takes itself out of the maps
+      oldest->close();
+    }
+    const auto connection = Connection::make(io_, std::move(fd), daemon_, *this);
+    const std::uint64_t number = ++last_number_;
+    connections_.emplace(number, connection);
+    number_of_.emplace(connection.get(), number);
+    waiting_.insert(number);
+    connection->start();
+  }
+
+  void stop_accepting() {
+    error_code ignored;
+    listening_.close(ignored);
+    pause_.cancel();
+  }
+
+  void close_all() {
+    const auto all = connections_;
+    for (const auto& [number, connection] : all) connection->close();
+  }
+
+  Daemon& daemon_;
+  const std::function<void(UniqueFd)> hand_to_grpc_;
+  asio::io_context io_;
+  // Numbered in the order of their arrival.
+  std::uint64_t last_number_ = 0;
+  std::map<std::uint64_t, std::shared_ptr<Connection>> connections_;
+  std::map<const Connection*, std::uint64_t> number_of_;
+  std::set<std::uint64_t> waiting_;  // not yet known to be gRPC, nor a session
+  asio::posix::stream_descriptor listening_;
+  asio::steady_timer pause_;
+  std::jthread thread_;  // last: ends before what it uses
+};
+
+Listener::Listener(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc)
+    : state_(std::make_unique<State>(daemon, std::move(listening), std::move(hand_to_grpc))) {}
+
+Listener::~Listener() = default;
+
+void Listener::stop_accepting() { state_->stop_soon(); }
+
+}  // namespace eagle::server

@@ -1,0 +1,112 @@
+#include "server/sockets/side_protocol.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "eagle/v1/service.pb.h"
+#include "proto/rpc_error.h"
+
+namespace eagle::server {
+namespace {
+
+SideAnswer answer_of(const v1::SideReply& reply) {
+  SideAnswer answer;
+  const auto size = static_cast<std::uint32_t>(reply.ByteSizeLong());
+  for (int shift = 0; shift < 32; shift += 8) answer.frame += static_cast<char>(size >> shift & 0xff);
+  reply.AppendToString(&answer.frame);
+  return answer;
+}
+
+// The highest version that both speak.
+StatusOr<std::uint32_t> common_protocol(const v1::ProtocolRange& client) {
+  const std::uint32_t highest = std::min(client.max(), protocol_max);
+  if (client.min() <= client.max() && highest >= std::max(client.min(), protocol_min)) return highest;
+  return Status(Reason::protocol_mismatch,
+                "the client speaks protocol versions " + std::to_string(client.min()) + " to " +
+                    std::to_string(client.max()) + ", this daemon (" EAGLE_VERSION ") " +
+                    std::to_string(protocol_min) + " to " + std::to_string(protocol_max) + "; upgrade the " +
+                    (client.max() < protocol_min ? "client" : "daemon, or use an older client"));
+}
+
+}  // namespace
+
+SideAnswer SideProtocol::refusal(const Status& status) {
+  v1::SideReply reply;
+  reply.mutable_error()->set_code(static_cast<std::uint32_t>(status.code()));
+  reply.mutable_error()->set_reason(std::string(info(status.reason()).wire_name));
+  reply.mutable_error()->set_message(rpc::wire_message(status.message()));
+  return answer_of(reply);
+}
+
+SideAnswer SideProtocol::handle(std::string_view message) {
+  v1::SideRequest request;
+  if (!request.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    return refusal({Reason::bad_message, "expected a SideRequest, found " + std::to_string(message.size()) +
+                                             " bytes that are none"});
+  }
+  switch (request.kind_case()) {
+    case v1::SideRequest::kHello:
+      return hello(request.hello());
+    case v1::SideRequest::kFetch:
+      return fetch(request.fetch());
+    case v1::SideRequest::KIND_NOT_SET:
+      break;
+  }
+  return refusal({Reason::bad_message,
+                  "this daemon (" EAGLE_VERSION ") does not know this side request; upgrade the daemon"});
+}
+
+SideAnswer SideProtocol::hello(const v1::HelloRequest& request) {
+  if (session_) {
+    return refusal({Reason::bad_message, "this connection has a session already; open another connection"});
+  }
+  if (!principal_.ok()) return refusal(principal_.status());
+  if (const Status accepts = daemon_.accepts_work(); !accepts.ok()) return refusal(accepts);
+  const auto protocol = common_protocol(request.protocol());
+  if (!protocol.ok()) return refusal(protocol.status());
+  auto opened = daemon_.sessions().open(*principal_, request.client_name());
+  if (!opened.ok()) return refusal(opened.status());
+
+  session_ = opened->session;
+  const run::HostIdentity host = run::this_host();
+  v1::SideReply reply;
+  v1::HelloReply& hello = *reply.mutable_hello();
+  hello.set_protocol(*protocol);
+  hello.set_server_version(EAGLE_VERSION);
+  hello.set_session(session_->id());
+  hello.set_secret(opened->secret.data(), opened->secret.size());
+  hello.mutable_host()->set_pid(host.pid);
+  hello.mutable_host()->set_host_name(host.host_name);
+  return answer_of(reply);
+}
+
+SideAnswer SideProtocol::fetch(const v1::FetchRequest& request) {
+  if (!session_) {
+    return refusal({Reason::unauthenticated, "expected a Hello, which opens the session, before a Fetch"});
+  }
+  const auto count = static_cast<std::uint32_t>(request.tokens_size());
+  if (count > daemon_.limits().descriptors_per_message) {
+    return refusal({Reason::bad_value, "expected at most " +
+                                           std::to_string(daemon_.limits().descriptors_per_message) +
+                                           " tokens in one Fetch, found " + std::to_string(count) +
+                                           "; fetch in several requests"});
+  }
+  const std::vector<std::string_view> tokens(request.tokens().begin(), request.tokens().end());
+  auto planes = session_->planes().redeemable(tokens);
+  if (!planes.ok()) return refusal(planes.status());
+  v1::SideReply reply;
+  reply.mutable_fetch()->set_descriptors(count);
+  SideAnswer answer = answer_of(reply);
+  answer.planes = *std::move(planes);
+  answer.tokens.assign(request.tokens().begin(), request.tokens().end());
+  return answer;
+}
+
+void SideProtocol::sent(const SideAnswer& answer) {
+  if (answer.tokens.empty()) return;
+  const std::vector<std::string_view> tokens(answer.tokens.begin(), answer.tokens.end());
+  session_->planes().spend(tokens);
+}
+
+}  // namespace eagle::server

@@ -1,0 +1,56 @@
+// SideProtocol: what a side connection says, without its socket.
+//
+// A client says Hello once, which opens its session, and then fetches descriptors for the tokens it got
+// over gRPC. Every request gets one reply.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/base/status.h"
+#include "server/daemon.h"
+#include "server/principal.h"
+
+namespace eagle::v1 {
+class FetchRequest;
+class HelloRequest;
+class SideReply;
+}  // namespace eagle::v1
+
+namespace eagle::server {
+
+inline constexpr std::string_view side_magic = "EAGLESC1";
+
+// A reply as the bytes of its frame, with the planes whose descriptors go along.
+struct SideAnswer {
+  std::string frame;
+  PlaneStore::Planes planes;
+  std::vector<std::string> tokens;  // that are spent once the descriptors are on their way
+};
+
+class SideProtocol {
+public:
+  SideProtocol(Daemon& daemon, StatusOr<Principal> principal)
+      : daemon_(daemon), principal_(std::move(principal)) {}
+
+  // `message`: a frame's payload, as the client sent it.
+  SideAnswer handle(std::string_view message);
+  // The descriptors of an answer were sent: its tokens are good no more.
+  void sent(const SideAnswer& answer);
+
+  // Once Hello has opened it.
+  [[nodiscard]] const std::shared_ptr<Session>& session() const { return session_; }
+
+  static SideAnswer refusal(const Status& status);
+
+private:
+  SideAnswer hello(const v1::HelloRequest& request);
+  SideAnswer fetch(const v1::FetchRequest& request);
+
+  Daemon& daemon_;
+  const StatusOr<Principal> principal_;
+  std::shared_ptr<Session> session_;
+};
+
+}  // namespace eagle::server

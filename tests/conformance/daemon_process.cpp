@@ -1,0 +1,85 @@
+#include "tests/conformance/daemon_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+
+#include "engine/base/unique_fd.h"
+
+namespace eagle::conformance {
+namespace {
+
+// Reached only by a failure.
+constexpr int patience_ms = 60'000;
+
+// The line that the daemon writes when it knows whether it serves.
+std::string read_line(int fd) {
+  std::string line;
+  pollfd poll{fd, POLLIN, 0};
+  char byte = 0;
+  while (::poll(&poll, 1, patience_ms) > 0 && ::read(fd, &byte, 1) == 1 && byte != '\n') line.push_back(byte);
+  return line;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start() {
+  const char* program = std::getenv("EAGLED");
+  if (program == nullptr) {
+    return Status(Reason::no_daemon, "EAGLED is not set: no eagled to test with (ctest sets it)");
+  }
+  std::unique_ptr<DaemonProcess> daemon(new DaemonProcess);
+  char pattern[] = "/tmp/eagle-conformance-XXXXXX";
+  if (::mkdtemp(pattern) == nullptr) return Status(Reason::internal, "mkdtemp failed");
+  daemon->folder_ = pattern;
+
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Status(Reason::internal, "pipe2 failed");
+  const UniqueFd reader(ends[0]);
+  UniqueFd writer(::fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
+  ::close(ends[1]);
+  constexpr int ready_fd = 3;
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, writer.get(), ready_fd);
+  std::string words[] = {
+      program, "--listen", daemon->endpoint(), "--ready-fd", std::to_string(ready_fd), "--log-level", "warn"};
+  char* arguments[std::size(words) + 1] = {};
+  for (std::size_t i = 0; i < std::size(words); ++i) arguments[i] = words[i].data();
+  const int error = ::posix_spawn(&daemon->pid_, program, &actions, nullptr, arguments, environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  writer.reset();
+  if (error != 0) {
+    daemon->pid_ = -1;
+    return Status(Reason::internal, std::string("cannot start ") + program);
+  }
+  const std::string line = read_line(reader.get());
+  if (line == "ready") return daemon;
+  return Status(Reason::internal, std::string(program) + " does not serve: '" + line + "'");
+}
+
+DaemonProcess::~DaemonProcess() {
+  terminate();
+  std::filesystem::remove_all(folder_);
+}
+
+void DaemonProcess::kill() { end(SIGKILL); }
+int DaemonProcess::terminate() { return end(SIGTERM); }
+
+int DaemonProcess::end(int signal) {
+  if (pid_ < 0) return -1;
+  ::kill(pid_, signal);
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace eagle::conformance

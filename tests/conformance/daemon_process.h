@@ -1,0 +1,36 @@
+// A real eagled of the test's own, on a socket in a temporary folder.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "engine/base/status.h"
+
+namespace eagle::conformance {
+
+class DaemonProcess {
+public:
+  // Starts the program that EAGLED names and waits until it serves. NO_DAEMON (unavailable) where EAGLED is
+  // not set, INTERNAL with what eagled said where it does not start.
+  static StatusOr<std::unique_ptr<DaemonProcess>> start();
+  ~DaemonProcess();  // SIGTERM, and waits
+  DaemonProcess(const DaemonProcess&) = delete;
+  DaemonProcess& operator=(const DaemonProcess&) = delete;
+
+  [[nodiscard]] std::string endpoint() const { return "unix:" + folder_ + "/eagled.sock"; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  // SIGKILL, and waits for its end.
+  void kill();
+  // SIGTERM, and waits; its exit status, or -1 when a signal ended it.
+  int terminate();
+
+private:
+  DaemonProcess() = default;
+  int end(int signal);
+  std::string folder_;
+  pid_t pid_ = -1;
+};
+
+}  // namespace eagle::conformance

@@ -1,0 +1,35 @@
+// The hosts that the suite runs on. A host registers a name, a way to open a session and tags; every case
+// then runs once on each.
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "eagle/client/session.h"
+
+namespace eagle::conformance {
+
+struct HostUnderTest {
+  std::string name;  // a word: it becomes part of the names of tests
+  // A session of its own. UNAVAILABLE skips the case and says why; any other error fails it.
+  std::function<StatusOr<Session>()> open;
+  // "remote": kernels run in another process and need arrays of the session.
+  std::set<std::string> tags;
+
+  [[nodiscard]] bool has(const std::string& tag) const { return tags.contains(tag); }
+};
+inline void PrintTo(const HostUnderTest& host, std::ostream* out) { *out << host.name; }
+
+// In a fixed order, whatever the order of registration.
+std::vector<HostUnderTest> registered_hosts();
+
+// Registers at start-up: `const HostRegistration local({...});`
+class HostRegistration {
+public:
+  explicit HostRegistration(HostUnderTest host);
+};
+
+}  // namespace eagle::conformance
