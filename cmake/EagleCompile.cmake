@@ -77,7 +77,14 @@ function(eagle_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_PRIVATE} GTest::gmock GTest::gtest_main eagle_compile_options)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
-    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${ARG_SUITE} ENVIRONMENT "${ARG_ENVIRONMENT}")
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${ARG_SUITE})
+  if(ARG_ENVIRONMENT)
+    # Not above: there, all variables after the first would be lost.
+    set(script ${CMAKE_CURRENT_BINARY_DIR}/${name}_environment.cmake)
+    file(GENERATE OUTPUT ${script} CONTENT
+      "set_tests_properties(\${${name}_TESTS} PROPERTIES ENVIRONMENT [==[${ARG_ENVIRONMENT}]==])\n")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
+  endif()
 endfunction()
 
 function(_eagle_lint name)

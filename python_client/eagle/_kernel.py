@@ -1,0 +1,185 @@
+"""Kernel objects: what ``@eagle.kernel`` makes of a function."""
+
+from __future__ import annotations
+
+import math
+import types
+from typing import TYPE_CHECKING, Any, Callable, Mapping, overload
+
+import numpy as np
+
+from eagle import frontend, roles
+from eagle.errors import refusal
+from eagle.frontend import names as surroundings
+
+if TYPE_CHECKING:
+    from eagle.session import Session
+
+
+class Kernel:
+    """A per-sample program. Calling it runs it over whole arrays; a graph takes it through ``eagle.plan``.
+
+    The kernel is read again whenever it is bound: constants of its surroundings (globals, closures) have the
+    values of that moment, and a change makes another kernel with another ``hash``.
+
+    >>> import eagle
+    >>> @eagle.kernel
+    ... def affine(x: eagle.Scalar, a: eagle.Param, b: eagle.Param) -> eagle.Scalar:
+    ...     y = a * x + b
+    ...     return y
+    >>> affine
+    <eagle.kernel affine(x: Scalar, a: Param, b: Param) -> y>
+    >>> affine(eagle.asarray([0.0, 1.0, 2.0]), 2.0, 1.0)
+    array([1., 3., 5.])
+    """
+
+    def __init__(
+        self, source: frontend.Source, names: frontend.Names, evaluated: Mapping[str, Any], *, open_names: bool = False
+    ) -> None:
+        self._source = source
+        self._names = names
+        self._signature = frontend.read_signature(source, names.fresh(), evaluated)
+        self._translations: dict[str, tuple[frontend.Names, tuple[Any, ...], frontend.Translation]] = {}
+        try:
+            self.translation("f64")
+        except frontend.UnresolvedName:
+            if not open_names:
+                raise
+            # Defined later, perhaps: the next use asks again, and refuses.
+
+    @property
+    def name(self) -> str:
+        """The function's name, which is the label of its nodes."""
+        return self._source.name
+
+    @property
+    def ir(self) -> str:
+        """The program as text, with float64 for its reals.
+
+        >>> import eagle
+        >>> @eagle.kernel
+        ... def twice(x: eagle.Scalar) -> eagle.Scalar:
+        ...     return 2 * x
+        >>> print(twice.ir.splitlines()[0])
+        kernel @twice real=f64
+        """
+        return self.translation("f64").kernel.text
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 (64 hexadecimal digits) of what the kernel computes, with float64 for its reals.
+
+        Names, comments and places in files do not count; roles, types and operations do.
+        """
+        return self.translation("f64").kernel.hash
+
+    def source(self) -> str:
+        """The Python text that the kernel was read from."""
+        return self._source.text
+
+    def translation(self, real: str) -> frontend.Translation:
+        """The kernel for one type of reals ("f64" or "f32"), as its constants stand now."""
+        known = self._translations.get(real)
+        if known is not None and known[0].key() == known[1]:
+            return known[2]
+        names = self._names.fresh()
+        made = frontend.translate(self._source, self._signature, names, real)
+        self._translations[real] = (names, names.key(), made)
+        return made
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the arguments, in the order of a call."""
+        return tuple(argument.name for argument in self._signature.arguments)
+
+    def role(self, name: str) -> roles.Role:
+        """The role of an argument."""
+        return self._signature.roles[name]
+
+    def __call__(self, *args: Any, session: Session | None = None, scalar_type: Any = None, **kwargs: Any) -> Any:
+        """Runs the kernel over the whole batch and returns its outputs, as the kernel returns them.
+
+        Arrays are numpy arrays of the shapes and dtypes that their roles say; Params are numbers. Outputs are
+        fresh arrays of the session, unless one is passed by its name. Returns an array, a tuple or a dict;
+        None where the kernel returns nothing and changes its Mutables in place.
+
+        Raises EagleError (a TypeError or ValueError) before anything runs where an argument does not fit.
+        """
+        from eagle.plan import Plan  # here: plan.py needs Kernel
+
+        if len(args) > len(self.arguments):
+            raise refusal(
+                "BAD_BINDING",
+                f"{self.name}: takes {len(self.arguments)} arguments ({', '.join(self.arguments)}), found {len(args)}",
+            )
+        given = dict(zip(self.arguments, args))
+        twice = sorted(given.keys() & kwargs.keys())
+        if twice:
+            raise refusal("BAD_BINDING", f"{self.name}: argument '{twice[0]}' is given twice")
+        bound = Plan(self, scalar_type).bind(session=session, **given, **kwargs)
+        bound.launch()
+        return bound.returned()
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{argument.name}: {argument.role!r}" for argument in self._signature.arguments)
+        known = self._translations.get("f64")
+        outputs = ", ".join(known[2].outputs) if known is not None else ""
+        return f"<eagle.kernel {self.name}({arguments}){' -> ' + outputs if outputs else ''}>"
+
+
+@overload
+def kernel(function: Callable[..., Any], /) -> Kernel: ...
+
+
+@overload
+def kernel(*, source: str, constants: Mapping[str, Any] | None = None) -> Kernel: ...
+
+
+def kernel(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    source: str | None = None,
+    constants: Mapping[str, Any] | None = None,
+) -> Kernel:
+    """Makes a kernel of a function (as a decorator), or of its text where there is no file to read it from.
+
+    A kernel is written for one sample. Its annotations are the roles of its arguments: see ``eagle.roles``.
+    Accepted are assignments, ``+ - * /``, comparisons, ``and or not``, conditional expressions, ``if`` and a
+    few functions; anything else is refused with file, line, column and what to write instead.
+
+    ``source`` is the text of one ``def``; it sees the roles, ``math``, ``np`` and ``constants`` (name to
+    number). Raises KernelSyntaxError.
+
+    >>> import eagle
+    >>> half = eagle.kernel(source='''
+    ... def half(x: Scalar) -> Scalar:
+    ...     return x * factor
+    ... ''', constants={"factor": 0.5})
+    >>> half(eagle.asarray([2.0, 5.0]))
+    array([1. , 2.5])
+    """
+    if function is not None and source is None and constants is None:
+        read = frontend.from_function(function)
+        assert isinstance(function, types.FunctionType)  # from_function has refused everything else
+        return Kernel(read, frontend.Names.of_function(function), _annotations(function), open_names=True)
+    if source is None or function is not None or not isinstance(source, str):
+        raise refusal("WRONG_TYPE", "eagle.kernel: decorate a function, or pass source='def ...' by name")
+    names = {**_vocabulary(), **(constants or {})}
+    return Kernel(frontend.from_text(source), frontend.Names.of_mapping(names), {})
+
+
+def _annotations(function: types.FunctionType) -> Mapping[str, Any]:
+    """The annotations as they stand; those that Python cannot evaluate are read from the text instead."""
+    try:
+        return dict(function.__annotations__)
+    except NameError:
+        return {}
+
+
+def _vocabulary() -> dict[str, Any]:
+    """What the text of a kernel may use without an import."""
+    import eagle
+
+    own = {name: getattr(roles, name) for name in roles.__all__ if name != "Role"}
+    return {**own, "eagle": eagle, "math": math, "np": np, "numpy": np, "select": surroundings.select}

@@ -1,0 +1,1 @@
+"""Programs to start from; each runs with ``python -m eagle.examples.NAME``."""

@@ -1,0 +1,31 @@
+"""The front end: a Python function's syntax tree becomes a kernel.
+
+It denies by default: what no rule accepts is refused with file, line, column and what to write instead.
+
+- ``source.py``     where the text of a kernel comes from, and how a refusal points into it
+- ``names.py``      names of the surroundings: constants, accepted functions
+- ``signature.py``  annotations to arguments and outputs
+- ``tape.py``       typed operations as they are recorded, and their way into the C++ builder
+- ``arithmetic.py`` operands of unlike types: what is converted, folded or refused
+- ``translate.py``  statements and expressions
+- ``refusals.py``   the constructs that are not accepted, each with its cure
+"""
+
+from __future__ import annotations
+
+from eagle.frontend.names import Names, UnresolvedName
+from eagle.frontend.signature import Signature, read_signature
+from eagle.frontend.source import Source, from_function, from_text
+from eagle.frontend.translate import Translation, translate
+
+__all__ = [
+    "Names",
+    "Signature",
+    "Source",
+    "Translation",
+    "UnresolvedName",
+    "from_function",
+    "from_text",
+    "read_signature",
+    "translate",
+]

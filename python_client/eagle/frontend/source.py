@@ -1,0 +1,127 @@
+"""Where a kernel's text comes from, and how a refusal points into it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from typing import Any, Callable, NoReturn, Union
+
+from eagle.errors import KernelSyntaxError, refusal
+
+Place = Union[ast.expr, ast.stmt, ast.arg, ast.keyword, ast.alias, ast.excepthandler]
+
+
+class Source:
+    """The text of one function, its syntax tree, and where both stand in their file."""
+
+    def __init__(self, filename: str, first_line: int, text: str) -> None:
+        self.filename = filename
+        self.first_line = first_line
+        self.text = text
+        self.lines = text.splitlines()
+        self.function = self._parse()
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+    def line_of(self, node: ast.AST) -> int:
+        """The line in the file, from 1."""
+        return self.first_line + int(getattr(node, "lineno", 1)) - 1
+
+    def column_of(self, node: ast.AST) -> int:
+        """The column in characters, from 1."""
+        before = self._line(node).encode()[: int(getattr(node, "col_offset", 0))]
+        return len(before.decode(errors="replace")) + 1
+
+    def refuse(self, node: ast.AST, what: str, cure: str, kind: type[KernelSyntaxError] | None = None) -> NoReturn:
+        """Raises KernelSyntaxError: where, what is wrong, the line with a caret, what to write instead."""
+        line = self._line(node)
+        column = self.column_of(node)
+        caret = "".join("\t" if c == "\t" else " " for c in line[: column - 1]) + "^"
+        self._raise(
+            f"{self.filename}:{self.line_of(node)}:{column}: kernel '{self.name}': {what}\n"
+            f"    {line}\n    {caret}\n{cure}",
+            self.line_of(node),
+            column,
+            kind,
+        )
+
+    def _line(self, node: ast.AST) -> str:
+        index = int(getattr(node, "lineno", 1)) - 1
+        return self.lines[index] if 0 <= index < len(self.lines) else ""
+
+    def _raise(self, message: str, line: int, column: int, kind: type[KernelSyntaxError] | None) -> NoReturn:
+        error = refusal("UNSUPPORTED_SYNTAX", message)
+        if kind is not None:
+            error = _as(kind, error)
+        error.filename, error.lineno, error.column = self.filename, line, column  # type: ignore[attr-defined]
+        raise error
+
+    def _parse(self) -> ast.FunctionDef:
+        # An indented def parses inside a block, so that lines and columns stay those of the file.
+        indented = self.text[:1].isspace()
+        try:
+            tree = ast.parse("if 1:\n" + self.text if indented else self.text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            deep = isinstance(error, (RecursionError, MemoryError))
+            why = "an expression is nested too deeply; give its parts names of their own" if deep else str(error)
+            line = self.first_line + (getattr(error, "lineno", None) or 1) - (2 if indented else 1)
+            self._raise(
+                f"{self.filename}:{line}: a kernel's source does not parse: {why}\n"
+                "A kernel is one function written with `def`.",
+                line,
+                getattr(error, "offset", None) or 1,
+                None,
+            )
+        if indented:
+            ast.increment_lineno(tree, -1)
+        body: list[Any] = tree.body[0].body if indented else tree.body  # type: ignore[attr-defined]
+        functions = [node for node in body if isinstance(node, ast.FunctionDef)]
+        if len(functions) != 1 or len(body) != 1:
+            what = type(body[0]).__name__ if body else "nothing"
+            self._raise(
+                f"{self.filename}:{self.first_line}: a kernel is one function written with `def`, found {what}\n"
+                "Write `def name(x: Scalar, ...):` and nothing else; async functions and lambdas are not kernels.",
+                self.first_line,
+                1,
+                None,
+            )
+        return functions[0]
+
+
+def _as(kind: type[KernelSyntaxError], error: BaseException) -> Any:
+    made = kind(str(error))
+    made.reason, made.code = error.reason, error.code  # type: ignore[attr-defined]
+    return made
+
+
+def from_text(text: str, filename: str = "<kernel source>") -> Source:
+    """The source of ``eagle.kernel(source=...)``."""
+    lines = text.splitlines()
+    skipped = 0
+    while skipped < len(lines) and not lines[skipped].strip():
+        skipped += 1
+    return Source(filename, skipped + 1, "\n".join(lines[skipped:]) + "\n")
+
+
+def from_function(function: Callable[..., Any]) -> Source:
+    """The source of a decorated function, read from its file."""
+    if not isinstance(function, types.FunctionType):
+        raise refusal(
+            "UNSUPPORTED_SYNTAX",
+            f"eagle.kernel: expected a function written with `def`, found {type(function).__name__}; "
+            "decorate a plain function, or give its text with eagle.kernel(source=...)",
+        )
+    code = function.__code__
+    try:
+        lines, first = inspect.getsourcelines(function)
+    except (OSError, TypeError) as error:
+        raise refusal(
+            "UNSUPPORTED_SYNTAX",
+            f"{code.co_filename}:{code.co_firstlineno}: kernel '{function.__name__}': there is no source to read "
+            "(python -c, stdin and exec keep none)\n"
+            "Give the text yourself: eagle.kernel(source='''def ...''').",
+        ) from error
+    return Source(code.co_filename, max(first, 1), "".join(lines))

@@ -1,0 +1,207 @@
+"""Plans: a kernel, and a kernel with everything it runs over.
+
+``eagle.plan`` is this module and a function: ``eagle.plan(kernel)`` makes a :class:`Plan`.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import numpy as np
+
+from eagle import _core
+from eagle._kernel import Kernel
+from eagle.errors import refusal
+from eagle.session import Array, Session, default_session, session_of
+
+_REALS = {"f64": np.dtype(np.float64), "f32": np.dtype(np.float32)}
+
+
+class Plan:
+    """A kernel that is ready to be bound: ``eagle.plan(kernel)``.
+
+    ``scalar_type`` ("float64" or "float32", any spelling that numpy knows) is the type of the kernel's reals.
+    None lets the planes decide; planes of both are refused, both named.
+
+    >>> import eagle
+    >>> @eagle.kernel
+    ... def affine(x: eagle.Scalar, a: eagle.Param, b: eagle.Param) -> eagle.Scalar:
+    ...     y = a * x + b
+    ...     return y
+    >>> bound = eagle.plan(affine).bind(x=eagle.asarray([0.0, 1.0]), a=2.0, b=1.0)
+    >>> bound.launch().planes["y"]
+    array([1., 3.])
+    """
+
+    def __init__(self, kernel: Kernel, scalar_type: Any = None) -> None:
+        if not isinstance(kernel, Kernel):
+            raise refusal(
+                "WRONG_TYPE",
+                f"eagle.plan: expected a kernel, found {type(kernel).__name__}; decorate the function with "
+                "@eagle.kernel",
+            )
+        self.kernel = kernel
+        self.scalar_type = None if scalar_type is None else _real_type(scalar_type)
+
+    def bind(self, *, session: Session | None = None, **arguments: Any) -> BoundPlan:
+        """The kernel over these arrays and numbers, each argument once, by name.
+
+        Arrays are (N,) for Scalar, Index and Terminated, (w, N) for vectors; N is the same for all. Outputs
+        that are not given are made. Nothing runs. Raises EagleError (a TypeError for types and for missing or
+        extra arguments, a ValueError for values) that names kernel, argument, expected, found and the cure.
+        """
+        return BoundPlan(self, arguments, session)
+
+    def __repr__(self) -> str:
+        return f"<eagle.plan {self.kernel.name}>"
+
+
+class BoundPlan:
+    """A kernel over arrays and numbers: a node for ``Graph.add``, or launched by itself.
+
+    ``planes`` are the arrays by argument name, ``n`` is the number of samples, ``names`` are all argument
+    names, outputs included.
+    """
+
+    def __init__(self, plan: Plan, arguments: dict[str, Any], session: Session | None = None) -> None:
+        self.kernel = plan.kernel
+        self.session = session or session_of(arguments.values()) or default_session()
+        translation = plan.kernel.translation(_choose_real(plan, arguments))
+        self._form, self._outputs = translation.form, translation.outputs
+        rows = translation.kernel.arguments
+        self.names: tuple[str, ...] = tuple(row[0] for row in rows)
+        given = {name: self._argument(rows, name, value) for name, value in arguments.items()}
+        self.n = self._samples(translation.kernel, given)
+        for name, role, scalar, extents in rows:
+            if role == "output" and name not in given:
+                shape = (int(np.prod(extents)), self.n) if extents else (self.n,)
+                given[name] = self.session.zeros(shape, _core_dtype(scalar), name=name)
+        self.planes: dict[str, Array] = {n: v for n, v in given.items() if isinstance(v, np.ndarray)}
+        self._node = _core.plan_node(translation.kernel, given)
+        self.session._core.check_plan(self._node)
+        self._graph: _core.Graph | None = None
+
+    def launch(self) -> BoundPlan:
+        """Runs the kernel once over all samples. Returns itself."""
+        if self._graph is None:
+            graph = _core.Graph(self.session._core, self.kernel.name)
+            graph.add(self._node, self.kernel.name)
+            graph.build()
+            self._graph = graph
+        self._graph.launch(1, {})
+        return self
+
+    def returned(self) -> Any:
+        """The outputs as the kernel returns them: an array, a tuple, a dict by name, or None."""
+        arrays = {name: self.planes[name] for name in self._outputs}
+        if self._form == "dict":
+            return arrays
+        if self._form == "tuple":
+            return tuple(arrays.values())
+        return next(iter(arrays.values()), None)
+
+    def __repr__(self) -> str:
+        return f"<eagle.plan.BoundPlan {self.kernel.name}, n={self.n}, names={list(self.names)}>"
+
+    def _argument(self, rows: list[Any], name: str, value: Any) -> Any:
+        """A Param as a Python number, which the C++ layer rounds once; anything else as it is."""
+        kind = next((row for row in rows if row[0] == name), None)
+        where = f"bind: kernel '{self.kernel.name}': argument '{name}'"
+        if kind is None:
+            takes = ", ".join(f"'{known}'" for known in self.names)
+            raise refusal("BAD_BINDING", f"{where}: there is no such argument; the kernel takes {takes}")
+        if kind[1] != "param":
+            return self._array(where, value, kind)
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise refusal(
+                "WRONG_TYPE", f"{where}: a Param takes one number, found {type(value).__name__}; pass an int or float"
+            )
+        if isinstance(value, (float, np.floating)):
+            return float(value)
+        number = int(value)
+        if -(2**63) <= number < 2**63:
+            return number
+        if kind[2] == "i64":
+            raise refusal("BAD_VALUE", f"{where}: {number} is over the range of int64")
+        return float(number)
+
+    def _array(self, where: str, value: Any, kind: Any) -> Any:
+        if isinstance(value, np.ndarray) and not _known(value.dtype) and not value.dtype.hasobject:
+            expected = _core_dtype(kind[2]).name
+            raise refusal(
+                "WRONG_DTYPE", f"{where}: expected {expected}, found {value.dtype}; cast it with .astype(np.{expected})"
+            )
+        if isinstance(value, (bool, int, float, np.generic)):
+            raise refusal(
+                "WRONG_TYPE", f"{where}: expected an array, found the number {value!r}; only a Param takes one"
+            )
+        return value
+
+    def _samples(self, kernel: _core.Kernel, given: dict[str, Any]) -> int:
+        for name, role, _, _ in kernel.arguments:
+            if role != "param" and name in given:
+                return _core.samples_of(kernel, name, given[name])
+        missing = [name for name, role, _, _ in kernel.arguments if role not in ("param", "output")]
+        raise refusal(
+            "BAD_BINDING",
+            f"bind: kernel '{kernel.name}': "
+            + (
+                f"argument '{missing[0]}' is missing"
+                if missing
+                else f"no array says how many samples there are; pass {self._outputs[0]}=array"
+            ),
+        )
+
+
+def _known(dtype: np.dtype[Any]) -> bool:
+    return dtype.name in ("float64", "float32", "int64", "int32", "bool") and dtype.isnative
+
+
+def _core_dtype(scalar: str) -> np.dtype[Any]:
+    return np.dtype({"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32", "bool": "bool"}[scalar])
+
+
+def _real_type(scalar_type: Any) -> str:
+    spelled = (
+        {"f64": "float64", "f32": "float32"}.get(scalar_type, scalar_type)
+        if isinstance(scalar_type, str)
+        else (scalar_type)
+    )
+    try:
+        found = np.dtype(spelled)
+    except TypeError:
+        found = None
+    for name, dtype in _REALS.items():
+        if found is not None and found == dtype:
+            return name
+    raise refusal("BAD_VALUE", f"scalar_type {scalar_type!r}: expected 'float64', 'float32' or None")
+
+
+def _choose_real(plan: Plan, arguments: dict[str, Any]) -> str:
+    """The type of the kernel's reals: as asked for, else that of the float planes, else float64."""
+    if plan.scalar_type is not None:
+        return plan.scalar_type
+    found: dict[str, str] = {}
+    for name, value in arguments.items():
+        for real, dtype in _REALS.items():
+            if isinstance(value, np.ndarray) and value.dtype == dtype:
+                found.setdefault(real, name)
+    if len(found) == 2:
+        raise refusal(
+            "WRONG_DTYPE",
+            f"bind: kernel '{plan.kernel.name}': '{found['f64']}' is float64 and '{found['f32']}' is float32; "
+            f"cast one of them, for example {found['f32']}.astype(np.float64)",
+        )
+    return next(iter(found), "f64")
+
+
+class _CallableModule(types.ModuleType):
+    """This module, callable."""
+
+    def __call__(self, kernel: Kernel, scalar_type: Any = None) -> Plan:
+        return Plan(kernel, scalar_type)
+
+
+sys.modules[__name__].__class__ = _CallableModule

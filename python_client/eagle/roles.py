@@ -1,0 +1,107 @@
+"""Roles: what an annotation of a kernel argument says about it.
+
+======================  ==============  =========================  =====================================
+annotation              plane           dtype                      meaning
+======================  ==============  =========================  =====================================
+``Scalar``              ``(N,)``        float64 or float32         read: one real per sample
+``Vector[w]``           ``(w, N)``      float64 or float32         read: ``w`` reals per sample
+``Quat``                ``(4, N)``      float64 or float32         read: w, x, y, z
+``Matrix[R, C]``        ``(R*C, N)``    float64 or float32         read: row-major
+``Index``               ``(N,)``        int64                      read: an integer per sample
+``Param``               none            the planes' float type     one real for the whole launch
+``Param[int]``          none            int64                      one integer for the whole launch
+``Mutable[T]``          as ``T``        as ``T``                   state: read and changed
+``Terminated``          ``(N,)``        bool                       the mask: a set sample is skipped
+======================  ==============  =========================  =====================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["Index", "Matrix", "Mutable", "Param", "Quat", "Role", "Scalar", "Terminated", "Vector"]
+
+
+@dataclass(frozen=True)
+class Role:
+    """What one argument is: how it is used, its element type and its extents."""
+
+    kind: str  # "read", "mutable", "param" or "terminated"
+    scalar: str  # "real" (float64 or float32, as the planes are), "i64" or "bool"
+    extents: tuple[int, ...] = ()
+    name: str = ""  # as the user writes it
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class _Sized:
+    """``Vector`` and ``Matrix``: roles once their extents are given."""
+
+    def __init__(self, name: str, extents: int) -> None:
+        self._name = name
+        self._extents = extents
+
+    def __getitem__(self, item: Any) -> Role:
+        extents = item if isinstance(item, tuple) else (item,)
+        whole = all(isinstance(extent, int) and not isinstance(extent, bool) for extent in extents)
+        if len(extents) != self._extents or not whole or min(extents) < 1:
+            example = ", ".join("RC"[: self._extents]) if self._extents == 2 else "3"
+            raise TypeError(
+                f"{self._name}[{item!r}]: expected {self._extents} whole number(s) of at least 1, "
+                f"as in {self._name}[{example}]"
+            )
+        return Role("read", "real", extents, f"{self._name}[{', '.join(map(str, extents))}]")
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+class _Mutable:
+    """``Mutable[T]``: state of role ``T``."""
+
+    def __getitem__(self, role: Any) -> Role:
+        if not isinstance(role, Role) or role.kind != "read":
+            raise TypeError(f"Mutable[{role!r}]: expected Scalar, Vector[w], Matrix[R, C], Quat or Index inside")
+        return Role("mutable", role.scalar, role.extents, f"Mutable[{role.name}]")
+
+    def __repr__(self) -> str:
+        return "Mutable"
+
+
+class _Param(Role):
+    """``Param``: a role by itself (a real), and ``Param[int]``."""
+
+    def __getitem__(self, number: Any) -> Role:
+        if number is float:
+            return self
+        if number is int:
+            return Role("param", "i64", (), "Param[int]")
+        raise TypeError(f"Param[{number!r}]: expected Param, Param[float] or Param[int]")
+
+
+if TYPE_CHECKING:
+    from typing import Annotated, TypeVar
+
+    from typing_extensions import TypeAlias
+
+    _T = TypeVar("_T")
+    # What a type checker sees inside a kernel: one sample's numbers.
+    Scalar: TypeAlias = float
+    Quat: TypeAlias = Any
+    Vector: TypeAlias = Any
+    Matrix: TypeAlias = Any
+    Index: TypeAlias = int
+    Terminated: TypeAlias = bool
+    Mutable = Annotated[_T, "state"]
+    Param: TypeAlias = float
+else:
+    Scalar = Role("read", "real", (), "Scalar")
+    Quat = Role("read", "real", (4,), "Quat")
+    Vector = _Sized("Vector", 1)
+    Matrix = _Sized("Matrix", 2)
+    Index = Role("read", "i64", (), "Index")
+    Terminated = Role("terminated", "bool", (), "Terminated")
+    Mutable = _Mutable()
+    Param = _Param("param", "real", (), "Param")

@@ -1,0 +1,340 @@
+"""Sessions: where things run, and arrays in their memory."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+import weakref
+from typing import Any, Iterable, NamedTuple, Sequence, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from eagle import _core
+from eagle.errors import refusal
+
+Array = npt.NDArray[Any]
+Shape = Union[int, Sequence[int]]
+
+# Every session with a handle or an array alive, so that an array's session can be found from its address.
+_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+_current: contextvars.ContextVar[Session | None] = contextvars.ContextVar("eagle_session", default=None)
+
+
+class Host(NamedTuple):
+    """The process that computes."""
+
+    pid: int
+    name: str
+
+
+class SessionInfo(NamedTuple):
+    """What :meth:`Session.info` reports: the process that computes, and what it holds now."""
+
+    endpoint: str
+    transport: str
+    version: str
+    host: Host
+    threads: int
+    cpu: str
+    uptime_s: float
+    sessions: int
+    planes: int
+    plane_bytes: int
+    plane_budget_bytes: int
+    graphs: int
+    launches: int
+    kernels_cached: int
+
+
+class Session:
+    """A place where kernels and graphs run: this process (``eagle.local``) or a daemon (``eagle.connect``).
+
+    Inside ``with session:`` it is the current session, and it is closed at the end. Its arrays are numpy
+    arrays over memory that the engine computes on; they stay readable after ``close()``, but launches over
+    them are refused.
+
+    >>> import eagle
+    >>> with eagle.local() as session:
+    ...     x = session.full(3, 1.5)
+    ...     y = eagle.zeros(2)          # in the same session
+    >>> x
+    array([1.5, 1.5, 1.5])
+    """
+
+    def __init__(self, core: _core.Session) -> None:
+        self._core = core
+        self._tokens: list[contextvars.Token[Session | None]] = []
+        self._pid = os.getpid()
+        self._info: SessionInfo | None = None
+        _sessions.add(self)
+
+    # ---- arrays
+
+    def zeros(
+        self, shape: Shape, dtype: npt.DTypeLike = float, device: str | None = None, name: str | None = None
+    ) -> Array:
+        """An array of zeros in this session's memory.
+
+        ``dtype`` is float64, float32, int64, int32 or bool; ``name`` labels the memory in lists.
+        Raises EagleError: TypeError for another dtype, ValueError for a shape that cannot be, MemoryError
+        where the budget or the system has no memory left.
+
+        >>> import eagle
+        >>> eagle.zeros((2, 3), dtype="float32").sum()
+        np.float32(0.0)
+        """
+        if device not in (None, "cpu"):
+            raise refusal("BAD_VALUE", f"zeros: device {device!r}; this session computes on 'cpu'")
+        if name is not None and not isinstance(name, str):
+            raise refusal("WRONG_TYPE", f"zeros: name: expected a text, found {type(name).__name__}")
+        return self._core.allocate(_shape(shape), _dtype(dtype).name, name or "", self)
+
+    def empty(
+        self, shape: Shape, dtype: npt.DTypeLike = float, device: str | None = None, name: str | None = None
+    ) -> Array:
+        """Like :meth:`zeros`, for arrays that are written before they are read: the values are unspecified."""
+        return self.zeros(shape, dtype, device, name)
+
+    def full(
+        self,
+        shape: Shape,
+        value: Any,
+        dtype: npt.DTypeLike | None = None,
+        device: str | None = None,
+        name: str | None = None,
+    ) -> Array:
+        """An array filled with ``value``, of ``dtype`` or else the value's own, as ``numpy.full`` has it."""
+        array = self.zeros(shape, np.asarray(value).dtype if dtype is None else dtype, device, name)
+        array[...] = value
+        return array
+
+    def asarray(
+        self, a: Any, dtype: npt.DTypeLike | None = None, device: str | None = None, name: str | None = None
+    ) -> Array:
+        """The values of ``a`` in this session's memory: ``a`` itself where it lies there already, else a copy.
+
+        ``a`` is anything that ``numpy.asarray`` takes. Copies are row-major.
+
+        >>> import eagle
+        >>> x = eagle.asarray([1, 2, 3])
+        >>> eagle.asarray(x) is x
+        True
+        """
+        if isinstance(a, np.ndarray) and type(a) is not np.ndarray and isinstance(a, np.ma.MaskedArray):
+            raise refusal("WRONG_TYPE", "asarray: a masked array would lose its mask; pass a.filled(value)")
+        values = np.asarray(a, dtype=dtype)
+        if values.size and isinstance(a, np.ndarray) and values is a and self._core.owns(values):
+            return values
+        array = self.zeros(values.shape, values.dtype, device, name)
+        array[...] = values
+        return array
+
+    def share(self, a: Any, name: str | None = None) -> Array:
+        """``a`` as an array that the engine can reach: the same as :meth:`asarray`."""
+        return self.asarray(a, name=name)
+
+    def owns(self, array: Array) -> bool:
+        """Whether the array (or the array that it is a view of) lies in this session's memory."""
+        return self._core.owns(array)
+
+    # ---- the session itself
+
+    def info(self) -> SessionInfo:
+        """The process that computes, and what it holds now. Raises SessionClosed, DaemonUnavailable."""
+        found = self._core.info()
+        fields = {name: getattr(found, name) for name in SessionInfo._fields}
+        fields["host"] = Host(found.host.pid, found.host.host_name)
+        self._info = SessionInfo(**fields)
+        return self._info
+
+    @property
+    def transport(self) -> str:
+        """How arrays and calls travel: ``"in process"``, or ``"memfd + grpc"``."""
+        return (self._info or self.info()).transport
+
+    @property
+    def closed(self) -> bool:
+        """Whether the session has ended."""
+        return self._core.closed
+
+    def close(self) -> None:
+        """Ends the session: running calls are cancelled, later ones refused. Closing twice is fine."""
+        self._core.close()
+
+    def __enter__(self) -> Session:
+        self._tokens.append(_current.set(self))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _current.reset(self._tokens.pop())
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<eagle.Session closed>"
+        info = self._info or self.info()
+        return f"<eagle.Session {info.endpoint}, {info.transport}, {info.threads} threads>"
+
+
+def connect(endpoint: str | None = None, *, timeout: float = 10.0) -> Session:
+    """A session in a daemon.
+
+    ``endpoint`` is ``"unix:PATH"``; None looks at EAGLE_ENDPOINT, /run/eagled/eagled.sock and
+    $XDG_RUNTIME_DIR/eagled.sock, and else starts a private daemon that ends with this process. ``timeout``
+    (seconds) bounds connecting and every short call. Raises DaemonUnavailable (a ConnectionError),
+    ProtocolMismatch, and EagleError (a ValueError) for an endpoint that cannot be one.
+    """
+    if endpoint is not None and not isinstance(endpoint, str):
+        raise refusal("WRONG_TYPE", f"connect: endpoint: expected 'unix:PATH', found {type(endpoint).__name__}")
+    return Session(_core.connect(endpoint or "", _real(timeout, "connect: timeout")))
+
+
+def local(threads: int | None = None) -> Session:
+    """A session in this process. ``threads`` of a team; None takes what the machine and its cgroup allow.
+
+    >>> import eagle
+    >>> eagle.local(threads=1).info().threads
+    1
+    """
+    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool)):
+        raise refusal("WRONG_TYPE", f"local: threads: expected a number, found {type(threads).__name__}")
+    if threads is not None and not 1 <= threads < 2**31:
+        raise refusal("BAD_VALUE", f"local: threads: expected at least 1, found {threads}")
+    return Session(_core.local(threads or 0))
+
+
+# ---- where a thing runs
+
+
+class _Defaults:
+    """The sessions of this process that nobody opened by name, made on first use and anew after a fork."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: dict[tuple[int, str], Session] = {}
+
+    def get(self, endpoint: str) -> Session:
+        """The session at this endpoint; "" is the engine in this process."""
+        with self._lock:
+            key = (os.getpid(), endpoint)
+            known = self._made.get(key)
+            if known is None or known.closed:
+                known = self._made[key] = connect(endpoint) if endpoint else local()
+            return known
+
+
+_defaults = _Defaults()
+if hasattr(os, "register_at_fork"):
+    # A lock that another thread held at the fork would never be released in the child.
+    os.register_at_fork(after_in_child=lambda: setattr(_defaults, "_lock", threading.Lock()))
+
+
+def default_session() -> Session:
+    """The current session, else the one at EAGLE_ENDPOINT, else this process's own ``local()`` one."""
+    return _current.get() or _defaults.get(os.environ.get("EAGLE_ENDPOINT", ""))
+
+
+def local_session() -> Session:
+    """This process's own ``local()`` session."""
+    return _defaults.get("")
+
+
+def session_of(arrays: Iterable[Any]) -> Session | None:
+    """The session whose memory the first array of any session lies in; None where all are private.
+
+    Arrays of two sessions are refused by name where they meet, in the C++ library.
+    """
+    for array in arrays:
+        if isinstance(array, np.ndarray) and array.size:
+            for session in tuple(_sessions):
+                if session._pid == os.getpid() and session.owns(array):
+                    return session
+    return None
+
+
+def zeros(shape: Shape, dtype: npt.DTypeLike = float, device: str | None = None, name: str | None = None) -> Array:
+    """:meth:`Session.zeros` of the current session.
+
+    >>> import eagle
+    >>> eagle.zeros(3)
+    array([0., 0., 0.])
+    """
+    return default_session().zeros(shape, dtype, device, name)
+
+
+def empty(shape: Shape, dtype: npt.DTypeLike = float, device: str | None = None, name: str | None = None) -> Array:
+    """:meth:`Session.empty` of the current session.
+
+    >>> import eagle
+    >>> eagle.empty((2, 3)).shape
+    (2, 3)
+    """
+    return default_session().empty(shape, dtype, device, name)
+
+
+def full(
+    shape: Shape, value: Any, dtype: npt.DTypeLike | None = None, device: str | None = None, name: str | None = None
+) -> Array:
+    """:meth:`Session.full` of the current session.
+
+    >>> import eagle
+    >>> eagle.full(3, 7)
+    array([7, 7, 7])
+    """
+    return default_session().full(shape, value, dtype, device, name)
+
+
+def asarray(a: Any, dtype: npt.DTypeLike | None = None, device: str | None = None, name: str | None = None) -> Array:
+    """:meth:`Session.asarray` of the current session.
+
+    >>> import eagle
+    >>> eagle.asarray([1.0, 2.0])
+    array([1., 2.])
+    """
+    return default_session().asarray(a, dtype, device, name)
+
+
+def share(a: Any, name: str | None = None) -> Array:
+    """:meth:`Session.share` of the current session.
+
+    >>> import eagle, numpy as np
+    >>> eagle.share(np.arange(3))
+    array([0, 1, 2])
+    """
+    return default_session().share(a, name)
+
+
+# ---- details
+
+
+def _shape(shape: Any) -> list[int]:
+    items = shape if isinstance(shape, (tuple, list)) else (shape,)
+    try:
+        extents = [item.__index__() for item in items]
+    except AttributeError:
+        raise refusal("WRONG_TYPE", f"shape {shape!r}: expected a number or a tuple of them") from None
+    if any(not -(2**63) <= extent < 2**63 for extent in extents):
+        raise refusal("BAD_VALUE", f"shape {shape!r}: an extent over 2^63")
+    return extents
+
+
+def _dtype(dtype: Any) -> np.dtype[Any]:
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except TypeError as error:
+        raise refusal("WRONG_DTYPE", f"dtype {dtype!r}: {error}; give float64, float32, int64, int32 or bool") from None
+    if not found.isnative:
+        raise refusal(
+            "WRONG_DTYPE",
+            f"dtype {found} ({found.name}): arrays are in this machine's byte order; give float64, float32, int64, "
+            "int32 or bool",
+        )
+    return found
+
+
+def _real(value: Any, where: str) -> float:
+    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        return float(value)
+    raise refusal("WRONG_TYPE", f"{where}: expected a number, found {type(value).__name__}")

@@ -1,0 +1,116 @@
+#include "arrays.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "errors.h"
+
+namespace eagle::python {
+namespace {
+
+// The element types of planes, as numpy's type strings say them.
+struct ElementType {
+  std::string_view name;
+  std::string_view typestr;
+  DType dtype;
+};
+constexpr std::array element_types = {
+    ElementType{"float64", "<f8", DType::f64},  ElementType{"float32", "<f4", DType::f32},
+    ElementType{"int64", "<i8", DType::i64},    ElementType{"int32", "<i4", DType::i32},
+    ElementType{"bool", "|b1", DType::boolean},
+};
+
+// numpy's classes, looked up once. Never released: views may be made until the process ends.
+struct Numpy {
+  nb::handle array = nb::object(nb::module_::import_("numpy").attr("ndarray")).release();
+  nb::handle masked = nb::object(nb::module_::import_("numpy.ma").attr("MaskedArray")).release();
+};
+const Numpy& numpy() {
+  static const Numpy classes;
+  return classes;
+}
+
+void check_kind(nb::handle array, const std::string& where) {
+  const auto refuse = [&](const std::string& what) {
+    throw StatusError({Reason::wrong_type, where + ": " + what});
+  };
+  if (!nb::isinstance(array, numpy().array)) {
+    refuse("expected a numpy array, found " + nb::cast<std::string>(array.type().attr("__name__")) +
+           "; make one with eagle.asarray(...)");
+  }
+  if (nb::isinstance(array, numpy().masked)) {
+    refuse("a masked array has values that a node would not see; pass a.filled(value)");
+  }
+  if (nb::cast<bool>(array.attr("dtype").attr("hasobject"))) {
+    refuse("an array of Python objects; pass an array of numbers, for example a.astype(np.float64)");
+  }
+}
+
+std::vector<std::int64_t> integers(nb::handle tuple) { return nb::cast<std::vector<std::int64_t>>(tuple); }
+
+std::shared_ptr<const void> hold(nb::handle object) {
+  return {object.inc_ref().ptr(), [](PyObject* held) {
+            if (!nb::is_alive()) return;  // the interpreter is gone, and the object with it
+            const nb::gil_scoped_acquire gil;
+            Py_DECREF(held);
+          }};
+}
+
+}  // namespace
+
+ArrayView view_of(nb::handle array, const std::string& where) {
+  check_kind(array, where);
+  const nb::object interface = array.attr("__array_interface__");
+  const nb::object data = interface["data"];
+  const std::string typestr = nb::cast<std::string>(interface["typestr"]);
+
+  ArrayView view;
+  view.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
+  view.read_only = nb::cast<bool>(data[1]);
+  view.item_bytes = nb::cast<std::uint32_t>(array.attr("itemsize"));
+  const auto known = std::find_if(element_types.begin(), element_types.end(),
+                                  [&](const ElementType& type) { return type.typestr == typestr; });
+  view.dtype = known == element_types.end() ? DType::other : known->dtype;
+  view.shape = integers(interface["shape"]);
+  view.strides = integers(array.attr("strides"));
+  view.owner = hold(array);
+  return view;
+}
+
+nb::object allocate_array(const Session& session, const Shape& shape, std::string_view dtype,
+                          std::string_view label, nb::object keep) {
+  const auto type = std::find_if(element_types.begin(), element_types.end(),
+                                 [&](const ElementType& known) { return known.name == dtype; });
+  if (type == element_types.end()) {
+    throw StatusError({Reason::wrong_dtype, "arrays hold float64, float32, int64, int32 or bool, not " +
+                                                std::string(dtype) + "; choose one of those"});
+  }
+  const std::uint64_t bytes = take(Session::bytes_for(shape, plane::bytes_of(type->dtype)));
+  struct Owner {
+    std::shared_ptr<Buffer> buffer;
+    nb::object session;
+  };
+  std::shared_ptr<Buffer> buffer;
+  {
+    const nb::gil_scoped_release released;
+    buffer = take(session.allocate(std::max<std::uint64_t>(bytes, 1), label));
+  }
+  auto owner = std::make_unique<Owner>(Owner{std::move(buffer), std::move(keep)});
+  void* memory = owner->buffer->data();
+  const nb::capsule base(owner.release(), [](void* held) noexcept { delete static_cast<Owner*>(held); });
+  // numpy itself gives the bytes their type, so that the array's dtype is numpy's own.
+  const nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> array(memory, {static_cast<std::size_t>(bytes)},
+                                                                base);
+  const nb::object as_bytes = nb::cast(array, nb::rv_policy::reference);
+  return as_bytes.attr("view")(nb::str(dtype.data(), dtype.size())).attr("reshape")(nb::cast(shape));
+}
+
+}  // namespace eagle::python

@@ -1,0 +1,185 @@
+// Nodes and Graph.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arrays.h"
+#include "bindings.h"
+#include "eagle/client/graph.h"
+#include "engine/graph/schedule.h"
+#include "engine/plane/layout.h"
+#include "errors.h"
+#include "nodes.h"
+
+namespace eagle::python {
+
+thread_local nb::handle HostCalls::current_;
+
+Status HostCalls::run(std::int64_t number) {
+  const nb::gil_scoped_acquire gil;
+  if (!current_.is_valid()) return {Reason::internal, "a host node ran outside of a launch"};
+  nb::borrow<nb::dict>(current_)[nb::int_(number)]();
+  return {};
+}
+
+namespace {
+
+using NamedNodes = std::vector<std::pair<std::string, Node>>;
+
+Argument argument_of(nb::handle value, const std::string& where) {
+  if (PyLong_Check(value.ptr())) return nb::cast<std::int64_t>(value);
+  if (PyFloat_Check(value.ptr())) return nb::cast<double>(value);
+  return view_of(value, where);
+}
+
+Node plan_node(const std::shared_ptr<Kernel>& kernel, const nb::dict& arguments) {
+  BoundPlan plan{kernel, {}};
+  for (const auto& [name, value] : arguments) {
+    const auto key = nb::cast<std::string>(name);
+    plan.arguments.emplace_back(
+        key, argument_of(value, "bind: kernel '" + kernel->name + "': argument '" + key + "'"));
+  }
+  return {std::move(plan)};
+}
+
+NamedArrays named_arrays(const nb::dict& arrays, const std::string& where) {
+  NamedArrays named;
+  for (const auto& [name, array] : arrays) {
+    const auto key = nb::cast<std::string>(name);
+    named.emplace_back(key, view_of(array, where + " '" + key + "'"));
+  }
+  return named;
+}
+
+Node host_node(std::int64_t number, const nb::dict& reads, const nb::dict& writes, std::string_view tier) {
+  const HostTier run_as = tier == "stream"  ? HostTier::stream
+                          : tier == "eager" ? HostTier::eager
+                                            : HostTier::captured;
+  return {opaque([number] { return HostCalls::run(number); },
+                 {named_arrays(reads, "opaque: read"), named_arrays(writes, "opaque: write")}, run_as)};
+}
+
+std::vector<std::pair<std::string, NodeKind>> kinds_of(const NamedNodes& nodes) {
+  std::vector<std::pair<std::string, NodeKind>> kinds;
+  for (const auto& [name, node] : nodes) kinds.emplace_back(name, node.kind);
+  return kinds;
+}
+
+Node conditional_node(nb::handle count, std::optional<nb::object> baseline, bool negated,
+                      const NamedNodes& body, std::optional<std::int64_t> max_iterations) {
+  SkipGuard guard{{"guard", view_of(count, "SkipGuard: count")}, std::nullopt, negated};
+  if (baseline) guard.baseline.emplace("baseline", view_of(*baseline, "SkipGuard: baseline"));
+  if (max_iterations) return {repeat_while(kinds_of(body), std::move(guard), *max_iterations)};
+  return {skippable(kinds_of(body), std::move(guard))};
+}
+
+// The number of samples that the array holds for an argument of this kernel.
+std::int64_t samples_of(const Kernel& kernel, std::string_view name, nb::handle array) {
+  const std::string where = "bind: kernel '" + kernel.name + "': argument '" + std::string(name) + "'";
+  for (const kernel::Argument& argument : kernel.arguments) {
+    if (argument.name != name) continue;
+    const ArrayView view = view_of(array, where);
+    const auto within_item = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(view.data) % 64);
+    const plane::View seen{0, within_item, view.dtype, view.item_bytes, view.shape, view.strides};
+    return take(plane::layout_of(seen, argument.type, where)).samples;
+  }
+  throw StatusError({Reason::bad_binding, where + ": there is no such argument"});
+}
+
+// ---- Graph. Every call that may wait for another thread gives up the GIL: that thread may need it.
+
+void add_group(Graph& graph, const std::vector<NamedNodes>& branches) {
+  std::vector<BranchSpec> specs;
+  for (const NamedNodes& nodes : branches) specs.push_back({kinds_of(nodes)});
+  const nb::gil_scoped_release released;
+  check(graph.add_group(std::move(specs)));
+}
+
+LaunchReport launch(Graph& graph, std::int64_t n, const nb::dict& calls) {
+  const HostCalls frame(calls);
+  const nb::gil_scoped_release released;
+  return take(graph.launch(n));
+}
+
+nb::list edge_rows(const Graph& graph) {
+  std::vector<Edge> edges;
+  {
+    const nb::gil_scoped_release released;
+    edges = take(graph.edges());
+  }
+  nb::list rows;
+  for (const Edge& edge : edges) {
+    const std::string_view kind = name_of(edge.kind);
+    rows.append(nb::make_tuple(edge.source, edge.destination, edge.plane, nb::str(kind.data(), kind.size())));
+  }
+  return rows;
+}
+
+std::string meaning_named(std::string_view kind) {
+  for (const Hazard hazard : {Hazard::raw, Hazard::war, Hazard::waw}) {
+    if (name_of(hazard) == kind) return std::string(meaning_of(hazard));
+  }
+  throw StatusError({Reason::bad_value, "an edge is RAW, WAR or WAW, not '" + std::string(kind) + "'"});
+}
+
+}  // namespace
+
+void bind_graphs(nb::module_& m) {
+  m.attr("BRANCH_TASKS_MAX_SAMPLES") = graph::branch_tasks_max_samples;
+  m.def("meaning_of", meaning_named);
+  m.def("samples_of", samples_of);
+
+  nb::class_<Node>(m, "Node");
+  m.def("plan_node", plan_node);
+  m.def("host_node", host_node);
+  m.def("conditional_node", conditional_node, nb::arg("count"), nb::arg("baseline").none(),
+        nb::arg("negated"), nb::arg("body"), nb::arg("max_iterations").none());
+
+  nb::class_<LaunchReport>(m, "LaunchReport")
+      .def_ro("host", &LaunchReport::host)
+      .def_ro("launches", &LaunchReport::launches)
+      .def_ro("threads", &LaunchReport::threads)
+      .def_ro("wall_s", &LaunchReport::wall_s)
+      .def_ro("iterations", &LaunchReport::iterations);
+
+  using Released = nb::call_guard<nb::gil_scoped_release>;
+  nb::class_<Graph>(m, "Graph")
+      .def("__init__", [](Graph* self, const Session& session,
+                          std::string name) { new (self) Graph(session, {std::move(name)}); })
+      .def(
+          "add",
+          [](Graph& self, const Node& node, const std::string& name) {
+            check(self.add(std::get<BoundPlan>(node.kind), name));
+          },
+          Released())
+      .def(
+          "add_node",
+          [](Graph& self, const Node& node, const std::string& name) {
+            check(self.add_node(node.kind, name));
+          },
+          Released())
+      .def("add_group", add_group)
+      .def(
+          "build", [](Graph& self) { check(self.build()); }, Released())
+      .def("launch", launch)
+      .def("edges", edge_rows)
+      .def("node_labels", &Graph::node_labels, Released())
+      .def("schedule", &Graph::schedule, Released())
+      .def("built", &Graph::built, Released())
+      .def(
+          "show", [](const Graph& self) { return take(self.show()); }, Released())
+      .def("host_picture", [](const Graph& self) { return take(self.host_picture()); }, Released());
+}
+
+}  // namespace eagle::python

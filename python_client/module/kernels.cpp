@@ -1,0 +1,118 @@
+// KernelBuilder and Kernel, for the front end.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+
+#include "bindings.h"
+#include "eagle/client/kernel_builder.h"
+#include "engine/kernel/ir.h"
+#include "engine/kernel/text.h"
+#include "engine/kernel/typing.h"
+#include "engine/kernel/wire.h"
+#include "errors.h"
+
+namespace eagle::python {
+namespace {
+
+using kernel::Kernel;
+using kernel::Scalar;
+using kernel::Type;
+using Value = KernelBuilder::Value;
+
+Scalar scalar_named(std::string_view name) {
+  for (const Scalar scalar : {Scalar::f64, Scalar::f32, Scalar::i64, Scalar::i32, Scalar::boolean}) {
+    if (kernel::name_of(scalar) == name) return scalar;
+  }
+  throw StatusError({Reason::bad_value, "KernelBuilder: unknown scalar type '" + std::string(name) + "'"});
+}
+
+// Extents that no type can have become 0, which the builder refuses by name.
+Type type_of(std::string_view scalar, const std::vector<int>& extents) {
+  if (extents.size() > 2)
+    throw StatusError({Reason::bad_value, "KernelBuilder: a type has at most two extents"});
+  Type type{scalar_named(scalar), static_cast<std::uint8_t>(extents.size()), {1, 1}};
+  for (std::size_t i = 0; i < extents.size(); ++i)
+    type.extents[i] = extents[i] > 0 && extents[i] <= 0xffff ? static_cast<std::uint16_t>(extents[i]) : 0;
+  return type;
+}
+
+Value plain_op(KernelBuilder& builder, std::string_view code, const std::vector<Value>& operands) {
+  const kernel::Rule* rule = kernel::find_rule(code);
+  if (rule == nullptr)
+    throw StatusError({Reason::bad_value, "KernelBuilder.op: unknown opcode '" + std::string(code) + "'"});
+  return builder.op(rule->code, operands);
+}
+
+Value read_argument(KernelBuilder& builder, std::string name, std::string_view scalar,
+                    const std::vector<int>& extents) {
+  if (scalar == "i64") return builder.index(std::move(name));
+  if (extents.empty()) return builder.scalar(std::move(name));
+  if (extents.size() == 1) return builder.vector(std::move(name), extents[0]);
+  return builder.matrix(std::move(name), extents[0], extents[1]);
+}
+
+nb::list argument_rows(const Kernel& kernel) {
+  nb::list rows;
+  for (const kernel::Argument& argument : kernel.arguments) {
+    nb::list extents;
+    for (std::uint8_t i = 0; i < argument.type.rank; ++i) extents.append(argument.type.extents[i]);
+    const std::string_view role = name_of(argument.role);
+    const std::string_view scalar = kernel::name_of(argument.type.scalar);
+    rows.append(nb::make_tuple(argument.name, nb::str(role.data(), role.size()),
+                               nb::str(scalar.data(), scalar.size()), nb::tuple(extents)));
+  }
+  return rows;
+}
+
+}  // namespace
+
+void bind_kernels(nb::module_& m) {
+  nb::class_<Value>(m, "Value");
+  nb::class_<Kernel>(m, "Kernel")
+      .def_prop_ro("name", [](const Kernel& kernel) { return kernel.name; })
+      .def_prop_ro("arguments", argument_rows)
+      .def_prop_ro("text", [](const Kernel& kernel) { return kernel::to_text(kernel); })
+      .def_prop_ro("hash", [](const Kernel& kernel) { return kernel::content_hash(kernel); });
+
+  nb::class_<KernelBuilder>(m, "KernelBuilder")
+      .def("__init__",
+           [](KernelBuilder* self, std::string name, std::string_view real) {
+             new (self) KernelBuilder(std::move(name), scalar_named(real));
+           })
+      .def("source_file", &KernelBuilder::source_file)
+      .def("at", [](KernelBuilder& self, std::uint32_t file, std::uint32_t line,
+                    std::uint32_t column) { self.at({file, line, column}); })
+      .def("read", read_argument)
+      .def("param",
+           [](KernelBuilder& self, std::string name, std::string_view scalar) {
+             return scalar == "i64" ? self.integer_param(std::move(name)) : self.param(std::move(name));
+           })
+      .def("state",
+           [](KernelBuilder& self, std::string name, std::string_view scalar,
+              const std::vector<int>& extents) {
+             return self.state(std::move(name), type_of(scalar, extents));
+           })
+      .def("terminated", &KernelBuilder::terminated)
+      .def("declare_output",
+           [](KernelBuilder& self, std::string name, std::string_view scalar,
+              const std::vector<int>& extents) {
+             self.declare_output(std::move(name), type_of(scalar, extents));
+           })
+      .def("commit", &KernelBuilder::commit)
+      .def("real", &KernelBuilder::real)
+      .def("integer", &KernelBuilder::integer)
+      .def("boolean", &KernelBuilder::boolean)
+      .def("op", plain_op)
+      .def("convert", [](KernelBuilder& self, Value value,
+                         std::string_view to) { return self.convert(value, scalar_named(to)); })
+      .def("begin_if", &KernelBuilder::begin_if)
+      .def("otherwise", &KernelBuilder::otherwise)
+      .def("end_if", &KernelBuilder::end_if)
+      .def("finish", [](KernelBuilder& self) { return std::make_shared<Kernel>(take(self.finish())); });
+}
+
+}  // namespace eagle::python

@@ -1,0 +1,18 @@
+// The module eagle._core: the C++ client library as Python sees it. The package's Python sources put names,
+// views and the kernel front end on top; nothing else should import it.
+#include <nanobind/nanobind.h>
+
+#include "bindings.h"
+#include "errors.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, m) {
+  // Sessions and arrays may live in globals until the process ends, which is no leak of this module.
+  nb::set_leak_warnings(false);
+  m.attr("__version__") = EAGLE_VERSION;
+  eagle::python::bind_errors(m);
+  eagle::python::bind_kernels(m);
+  eagle::python::bind_sessions(m);
+  eagle::python::bind_graphs(m);
+}

@@ -1,0 +1,32 @@
+// Node: what a graph can hold, as Python passes it from where it is made to where it is added.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "eagle/client/graph.h"
+
+namespace eagle::python {
+
+struct Node {
+  NodeKind kind;
+};
+
+// The callables of the graph that this thread is launching, by number (a Python dict), while it launches:
+// host nodes hold a number and no Python object, so that a graph whose callables refer to it can be
+// collected.
+class HostCalls {
+public:
+  explicit HostCalls(nanobind::handle calls) : outer_(current_) { current_ = calls; }
+  ~HostCalls() { current_ = outer_; }
+  HostCalls(const HostCalls&) = delete;
+  HostCalls& operator=(const HostCalls&) = delete;
+
+  // Calls number `number` with the GIL taken; what it raises is thrown as nanobind::python_error.
+  static Status run(std::int64_t number);
+
+private:
+  static thread_local nanobind::handle current_;
+  nanobind::handle outer_;  // of the launch that this one is called from
+};
+
+}  // namespace eagle::python
