@@ -1,6 +1,6 @@
 """Prints unicode_ranges.h from the Unicode tables of the Python that runs it.
 
-    python3 engine/view/unicode_ranges.py > engine/view/unicode_ranges.h
+python3 engine/view/unicode_ranges.py > engine/view/unicode_ranges.h
 """
 
 import sys
