@@ -20,7 +20,7 @@ struct Ended {
 Ended eaglectl(const std::string& arguments) {
   const char* program = std::getenv("EAGLECTL");
   if (program == nullptr) return {-1, "EAGLECTL is not set"};
-  FILE* pipe = ::popen((std::string(program) + " " + arguments + " 2>&1").c_str(), "r");
+  FILE* pipe = ::popen(("'" + std::string(program) + "' " + arguments + " 2>&1").c_str(), "r");
   Ended ended;
   char part[256];
   while (std::fgets(part, sizeof part, pipe) != nullptr) ended.output += part;

@@ -43,11 +43,10 @@ say "The ensemble example, run by process $daemon"
 
 cat <<END
 
-==> What to try next
-The Python package is in .venv, the programs in build/release/bin:
-  .venv/bin/python -m eagle.examples.ensemble       the same, with a daemon that ends with it
-  build/release/bin/eagled --listen unix:PATH       a daemon that stays; then export EAGLE_ENDPOINT=unix:PATH
-  build/release/bin/eaglectl info                   what a daemon holds and does
-  README.md                                         the first graph, and the kernel that you just ran
-  bash tests/run.sh                                 every test
+==> Where things are
+  .venv/bin/python                       has the package: .venv/bin/python -m eagle.examples.ensemble --local
+  build/release/bin/eagled               the daemon: eagled --listen unix:PATH, then export EAGLE_ENDPOINT=unix:PATH
+  build/release/bin/eaglectl             what a daemon holds and does: eaglectl info
+  README.md, docs/manual/quickstart.md   the first programs, line by line
+  bash tests/run.sh                      every test
 END

@@ -197,7 +197,7 @@ TEST_F(Daemon, IsWhatEaglectlShows) {
   const char* program = std::getenv("EAGLECTL");
   if (program == nullptr) GTEST_SKIP() << "EAGLECTL is not set (ctest sets it)";
   const auto output = [&](const std::string& arguments) {
-    FILE* pipe = ::popen((std::string(program) + " " + arguments).c_str(), "r");
+    FILE* pipe = ::popen(("'" + std::string(program) + "' " + arguments).c_str(), "r");
     std::string text;
     char part[256];
     while (std::fgets(part, sizeof part, pipe) != nullptr) text += part;
