@@ -21,10 +21,14 @@ bool keep_looking(const Status& status) {
   return status.reason() == Reason::no_daemon || status.reason() == Reason::permission_denied;
 }
 
+// The process's own daemon may be dying just now, and is then replaced: its end is not long in coming.
 StatusOr<std::shared_ptr<Host>> open_private(const ConnectOptions& options) {
-  EAGLE_ASSIGN_OR_RETURN(auto daemon,
-                         PrivateDaemon::of_process(std::chrono::steady_clock::now() + options.timeout));
-  return open_remote(daemon->endpoint(), options, daemon);
+  const auto deadline = std::chrono::steady_clock::now() + options.timeout;
+  while (true) {
+    EAGLE_ASSIGN_OR_RETURN(auto daemon, PrivateDaemon::of_process(deadline));
+    auto host = open_remote(daemon->endpoint(), options, daemon);
+    if (host.ok() || host.status().code() != Code::unavailable || !daemon->ends_before(deadline)) return host;
+  }
 }
 
 }  // namespace

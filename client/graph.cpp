@@ -24,6 +24,12 @@ Status busy(std::string_view method) {
               "for it"};
 }
 
+// Where it happened, once: a session that refuses names the call itself.
+Status within_call(const Status& status, std::string_view method) {
+  const bool named = status.message().compare(0, method.size() + 2, std::string(method) + ": ") == 0;
+  return named ? status : status.within(method);
+}
+
 graph::StageSchedule schedule_named(std::string_view name) {
   using graph::StageSchedule;
   return name == graph::name_of(StageSchedule::branch_tasks) ? StageSchedule::branch_tasks
@@ -169,7 +175,7 @@ Status Graph::State::build() {
   StatusOr<Backing> whole = describe_graph(host(), options.name, stages, description);
   if (!whole.ok()) return whole.status().within("build");
   auto host_graph = session.host()->build(description, whole->private_planes);
-  if (!host_graph.ok()) return host_graph.status().within("build");
+  if (!host_graph.ok()) return within_call(host_graph.status(), "build");
 
   const std::scoped_lock lock(mutex);
   backing = std::move(*whole);
@@ -219,7 +225,7 @@ StatusOr<LaunchReport> Graph::State::launch(std::int64_t n, const LaunchOptions&
   auto report = built->launch(n, launch_options, host_call);
   if (thrown) std::rethrow_exception(thrown);
   if (!failure.ok()) return failure;
-  if (!report.ok()) return report.status().within("launch");
+  if (!report.ok()) return within_call(report.status(), "launch");
   return report;
 }
 

@@ -14,7 +14,9 @@
 #include "client/session_state.h"
 #include "eagle/v1/graph.pb.h"
 #include "eagle/v1/run.pb.h"
+#include "engine/codegen/disk_cache.h"
 #include "engine/engine.h"
+#include "engine/run/team_thread.h"
 #include "engine/view/text.h"
 
 namespace eagle {
@@ -190,8 +192,14 @@ public:
     const Clock::time_point start = Clock::now();
     const Shared::Call call(*shared_, options);
     run::Replay replay(*built_, n, call.control());
+    const auto advance = [&replay]() -> StatusOr<run::Replay::Next> {
+      while (true) {
+        StatusOr<run::Replay::Next> next = replay.advance();
+        if (!next.ok() || *next != run::Replay::Next::again) return next;
+      }
+    };
     while (true) {
-      const StatusOr<run::Replay::Next> next = replay.advance();
+      const StatusOr<run::Replay::Next> next = run::with_team(advance);
       if (!next.ok() && shared_->state.closed()) return shared_->state.check("launch");
       if (!next.ok()) return next.status();
       if (*next == run::Replay::Next::done) break;
@@ -207,6 +215,7 @@ public:
     report.threads = built_->threads();
     report.wall_s = std::chrono::duration<double>(Clock::now() - start).count();
     report.iterations = replay.iterations();
+    report.counts = replay.counts();
     return report;
   }
 
@@ -244,7 +253,7 @@ public:
     info.version = EAGLE_VERSION;
     info.host = run::this_host();
     info.threads = shared_->engine->threads();
-    info.cpu = shared_->engine->target().cpu;
+    info.cpu = shared_->engine->target().cpu.empty() ? "native" : shared_->engine->target().cpu;
     info.uptime_s = std::chrono::duration<double>(Clock::now() - start_).count();
     info.sessions = 1;
     info.planes = totals.planes;
@@ -288,8 +297,11 @@ public:
     const Shared::Call call(*shared_, options);
     EAGLE_ASSIGN_OR_RETURN(const auto simulation,
                            shared_->engine->simulate(description, resolved.memory, call.control()));
-    while (!simulation->advance()) {
-    }
+    run::with_team([&] {
+      while (!simulation->advance()) {
+      }
+      return true;
+    });
     if (simulation->result().status == step::RunStatus::cancelled && closed())
       return shared_->state.check("simulate");
     return simulation->result();
@@ -333,6 +345,7 @@ StatusOr<std::shared_ptr<Host>> open_local(const LocalOptions& options) {
   Engine::Options engine_options;
   engine_options.threads = options.threads;
   engine_options.private_planes = graph::PrivateKernelPlanes::allowed;
+  engine_options.compiler.cache_directory = codegen::DiskCache::default_directory();
   EAGLE_ASSIGN_OR_RETURN(auto engine, Engine::create(std::move(engine_options)));
   auto shared =
       std::make_shared<Shared>("local session " + std::to_string(next_session_number()), std::move(engine));

@@ -187,6 +187,12 @@ StatusOr<std::shared_ptr<PrivateDaemon>> PrivateDaemon::of_process(Clock::time_p
   return daemon;
 }
 
+bool PrivateDaemon::ends_before(Clock::time_point deadline) const {
+  using std::chrono::milliseconds;
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+  return left.count() > 0 && wait_for_end(std::min<milliseconds>(left, std::chrono::seconds(1)));
+}
+
 StatusOr<std::shared_ptr<PrivateDaemon>> PrivateDaemon::start(Clock::time_point deadline) {
   EAGLE_ASSIGN_OR_RETURN(const std::string program, find_eagled());
   const std::shared_ptr<PrivateDaemon> daemon(new PrivateDaemon);

@@ -122,11 +122,11 @@ public:
   template <typename Stub, typename Request, typename Reply>
   Status call(std::string_view operation, Stub& stub,
               grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-              const Request& request, Reply& reply) const {
+              const Request& request, Reply& reply, std::chrono::milliseconds beyond = {}) const {
     EAGLE_RETURN_IF_ERROR(check(operation));
     grpc::ClientContext context;
     prepare(context);
-    context.set_deadline(std::chrono::system_clock::now() + timeout);
+    context.set_deadline(std::chrono::system_clock::now() + timeout + beyond);
     return outcome(operation, (stub.*method)(&context, request, &reply), context);
   }
 
@@ -150,7 +150,11 @@ public:
     request.add_planes()->set_bytes(bytes);
     request.mutable_planes(0)->set_label(std::string(label));
     v1::CreatePlanesReply reply;
-    EAGLE_RETURN_IF_ERROR(call("allocate", rpc().planes, &v1::Planes::Stub::Create, request, reply));
+    // The daemon reserves and clears every page before it answers: no short call when there are many.
+    constexpr std::uint64_t bytes_per_ms = 100'000;  // a tenth of what was measured on a slow machine
+    const std::chrono::milliseconds clearing(bytes / bytes_per_ms);
+    EAGLE_RETURN_IF_ERROR(
+        call("allocate", rpc().planes, &v1::Planes::Stub::Create, request, reply, clearing));
     if (reply.planes_size() != 1) return Status(Reason::bad_message, "allocate: the daemon made no plane");
     const v1::PlaneInfo& info = reply.planes(0);
     const graph::PlaneId id{info.ref().id(), info.ref().generation()};
@@ -284,6 +288,10 @@ private:
 
 run::HostIdentity host_of(const v1::HostInfo& info) { return {info.pid(), info.host_name()}; }
 
+run::KernelCounts counts_of(const v1::KernelCounts& counts) {
+  return {counts.clamped(), counts.zero_divisions(), 0};
+}
+
 // ---- graphs
 
 bool has_host_nodes(const google::protobuf::RepeatedPtrField<v1::Stage>& stages);
@@ -346,7 +354,8 @@ public:
                         report.launches(),
                         report.threads(),
                         report.wall_s(),
-                        {report.iterations().begin(), report.iterations().end()}};
+                        {report.iterations().begin(), report.iterations().end()},
+                        counts_of(report.counts())};
   }
 
 private:
@@ -412,11 +421,17 @@ StatusOr<RunResult> result_of(const v1::RunResult& message) {
   const v1::RunReport& said = message.report();
   RunResult result;
   result.status = static_cast<RunStatus>(message.status());
-  result.report = {host_of(said.host()), said.samples(),
-                   said.finished(),      said.launches(),
-                   said.steps(),         said.threads(),
-                   said.build_s(),       said.wall_s(),
-                   said.compiled(),      {said.kernels().begin(), said.kernels().end()}};
+  result.report = {host_of(said.host()),
+                   said.samples(),
+                   said.finished(),
+                   said.launches(),
+                   said.steps(),
+                   said.threads(),
+                   counts_of(said.counts()),
+                   said.build_s(),
+                   said.wall_s(),
+                   said.compiled(),
+                   {said.kernels().begin(), said.kernels().end()}};
   return result;
 }
 

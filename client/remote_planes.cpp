@@ -56,8 +56,9 @@ StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_range(std::uint64_t byt
     const std::scoped_lock lock(mutex_);
     auto found = pool_.take(bytes);
     if (!found) {
-      EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane, source_->create_plane(segment_bytes, "segment"));
-      segments_[pool_.add_segment(segment_bytes)] = std::make_shared<PlaneSource::Plane>(std::move(plane));
+      const std::uint64_t size = next_segment_bytes(bytes);
+      EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane, source_->create_plane(size, "segment"));
+      segments_[pool_.add_segment(size)] = std::make_shared<PlaneSource::Plane>(std::move(plane));
       found = pool_.take(bytes);
     }
     range = *found;
@@ -68,6 +69,12 @@ StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_range(std::uint64_t byt
   PlaneRegistry::of_process().add(
       *buffer, {session_, segment->id, segment->memory.bytes(), range.offset, std::string(label), buffer});
   return std::shared_ptr<Buffer>(buffer);
+}
+
+std::uint64_t RemotePlanes::next_segment_bytes(std::uint64_t bytes) const {
+  std::uint64_t size = first_segment_bytes;
+  for (std::size_t i = 0; i < segments_.size() && size < segment_bytes; ++i) size *= 4;
+  return bytes <= size ? size : segment_bytes;  // ranges are smaller than own_plane_from
 }
 
 StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_plane(std::uint64_t bytes, std::string_view label) {

@@ -34,6 +34,8 @@ public:
 
 class RemotePlanes : public std::enable_shared_from_this<RemotePlanes> {
 public:
+  // The first segments are small, for the many sessions that hold little.
+  static constexpr std::uint64_t first_segment_bytes = 64u << 10;
   static constexpr std::uint64_t segment_bytes = 1u << 20;
   static constexpr std::uint64_t own_plane_from = 256u << 10;
 
@@ -56,6 +58,8 @@ private:
 
   StatusOr<std::shared_ptr<Buffer>> allocate_range(std::uint64_t bytes, std::string_view label);
   StatusOr<std::shared_ptr<Buffer>> allocate_plane(std::uint64_t bytes, std::string_view label);
+  // Of the next segment, which is to hold `bytes`: four times the last one's size, up to segment_bytes.
+  [[nodiscard]] std::uint64_t next_segment_bytes(std::uint64_t bytes) const;
   void give_back(const SegmentPool::Range& range);
   void drop(SegmentPool::SegmentId segment);
 

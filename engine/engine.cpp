@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// libgomp ends the process when it cannot make a thread it was asked for.
+// The largest team that anybody may ask for.
 constexpr int most_threads = 1024;
 
 double seconds_since(Clock::time_point start) {
@@ -156,8 +156,8 @@ StatusOr<std::unique_ptr<Engine>> Engine::create(Options options) {
                                          std::to_string(options.threads));
   }
   EAGLE_ASSIGN_OR_RETURN(codegen::Target target, codegen::default_target());
-  const int threads =
-      options.threads > 0 ? options.threads : std::min(run::available_threads(), most_threads);
+  const int threads = run::startable_threads(
+      options.threads > 0 ? options.threads : std::min(run::allowed_threads(), most_threads));
   return std::unique_ptr<Engine>(
       new Engine(std::make_unique<State>(std::move(options), std::move(target), threads)));
 }

@@ -28,14 +28,14 @@ namespace eagle {
 class Engine {
 public:
   struct Options {
-    int threads = 0;                  // of a team; 0: run::available_threads()
+    int threads = 0;  // of a team; 0: run::allowed_threads(); fewer if these cannot start
     codegen::Compiler::Options compiler;
     graph::PrivateKernelPlanes private_planes = graph::PrivateKernelPlanes::refused;
     graph::Limits limits;
   };
   struct Counters {
     std::uint64_t graph_builds = 0;
-    std::uint64_t launches = 0;       // whole replays and passes
+    std::uint64_t launches = 0;  // whole replays and passes
     std::uint64_t runs = 0;
     codegen::Compiler::Counters compiler;
   };
@@ -52,10 +52,10 @@ public:
   // Verifies, refuses races, compiles, binds. `planes`: one a plane of the description, sizes at least
   // those declared (MALFORMED_GRAPH).
   StatusOr<std::unique_ptr<run::BuiltGraph>> build(const v1::GraphDescription& description,
-                                              std::span<const run::PlaneMemory> planes);
+                                                   std::span<const run::PlaneMemory> planes);
   StatusOr<std::unique_ptr<step::Simulation>> simulate(const v1::RunDescription& description,
-                                                 std::span<const run::PlaneMemory> planes,
-                                                 std::shared_ptr<const run::Control> control);
+                                                       std::span<const run::PlaneMemory> planes,
+                                                       std::shared_ptr<const run::Control> control);
 
 private:
   struct State;

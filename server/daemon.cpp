@@ -2,19 +2,32 @@
 
 #include <spdlog/spdlog.h>
 
+#include <string>
 #include <utility>
 
 #include "eagle/v1/graph.pb.h"
+#include "engine/run/host.h"
 #include "server/memory_limit.h"
 
 namespace eagle::server {
 
 StatusOr<std::unique_ptr<Daemon>> Daemon::create(Options options) {
+  const std::uint64_t memory = memory_limit();
+  if (options.plane_budget_bytes > memory) {
+    return Status(Reason::bad_value, "plane budget: expected at most " + std::to_string(memory) +
+                                         " bytes, which is what this process may use, found " +
+                                         std::to_string(options.plane_budget_bytes));
+  }
   Engine::Options engine;
   engine.threads = options.threads;
   engine.compiler = options.compiler;
   engine.private_planes = graph::PrivateKernelPlanes::refused;
   EAGLE_ASSIGN_OR_RETURN(auto made, Engine::create(std::move(engine)));
+  const int wanted = options.threads > 0 ? options.threads : run::allowed_threads();
+  if (made->threads() < wanted) {
+    spdlog::warn("a team of {} threads instead of {}: no more can be started; raise pids.max or RLIMIT_NPROC",
+                 made->threads(), wanted);
+  }
   return std::unique_ptr<Daemon>(new Daemon(std::move(options), std::move(made)));
 }
 
@@ -25,7 +38,8 @@ Daemon::Daemon(Options options, std::unique_ptr<Engine> engine)
               limits_.planes),
       sessions_(budget_, limits_),
       executor_(limits_.jobs),
-      memory_pool_(1, limits_.memory_requests, "memory_requests"),
+      small_memory_pool_(1, limits_.memory_requests, "memory_requests"),
+      large_memory_pool_(1, limits_.memory_requests, "memory_requests"),
       build_pool_(limits_.build_threads, limits_.builds, "builds") {}
 
 Daemon::~Daemon() = default;

@@ -48,6 +48,7 @@ public:
     codegen::Compiler::Options compiler;
     Limits limits;
   };
+  // BAD_VALUE for a budget over what this process may use: the system would end it, and not refuse.
   static StatusOr<std::unique_ptr<Daemon>> create(Options options);
   // `stop` it first. Whoever was told of a result may still be on the way here: the transports go before.
   ~Daemon();
@@ -59,8 +60,11 @@ public:
   Executor& executor() { return executor_; }
   Sessions& sessions() { return sessions_; }
   WorkPool& build_pool() { return build_pool_; }
-  // Apart, so that no allocation waits for a compiler.
-  WorkPool& memory_pool() { return memory_pool_; }
+  // Where requests go that make or free so many bytes. Apart, so that no allocation waits for a compiler, and
+  // no small one for a large one, which takes seconds.
+  WorkPool& memory_pool(std::uint64_t bytes) {
+    return bytes <= limits_.small_memory_bytes ? small_memory_pool_ : large_memory_pool_;
+  }
   [[nodiscard]] DaemonInfo info() const;
 
   struct Built {
@@ -88,7 +92,8 @@ private:
   Sessions sessions_;
   Executor executor_;
   // Last: their tasks use all of the above.
-  WorkPool memory_pool_;
+  WorkPool small_memory_pool_;
+  WorkPool large_memory_pool_;
   WorkPool build_pool_;
 };
 

@@ -1,5 +1,6 @@
 #include "server/executor.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -37,6 +38,27 @@ void Executor::resume(std::shared_ptr<Job> job) {
   wake_.notify_one();
 }
 
+void Executor::expedite(const std::shared_ptr<Job>& job) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find(queue_.begin(), queue_.end(), job);
+  if (running_ == job.get()) {
+    // Its turn has not quite ended, even if it is queued again already: nobody else may touch it.
+    hurried_ = true;
+    if (found != queue_.end()) std::rotate(queue_.begin(), found, found + 1);
+  } else if (found != queue_.end()) {
+    queue_.erase(found);
+    static_cast<void>(leaving_.submit([this, job] {
+      static_cast<void>(job->advance());
+      const std::lock_guard end(mutex_);
+      finished();
+    }));
+  }
+}
+
+void Executor::discard(std::shared_ptr<void> remains) {
+  static_cast<void>(reaper_.submit([remains = std::move(remains)]() mutable { remains.reset(); }));
+}
+
 std::size_t Executor::admitted() const {
   const std::lock_guard lock(mutex_);
   return admitted_;
@@ -52,6 +74,10 @@ void Executor::wake() {
   idle_.notify_all();
 }
 
+void Executor::finished() {
+  if (--admitted_ == 0) idle_.notify_all();
+}
+
 void Executor::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -59,12 +85,18 @@ void Executor::work() {
     if (ending_) return;
     std::shared_ptr<Job> job = std::move(queue_.front());
     queue_.pop_front();
+    running_ = job.get();
+    hurried_ = false;
     lock.unlock();
     const Job::Next next = job->advance();
-    if (next != Job::Next::again) job.reset();  // without the lock: this may free a plane
+    if (next != Job::Next::again) job.reset();  // without the lock: its end may take others
     lock.lock();
-    if (next == Job::Next::again) queue_.push_back(std::move(job));
-    if (next == Job::Next::done && --admitted_ == 0) idle_.notify_all();
+    running_ = nullptr;
+    if (next == Job::Next::again) {
+      queue_.insert(hurried_ ? queue_.begin() : queue_.end(), std::move(job));
+    } else if (next == Job::Next::done) {
+      finished();
+    }
   }
 }
 

@@ -2,7 +2,8 @@
 //
 // Jobs take turns in the order of their arrival. A job that must wait for its client leaves the thread
 // (`parked`) and is queued again by `resume`, so that a slow client holds nobody up; a long one gives way
-// between its passes (`again`).
+// between its passes (`again`). Two more threads end the jobs that were cancelled before their turn came, and
+// free what jobs leave behind: neither waits for what runs, nor holds it up.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <thread>
 
 #include "engine/base/status.h"
+#include "server/work_pool.h"
 
 namespace eagle::server {
 
@@ -26,7 +28,8 @@ public:
     done,
   };
   virtual ~Job() = default;
-  // Does a piece of work. Called by the executor's thread only, never after `done`.
+  // Does a piece of work. Called by one thread at a time, never after `done`: the executor's own, or for a
+  // job that was cancelled another one, where it does nothing but end.
   virtual Next advance() = 0;
   // Makes the job end soon, from any thread, at any time, more than once; a parked one resumes itself.
   virtual void cancel() = 0;
@@ -44,6 +47,11 @@ public:
   Status submit(std::shared_ptr<Job> job);
   // Queues a parked job. Never refused: the job was admitted.
   void resume(std::shared_ptr<Job> job);
+  // For a job that has been cancelled: if it is queued it ends at once, whatever runs; if it runs and gives
+  // way, it is next. Any other is left alone.
+  void expedite(const std::shared_ptr<Job>& job);
+  // Drops the reference, on a thread that may take its time.
+  void discard(std::shared_ptr<void> remains);
 
   [[nodiscard]] std::size_t admitted() const;
   // Returns when no job is left, or when `stop` becomes true (see `wake`).
@@ -53,15 +61,21 @@ public:
 
 private:
   void work();
+  void finished();  // with the lock held
 
   const std::size_t capacity_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable idle_;
   std::deque<std::shared_ptr<Job>> queue_;
+  const Job* running_ = nullptr;
+  bool hurried_ = false;  // the running one was expedited
   std::size_t admitted_ = 0;
   bool ending_ = false;
-  std::jthread thread_;  // last: ends before what it uses
+  // Last: they end before what they use.
+  WorkPool reaper_{1, SIZE_MAX, "jobs"};   // what it holds is bounded by the jobs there are
+  WorkPool leaving_{1, SIZE_MAX, "jobs"};  // likewise
+  std::jthread thread_;
 };
 
 }  // namespace eagle::server

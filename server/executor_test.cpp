@@ -91,6 +91,98 @@ TEST(Executor, AJobMayBeResumedBeforeItHasParked) {
   EXPECT_EQ(turns.take(), 1);
 }
 
+TEST(Executor, AnExpeditedJobEndsWhileAnotherHoldsTheThread) {
+  Mailbox<int> holding;
+  Mailbox<int> go;
+  Mailbox<std::thread::id> ended;
+  Executor executor(8);
+  ASSERT_TRUE(executor
+                  .submit(job([&] {
+                    holding.put(1);
+                    go.take();
+                    return Job::Next::done;
+                  }))
+                  .ok());
+  holding.take();
+  const auto cancelled = job([&] {
+    ended.put(std::this_thread::get_id());
+    return Job::Next::done;
+  });
+  ASSERT_TRUE(executor.submit(cancelled).ok());
+  executor.expedite(cancelled);
+  ended.take();
+  executor.expedite(cancelled);  // it is over: nothing happens
+  go.put(1);
+  const std::atomic<bool> never = false;
+  executor.wait_until_idle(never);
+  EXPECT_TRUE(ended.empty());
+}
+
+TEST(Executor, AnExpeditedJobThatRunsIsNextWhenItGivesWay) {
+  Mailbox<std::string> turns;
+  Mailbox<int> go;
+  Executor executor(8);
+  const auto cancelled = job([&, turn = 0]() mutable {
+    turns.put("cancelled");
+    go.take();
+    return turn++ == 0 ? Job::Next::again : Job::Next::done;
+  });
+  ASSERT_TRUE(executor.submit(cancelled).ok());
+  EXPECT_EQ(turns.take(), "cancelled");
+  ASSERT_TRUE(executor
+                  .submit(job([&] {
+                    turns.put("other");
+                    return Job::Next::done;
+                  }))
+                  .ok());
+  executor.expedite(cancelled);
+  go.put(1);
+  go.put(1);
+  EXPECT_EQ(turns.take(), "cancelled");
+  EXPECT_EQ(turns.take(), "other");
+}
+
+TEST(Executor, AnExpeditedJobIsNeverInTwoTurnsAtOnce) {
+  Mailbox<int> turns;
+  Mailbox<int> go;
+  std::shared_ptr<Job> self;
+  std::atomic<int> inside = 0;
+  Executor executor(8);
+  self = job([&, turn = 0]() mutable {
+    EXPECT_EQ(++inside, 1);
+    if (turn == 0) {
+      executor.resume(self);
+      executor.expedite(self);
+    }
+    turns.put(turn);
+    go.take();
+    --inside;
+    return turn++ == 0 ? Job::Next::parked : Job::Next::done;
+  });
+  ASSERT_TRUE(executor.submit(self).ok());
+  EXPECT_EQ(turns.take(), 0);
+  go.put(1);
+  EXPECT_EQ(turns.take(), 1);
+  go.put(1);
+  const std::atomic<bool> never = false;
+  executor.wait_until_idle(never);
+}
+
+TEST(Executor, WhatJobsLeaveIsDroppedWhileAnotherHoldsTheThread) {
+  Mailbox<int> dropped;
+  Mailbox<int> go;
+  Executor executor(8);
+  ASSERT_TRUE(executor
+                  .submit(job([&] {
+                    executor.discard(std::shared_ptr<void>(nullptr, [&](void*) { dropped.put(1); }));
+                    go.take();
+                    return Job::Next::done;
+                  }))
+                  .ok());
+  dropped.take();
+  go.put(1);
+}
+
 TEST(Executor, JobsAreBoundedParkedOnesIncluded) {
   Mailbox<int> parked;
   Executor executor(2);

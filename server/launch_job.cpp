@@ -2,7 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -12,9 +11,6 @@ namespace eagle::server {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// How long a launch of many replays keeps the thread before it gives way.
-constexpr double turn_s = 0.01;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -72,27 +68,20 @@ std::shared_ptr<LaunchJob> LaunchJob::start(Executor& executor, const std::share
   std::shared_ptr<LaunchJob> job(new LaunchJob(executor, session, *std::move(graph), request));
   job->control_->deadline = deadline;
   job->events_ = std::move(events);
-  job->next_chunk();
+  job->replay_.emplace(job->graph_->built(), request.count, job->control_);
   Status refused = session->enter(job, request.launch_id);
   if (refused.ok()) refused = executor.submit(job);
-  if (refused.ok()) return job;
-  static_cast<void>(job->finish(refused));
-  return nullptr;
-}
-
-void LaunchJob::next_chunk() {
-  done_before_chunk_ = whole_replays();
-  const std::int64_t left = request_.count - done_before_chunk_;
-  replay_.emplace(graph_->built(), std::min(chunk_, left), control_);
-}
-
-std::int64_t LaunchJob::whole_replays() const {
-  return done_before_chunk_ + (replay_ ? replay_->launches() : 0);
+  if (!refused.ok()) {
+    static_cast<void>(job->finish(refused));
+    return nullptr;
+  }
+  if (job->control_->cancelled()) executor.expedite(job);  // the session ended before it was queued
+  return job;
 }
 
 Status LaunchJob::stop_status() const {
   if (!control_->cancelled() && !control_->expired()) return {};
-  const std::string how_far = "; " + std::to_string(whole_replays()) + " of " +
+  const std::string how_far = "; " + std::to_string(replay_->launches()) + " of " +
                               std::to_string(request_.count) + " replays were whole";
   if (control_->expired()) return {Reason::deadline, "the deadline of the launch passed" + how_far};
   return {Reason::cancelled, "the launch was cancelled" + how_far};
@@ -106,20 +95,21 @@ Job::Next LaunchJob::advance() {
   }
   if (failure.ok()) failure = stop_status();
   if (!failure.ok()) return finish(failure);
-  const Clock::time_point turn = Clock::now();
-  if (!began_) began_ = turn;
+  if (!began_) began_ = Clock::now();
   const auto next = replay_->advance();
   if (!next.ok()) {
     const Status stopped = stop_status();
     return finish(stopped.ok() ? next.status() : stopped);
   }
-  if (*next == run::Replay::Next::host_call) return ask();
-  if (whole_replays() == request_.count) return finish(report());
-  const double factor = turn_s / std::max(seconds_since(turn), 1e-9);
-  chunk_ = std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(static_cast<double>(chunk_) * std::clamp(factor, 0.1, 10.0)));
-  next_chunk();
-  return Next::again;
+  switch (*next) {
+    case run::Replay::Next::host_call:
+      return ask();
+    case run::Replay::Next::again:
+      return Next::again;
+    case run::Replay::Next::done:
+      break;
+  }
+  return finish(report());
 }
 
 Job::Next LaunchJob::ask() {
@@ -139,6 +129,7 @@ Job::Next LaunchJob::ask() {
 Status LaunchJob::answer(std::uint64_t sequence, Status result) {
   {
     const std::lock_guard lock(mutex_);
+    if (control_->cancelled()) return {};
     if (!parked_ || sequence != sequence_) {
       return {Reason::bad_message, "expected the reply to host call " + std::to_string(sequence_) +
                                        ", found one to " + std::to_string(sequence) +
@@ -147,39 +138,46 @@ Status LaunchJob::answer(std::uint64_t sequence, Status result) {
     parked_ = false;
     host_failure_ = std::move(result);
   }
-  executor_.resume(shared_from_this());
+  const auto self = shared_from_this();
+  executor_.resume(self);
+  if (control_->cancelled()) executor_.expedite(self);  // just now, when it was neither parked nor queued
   return {};
 }
 
 void LaunchJob::cancel() {
   control_->cancel.store(true);
+  bool was_parked = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!parked_) return;
-    parked_ = false;
+    was_parked = std::exchange(parked_, false);
   }
-  executor_.resume(shared_from_this());
+  const auto self = shared_from_this();
+  if (was_parked) executor_.resume(self);
+  executor_.expedite(self);
 }
 
 LaunchReport LaunchJob::report() const {
   LaunchReport report;
   report.host = run::this_host();
-  report.launches = whole_replays();
+  report.launches = replay_->launches();
   report.threads = graph_->built().threads();
   report.wall_s = seconds_since(*began_);
   report.iterations = replay_->iterations();
+  report.counts = replay_->counts();
   return report;
 }
 
 // Whoever hears of the end may launch the graph again or look at the planes at once: so everything is given
 // back first.
 Job::Next LaunchJob::finish(const LaunchOutcome& outcome) {
+  const std::int64_t whole = replay_->launches();
   spdlog::debug("session={:016x} graph={} launch={} replays={} of {} {}", session_->id(), request_.graph,
-                request_.launch_id, whole_replays(), request_.count,
+                request_.launch_id, whole, request_.count,
                 outcome.ok() ? "OK" : info(outcome.status().reason()).wire_name);
-  const std::int64_t whole = whole_replays();
   replay_.reset();
   graph_->end_launch(whole);
+  // The client gave the graph up meanwhile: what it holds may take long to free.
+  if (graph_.use_count() == 1) executor_.discard(std::move(graph_));
   graph_.reset();
   session_->leave(this);
   const std::shared_ptr<Session> session = std::move(session_);

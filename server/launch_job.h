@@ -36,15 +36,14 @@ public:
 
   Next advance() override;
   void cancel() override;
-  // The client ran its callable, or says why not. BAD_MESSAGE when no such call is open.
+  // The client ran its callable, or says why not. BAD_MESSAGE when no such call is open, unless the launch
+  // has been cancelled: the reply was on its way then, and is of no use.
   Status answer(std::uint64_t sequence, Status result);
 
 private:
   LaunchJob(Executor& executor, std::shared_ptr<Session> session, std::shared_ptr<LoadedGraph> graph,
             const LaunchRequest& request);
 
-  void next_chunk();
-  [[nodiscard]] std::int64_t whole_replays() const;
   [[nodiscard]] Status stop_status() const;  // ok while it may go on
   [[nodiscard]] LaunchReport report() const;
   Next ask();
@@ -58,9 +57,7 @@ private:
   std::shared_ptr<Session> session_;
   std::shared_ptr<LoadedGraph> graph_;
   LaunchEvents events_;
-  std::optional<run::Replay> replay_;  // of a chunk of the launch
-  std::int64_t done_before_chunk_ = 0;
-  std::int64_t chunk_ = 1;  // replays
+  std::optional<run::Replay> replay_;
   std::optional<std::chrono::steady_clock::time_point> began_;
 
   std::mutex mutex_;

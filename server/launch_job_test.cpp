@@ -168,6 +168,57 @@ TEST_F(LaunchJobTest, CancelEndsALaunchThatWouldGoOnForYears) {
   EXPECT_EQ(outcomes_.take().status().reason(), Reason::cancelled);
 }
 
+TEST_F(LaunchJobTest, OneReplayThatWouldGoOnForYearsHoldsNoOtherClientUp) {
+  const auto other = server::testing::open_session(*daemon_);
+  GraphScene scene(*other);
+  const auto x = scene.plane<std::int64_t>(1, 1);
+  add_endless(scene, x);
+  Mailbox<LaunchOutcome> endless;
+  LaunchEvents until_cancelled;
+  until_cancelled.done = [&](const LaunchOutcome& outcome) { endless.put(outcome); };
+  const auto job =
+      LaunchJob::start(daemon_->executor(), other, {server::testing::build(*daemon_, *other, scene), 1, 0},
+                       std::nullopt, until_cancelled);
+  ASSERT_TRUE(job);
+  const LaunchOutcome outcome = launch({build_increment(), 1000, 0});
+  ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+  EXPECT_EQ(x_.values[0], 1000.0);
+  EXPECT_TRUE(endless.empty());
+  job->cancel();
+  const Status status = endless.take().status();
+  EXPECT_EQ(status.reason(), Reason::cancelled);
+  EXPECT_NE(status.message().find("0 of 1"), std::string::npos) << status.message();
+}
+
+TEST_F(LaunchJobTest, CancelEndsAQueuedLaunchWhateverRuns) {
+  const std::uint64_t graph = build_increment();
+  const auto blocker = server::testing::Blocker::hold(daemon_->executor());
+  const auto job = start({graph, 1, 0});
+  job->cancel();
+  EXPECT_EQ(outcomes_.take().status().reason(), Reason::cancelled);
+  EXPECT_EQ(x_.values[0], 0.0);
+  blocker->release();
+  EXPECT_TRUE(launch({graph, 1, 0}).ok());
+}
+
+TEST_F(LaunchJobTest, CancelEndsAnAwaitedLaunchWhateverRuns) {
+  const auto job = start({build_with_call(), 1, 0});
+  calls_.take();
+  const auto blocker = server::testing::Blocker::hold(daemon_->executor());
+  job->cancel();
+  EXPECT_EQ(outcomes_.take().status().reason(), Reason::cancelled);
+  blocker->release();
+}
+
+TEST_F(LaunchJobTest, AReplyThatCrossesTheCancelIsNoMistake) {
+  const auto job = start({build_with_call(), 1, 0});
+  const Call call = calls_.take();
+  job->cancel();
+  EXPECT_TRUE(job->answer(call.sequence, {}).ok());
+  EXPECT_EQ(outcomes_.take().status().reason(), Reason::cancelled);
+  EXPECT_TRUE(job->answer(call.sequence, {}).ok());
+}
+
 TEST_F(LaunchJobTest, APassedDeadlineStartsNothing) {
   const std::uint64_t graph = build_increment();
   LaunchJob::start(daemon_->executor(), session_, {graph, 1, 0},

@@ -10,6 +10,7 @@
 
 #include "engine/base/status.h"
 #include "engine/run/host.h"
+#include "engine/run/kernel_counts.h"
 #include "server/limits.h"
 
 namespace eagle::server {
@@ -20,6 +21,7 @@ struct LaunchReport {
   std::int64_t threads = 1;
   double wall_s = 0;
   std::vector<std::int64_t> iterations;
+  run::KernelCounts counts;
 };
 using LaunchOutcome = StatusOr<LaunchReport>;
 

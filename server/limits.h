@@ -10,7 +10,9 @@ namespace eagle::server {
 
 struct Limits {
   // Connections.
-  std::size_t waiting_connections = 1024;             // accepted, and not yet a session or gRPC
+  std::size_t waiting_connections = 1024;  // accepted, and not yet a session or gRPC
+  std::size_t grpc_connections = 8192;
+  std::size_t grpc_connections_per_process = 256;
   std::chrono::milliseconds greeting_timeout{5'000};  // to say what it is and to open the session
   std::uint32_t frame_bytes = 64u << 10;              // of one side message
   std::uint32_t descriptors_per_message = 253;        // the kernel's SCM_MAX_FD
@@ -29,9 +31,10 @@ struct Limits {
   std::size_t jobs = 4096;  // launches and runs that wait, run or await a reply
   std::size_t builds = 64;  // requests that wait for a build thread
   int build_threads = 2;
-  std::size_t memory_requests = 1024;    // to make or release planes, that wait for their thread
-  std::size_t outcomes = 1024;           // launches whose outcome a session keeps
-  std::size_t outcome_bytes = 8u << 20;  // that these may take
+  std::size_t memory_requests = 1024;            // to make or release planes, that wait for their thread
+  std::uint64_t small_memory_bytes = 64u << 20;  // requests over so many bytes wait on a thread of their own
+  std::size_t outcomes = 1024;                   // launches whose outcome a session keeps
+  std::size_t outcome_bytes = 8u << 20;          // that these may take
 };
 
 }  // namespace eagle::server

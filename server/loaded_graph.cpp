@@ -63,6 +63,14 @@ Status LoadedGraph::check_planes() const {
   return {};
 }
 
+std::uint64_t LoadedGraph::released_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& plane : planes_) {
+    if (plane->released()) bytes += plane->memory().bytes();
+  }
+  return bytes;
+}
+
 StatusOr<std::vector<graph::Edge>> LoadedGraph::edges(const Limits& limits) const {
   // Edges grow with the square of what the nodes touch.
   std::size_t touches = 0;

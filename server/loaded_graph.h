@@ -45,6 +45,8 @@ public:
   // UNKNOWN_PLANE when the client has released a plane of this graph: the bytes are still there, but the
   // id may be somebody else's by now.
   [[nodiscard]] Status check_planes() const;
+  // Of planes that the client has released, which may go with this graph.
+  [[nodiscard]] std::uint64_t released_bytes() const;
   // The edges, where their number is bounded by something sensible: QUOTA (edge_touches).
   StatusOr<std::vector<graph::Edge>> edges(const Limits& limits) const;
 

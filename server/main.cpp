@@ -126,7 +126,12 @@ StatusOr<Server> start(const ProgramOptions& options) {
   Server server;
   Daemon::Options daemon;
   daemon.threads = options.threads;
+  daemon.plane_budget_bytes = options.plane_budget_bytes;
+  daemon.compiler.cache_directory = options.cache_directory;
   EAGLE_ASSIGN_OR_RETURN(server.daemon, Daemon::create(std::move(daemon)));
+  if (const Status cache = server.daemon->engine().compiler().disk_cache(); !cache.ok()) {
+    spdlog::warn("compiled kernels are not kept: {}", cache.message());
+  }
   EAGLE_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::open(path));
   server.socket = std::make_unique<ListeningSocket>(std::move(socket));
   EAGLE_ASSIGN_OR_RETURN(server.rpc, RpcServer::start(*server.daemon, {"unix:" + path}));

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "engine/codegen/disk_cache.h"
+
 namespace eagle::server {
 
 bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code) {
@@ -10,9 +12,19 @@ bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code) {
   app.add_option("--listen", options.listen, "Where clients find it: unix:PATH")->required();
   app.add_option("--threads", options.threads, "Threads of the team (0: what the machine and cgroup allow)")
       ->check(CLI::Range(0, 1024));
+  app.add_option(
+         "--plane-budget", options.plane_budget_bytes,
+         "Bytes that the arrays of all clients may take, as 512M or 64G (0: three quarters of what the "
+         "machine and cgroup allow)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 60));  // no more than an exbibyte, nor -1
   app.add_option("--drain-timeout", options.drain_timeout_s,
                  "Seconds that running work gets at the end before it is cancelled")
       ->check(CLI::Range(0, 86400))
+      ->capture_default_str();
+  options.cache_directory = codegen::DiskCache::default_directory();
+  app.add_option("--cache-dir", options.cache_directory,
+                 "Folder that keeps compiled kernels between runs, this user's alone (\"\": none)")
       ->capture_default_str();
   app.add_option("--log-level", options.log_level,
                  "How much it says on stderr (default info; warn with --owner-fd)")

@@ -1,15 +1,18 @@
 // Options: the command line of eagled.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace eagle::server {
 
 struct ProgramOptions {
-  std::string listen;  // "unix:PATH"
-  int threads = 0;     // 0: what the machine and cgroup allow
+  std::string listen;                    // "unix:PATH"
+  int threads = 0;                       // 0: what the machine and cgroup allow
+  std::uint64_t plane_budget_bytes = 0;  // 0: three quarters of what the process may use
   int drain_timeout_s = 30;
-  std::string log_level;  // empty: info; warn for a private daemon, whose stderr is its client's
+  std::string cache_directory;  // of compiled kernels; empty: none
+  std::string log_level;        // empty: info; warn for a private daemon, whose stderr is its client's
   int owner_fd = -1;
   int ready_fd = -1;
 };

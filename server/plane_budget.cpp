@@ -25,10 +25,11 @@ StatusOr<PlaneBudget::Charge> PlaneBudget::charge(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t left = bytes_ - used_bytes_;
   if (bytes > left || (bytes + page - 1) / page * page > left) {
-    return Status(Reason::plane_budget, "a plane of " + std::to_string(bytes) +
-                                            " bytes does not fit: " + std::to_string(used_bytes_) +
-                                            " of the daemon's budget of " + std::to_string(bytes_) +
-                                            " bytes are in use; release planes or use smaller ones");
+    return Status(Reason::plane_budget,
+                  "a plane of " + std::to_string(bytes) + " bytes does not fit: " +
+                      std::to_string(used_bytes_) + " of the daemon's budget of " + std::to_string(bytes_) +
+                      " bytes are in use; release planes, use smaller ones, or start the "
+                      "daemon with a larger --plane-budget");
   }
   if (used_planes_ == planes_) {
     return Status(Reason::quota, "the daemon holds " + std::to_string(planes_) +

@@ -48,13 +48,14 @@ Status unknown_plane(graph::PlaneId id) {
                                      " in this session: it was released, or never made"};
 }
 
-StatusOr<std::vector<PlaneStore::Created>> PlaneStore::create(std::span<const Spec> specs) {
+StatusOr<std::vector<PlaneStore::Created>> PlaneStore::create(std::span<const Spec> specs,
+                                                              const std::function<bool()>& given_up) {
   EAGLE_RETURN_IF_ERROR(check(specs, limits_));
   std::vector<Created> made;
   made.reserve(specs.size());
   for (const Spec& spec : specs) {
     EAGLE_ASSIGN_OR_RETURN(PlaneBudget::Charge charge, budget_.charge(spec.bytes));
-    EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::create(spec.bytes, spec.label));
+    EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::create(spec.bytes, spec.label, given_up));
     Created& created = made.emplace_back();
     created.plane = std::make_shared<Plane>(spec.label, std::move(memory), std::move(charge));
     EAGLE_RETURN_IF_ERROR(fill_random(created.token));
@@ -92,6 +93,15 @@ StatusOr<std::shared_ptr<Plane>> PlaneStore::find(graph::PlaneId id) const {
   const Slot* const slot = slot_of(id);
   if (slot == nullptr) return unknown_plane(id);
   return slot->plane;
+}
+
+std::uint64_t PlaneStore::bytes_of(std::span<const graph::PlaneId> ids) const {
+  std::uint64_t bytes = 0;
+  const std::lock_guard lock(mutex_);
+  for (const graph::PlaneId id : ids) {
+    if (const Slot* const slot = slot_of(id)) bytes += slot->plane->memory().bytes();
+  }
+  return bytes;
 }
 
 Status PlaneStore::release(std::span<const graph::PlaneId> ids) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -70,11 +71,14 @@ public:
   PlaneStore(PlaneBudget& budget, const Limits& limits) : budget_(budget), limits_(limits) {}
 
   // All or none. BAD_VALUE, PLANE_BUDGET, QUOTA, OUT_OF_MEMORY, SESSION_CLOSED. Takes the time that the
-  // system needs to find the memory.
-  StatusOr<std::vector<Created>> create(std::span<const Spec> specs);
+  // system needs to find the memory; CANCELLED if `given_up` (may be empty) says so meanwhile.
+  StatusOr<std::vector<Created>> create(std::span<const Spec> specs,
+                                        const std::function<bool()>& given_up = {});
   // All or none: UNKNOWN_PLANE.
   Status release(std::span<const graph::PlaneId> ids);
   StatusOr<std::shared_ptr<Plane>> find(graph::PlaneId id) const;
+  // Of those planes that exist.
+  [[nodiscard]] std::uint64_t bytes_of(std::span<const graph::PlaneId> ids) const;
   [[nodiscard]] Planes list() const;
 
   // The planes that the tokens stand for, in their order. UNKNOWN_PLANE unless each is one of this

@@ -71,6 +71,21 @@ TEST_F(PlaneStoreTest, SizesThatWrapAroundAreOverTheBudget) {
   EXPECT_EQ(budget_.used_bytes(), 0u);
 }
 
+TEST_F(PlaneStoreTest, WhatWasGivenUpIsNotMadeNorCharged) {
+  const std::vector<PlaneStore::Spec> specs = {{page, "a"}, {page, "b"}};
+  const Status status = store_.create(specs, [asked = 0]() mutable { return ++asked == 2; }).status();
+  EXPECT_EQ(status.reason(), Reason::cancelled);
+  EXPECT_EQ(budget_.used_bytes(), 0u);
+  EXPECT_TRUE(store_.list().empty());
+}
+
+TEST_F(PlaneStoreTest, CountsTheBytesOfThosePlanesThatExist) {
+  const auto a = create_one(100);
+  const auto b = create_one(2 * page);
+  const std::vector<graph::PlaneId> ids = {a.plane->id(), {77, 1}, b.plane->id()};
+  EXPECT_EQ(store_.bytes_of(ids), 100 + 2 * page);
+}
+
 TEST_F(PlaneStoreTest, ARequestMakesAllOrNone) {
   const std::vector<PlaneStore::Spec> specs = {{page, "a"}, {64 * page, "b"}};
   EXPECT_EQ(store_.create(specs).status().reason(), Reason::plane_budget);

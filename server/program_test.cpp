@@ -128,6 +128,12 @@ TEST_F(Program, TellsWhyItDoesNotStart) {
   EXPECT_THAT(said_, HasSubstr("107"));
 }
 
+TEST_F(Program, HasThePlaneBudgetThatItWasGiven) {
+  // More than any machine has.
+  EXPECT_NE(start({"--listen", endpoint(), "--plane-budget", "1E"}).wait(), 0);
+  EXPECT_THAT(said_, HasSubstr("plane budget"));
+}
+
 TEST_F(Program, TwoDoNotShareASocket) {
   const Child first = start({"--listen", endpoint()});
   EXPECT_EQ(said_, "ready\n");

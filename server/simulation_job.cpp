@@ -9,25 +9,33 @@
 namespace eagle::server {
 
 StatusOr<std::shared_ptr<SimulationJob>> SimulationJob::enter(
-    const std::shared_ptr<Session>& session, std::uint64_t launch_id,
+    Executor& executor, const std::shared_ptr<Session>& session, std::uint64_t launch_id,
     std::optional<std::chrono::steady_clock::time_point> deadline, SimulationEvents events) {
-  std::shared_ptr<SimulationJob> job(new SimulationJob(session, std::move(events)));
+  std::shared_ptr<SimulationJob> job(new SimulationJob(executor, session, std::move(events)));
   job->control_->deadline = deadline;
   EAGLE_RETURN_IF_ERROR(session->enter(job, launch_id));
   return job;
 }
 
-void SimulationJob::prepare(Engine& engine, Executor& executor, const v1::RunDescription& description) {
-  const Status ready = make_ready(engine, executor, description);
+void SimulationJob::prepare(Engine& engine, const v1::RunDescription& description) {
+  const Status ready = make_ready(engine, description);
   if (!ready.ok()) refuse(ready);
 }
 
-Status SimulationJob::make_ready(Engine& engine, Executor& executor, const v1::RunDescription& description) {
+Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& description) {
   if (control_->cancelled()) return {Reason::cancelled, "the run was cancelled before it began"};
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session_->planes()));
   EAGLE_ASSIGN_OR_RETURN(simulation_, engine.simulate(description, planes.memory, control_));
   planes_ = std::move(planes.planes);
-  return executor.submit(shared_from_this());
+  const auto self = shared_from_this();
+  EAGLE_RETURN_IF_ERROR(executor_.submit(self));
+  if (control_->cancelled()) executor_.expedite(self);  // while it was being built
+  return {};
+}
+
+void SimulationJob::cancel() {
+  control_->cancel.store(true);
+  executor_.expedite(shared_from_this());
 }
 
 Job::Next SimulationJob::advance() {
@@ -43,7 +51,7 @@ Job::Next SimulationJob::finish(const StatusOr<step::RunResult>& outcome) {
   spdlog::debug("session={:016x} run {}", session_->id(),
                 kept.ok() ? step::name_of(kept->status) : info(kept.status().reason()).wire_name);
   simulation_.reset();
-  planes_.clear();
+  executor_.discard(std::make_shared<PlaneStore::Planes>(std::move(planes_)));
   session_->leave(this);
   session_.reset();
   const SimulationEvents events = std::exchange(events_, {});

@@ -32,22 +32,23 @@ public:
   // Enters the run into its session, so that it can be cancelled from here on. Then call `prepare`, once.
   // SESSION_CLOSED, in which case `events.done` is not called.
   static StatusOr<std::shared_ptr<SimulationJob>> enter(
-      const std::shared_ptr<Session>& session, std::uint64_t launch_id,
+      Executor& executor, const std::shared_ptr<Session>& session, std::uint64_t launch_id,
       std::optional<std::chrono::steady_clock::time_point> deadline, SimulationEvents events);
   // Verifies, compiles and queues; takes as long as that takes.
-  void prepare(Engine& engine, Executor& executor, const v1::RunDescription& description);
+  void prepare(Engine& engine, const v1::RunDescription& description);
   // Instead of `prepare`.
   void refuse(const Status& status) { static_cast<void>(finish(status)); }
 
   Next advance() override;
-  void cancel() override { control_->cancel.store(true); }
+  void cancel() override;
 
 private:
-  SimulationJob(std::shared_ptr<Session> session, SimulationEvents events)
-      : session_(std::move(session)), events_(std::move(events)) {}
-  Status make_ready(Engine& engine, Executor& executor, const v1::RunDescription& description);
+  SimulationJob(Executor& executor, std::shared_ptr<Session> session, SimulationEvents events)
+      : executor_(executor), session_(std::move(session)), events_(std::move(events)) {}
+  Status make_ready(Engine& engine, const v1::RunDescription& description);
   Next finish(const StatusOr<step::RunResult>& outcome);
 
+  Executor& executor_;
   const std::shared_ptr<run::Control> control_ = std::make_shared<run::Control>();
   std::shared_ptr<Session> session_;
   PlaneStore::Planes planes_;  // outlive what is bound to them

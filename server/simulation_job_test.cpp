@@ -27,9 +27,9 @@ protected:
     return events;
   }
   std::shared_ptr<SimulationJob> start(const RunScene& scene, std::uint64_t launch_id = 0) {
-    auto job = SimulationJob::enter(session_, launch_id, std::nullopt, events());
+    auto job = SimulationJob::enter(daemon_->executor(), session_, launch_id, std::nullopt, events());
     EXPECT_TRUE(job.ok()) << job.status().to_string();
-    (*job)->prepare(daemon_->engine(), daemon_->executor(), scene.message);
+    (*job)->prepare(daemon_->engine(), scene.message);
     return *job;
   }
 
@@ -82,20 +82,31 @@ TEST_F(SimulationJobTest, CancelByIdReachesTheRun) {
   EXPECT_EQ(outcomes_.take()->status, step::RunStatus::cancelled);
 }
 
+TEST_F(SimulationJobTest, CancelEndsAQueuedRunWhateverRuns) {
+  const auto blocker = server::testing::Blocker::hold(daemon_->executor());
+  start(oscillator_run(*session_, 1000, never, unbounded))->cancel();
+  const Outcome outcome = outcomes_.take();
+  ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+  EXPECT_EQ(outcome->status, step::RunStatus::cancelled);
+  EXPECT_EQ(outcome->report.steps, 0);
+  blocker->release();
+}
+
 TEST_F(SimulationJobTest, CancelBeforeTheBuildBuildsNothing) {
   const RunScene scene = oscillator_run(*session_, 10, 1.0, 10);
-  auto job = SimulationJob::enter(session_, 3, std::nullopt, events());
+  auto job = SimulationJob::enter(daemon_->executor(), session_, 3, std::nullopt, events());
   ASSERT_TRUE(job.ok());
   session_->cancel(3);
-  (*job)->prepare(daemon_->engine(), daemon_->executor(), scene.message);
+  (*job)->prepare(daemon_->engine(), scene.message);
   EXPECT_EQ(outcomes_.take().status().reason(), Reason::cancelled);
 }
 
 TEST_F(SimulationJobTest, TheDeadlineEndsARun) {
   const RunScene scene = oscillator_run(*session_, 1000, never, unbounded);
-  auto job = SimulationJob::enter(session_, 0, std::chrono::steady_clock::now(), events());
+  auto job =
+      SimulationJob::enter(daemon_->executor(), session_, 0, std::chrono::steady_clock::now(), events());
   ASSERT_TRUE(job.ok());
-  (*job)->prepare(daemon_->engine(), daemon_->executor(), scene.message);
+  (*job)->prepare(daemon_->engine(), scene.message);
   EXPECT_EQ(outcomes_.take()->status, step::RunStatus::deadline);
 }
 
@@ -105,7 +116,7 @@ TEST_F(SimulationJobTest, TheEndOfTheSessionEndsItsRunsAndFreesTheirPlanes) {
     static_cast<void>(daemon_->sessions().end(session_, false));
     EXPECT_EQ(outcomes_.take()->status, step::RunStatus::cancelled);
   }
-  EXPECT_EQ(SimulationJob::enter(session_, 0, std::nullopt, events()).status().reason(),
+  EXPECT_EQ(SimulationJob::enter(daemon_->executor(), session_, 0, std::nullopt, events()).status().reason(),
             Reason::session_closed);
 }
 

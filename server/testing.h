@@ -135,6 +135,39 @@ inline RunScene oscillator_run(Session& session, std::size_t samples, double t_e
   return scene;
 }
 
+// x <- x + 1, 10^15 times in one replay.
+inline void add_endless(GraphScene& scene, const PlaneArray<std::int64_t>& x) {
+  const std::uint32_t kernel = scene.kernel(eagle::testing::counter());
+  v1::RepeatWhile& loop = *eagle::testing::add_node(scene.message, "for years").mutable_repeat_while();
+  loop.set_max_iterations(1'000'000'000'000'000);
+  eagle::testing::set_cell(*loop.mutable_guard()->mutable_count(), "x", x.array, 0);
+  v1::Node& body = *loop.add_body()->mutable_node();
+  body.set_name("increment");
+  eagle::testing::fill(*body.mutable_kernel(), kernel, {{"step", std::int64_t{1}}, {"n", x.array}});
+}
+
+// Keeps the executor's thread until `release`.
+class Blocker final : public Job {
+public:
+  static std::shared_ptr<Blocker> hold(Executor& executor) {
+    auto blocker = std::make_shared<Blocker>();
+    EXPECT_TRUE(executor.submit(blocker).ok());
+    blocker->holding_.take();
+    return blocker;
+  }
+  void release() { go_.put(1); }
+  Next advance() override {
+    holding_.put(1);
+    go_.take();
+    return Next::done;
+  }
+  void cancel() override {}
+
+private:
+  Mailbox<int> holding_;
+  Mailbox<int> go_;
+};
+
 inline std::uint64_t build(Daemon& daemon, Session& session, const GraphScene& scene) {
   const auto built = daemon.build(session, scene.message);
   EXPECT_TRUE(built.ok()) << built.status().to_string();

@@ -111,6 +111,8 @@ prepare
 export EAGLE_BUILD_DIR=$root/build/$preset
 # Tests start their own daemon; one that happens to run on this machine must not answer for it.
 unset EAGLE_ENDPOINT
+# Nor may code that another build compiled and kept.
+export EAGLE_CACHE_DIR=
 sanitizer_options
 
 if $list; then

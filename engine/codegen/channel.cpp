@@ -21,7 +21,8 @@ Status wait_for(int socket, short events, Deadline deadline) {
   while (true) {
     int timeout = -1;
     if (deadline) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - std::chrono::steady_clock::now());
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(*deadline - std::chrono::steady_clock::now());
       if (left.count() <= 0) return Status(Reason::deadline, "no answer on the compile channel in time");
       timeout = static_cast<int>(std::min<std::int64_t>(left.count(), 3'600'000));
     }
@@ -99,8 +100,8 @@ Status receive_all(int socket, char* to, std::size_t want, UniqueFd& descriptor,
 
 Status send_frame(int socket, std::string_view bytes, int descriptor, Deadline deadline) {
   if (bytes.size() > max_frame_bytes) {
-    return Status(Reason::bad_message, "a frame of " + std::to_string(bytes.size()) + " bytes; the limit is " +
-                                           std::to_string(max_frame_bytes));
+    return Status(Reason::bad_message, "a frame of " + std::to_string(bytes.size()) +
+                                           " bytes; the limit is " + std::to_string(max_frame_bytes));
   }
   const auto size = static_cast<std::uint32_t>(bytes.size());
   std::string frame;
@@ -119,8 +120,10 @@ StatusOr<Frame> receive_frame(int socket, Deadline deadline) {
   std::array<char, 4> head{};
   EAGLE_RETURN_IF_ERROR(receive_all(socket, head.data(), head.size(), frame.descriptor, deadline));
   std::uint32_t size = 0;
-  for (std::size_t i = 0; i < head.size(); ++i) size |= static_cast<std::uint32_t>(static_cast<unsigned char>(head[i])) << (8 * i);
-  if (size > max_frame_bytes) return Status(Reason::bad_message, "a frame of " + std::to_string(size) + " bytes announced");
+  for (std::size_t i = 0; i < head.size(); ++i)
+    size |= static_cast<std::uint32_t>(static_cast<unsigned char>(head[i])) << (8 * i);
+  if (size > max_frame_bytes)
+    return Status(Reason::bad_message, "a frame of " + std::to_string(size) + " bytes announced");
   frame.bytes.resize(size);
   EAGLE_RETURN_IF_ERROR(receive_all(socket, frame.bytes.data(), size, frame.descriptor, deadline));
   return frame;

@@ -1,26 +1,46 @@
 #include "engine/codegen/compiler.h"
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
-#include <fcntl.h>
+#include <fstream>
 #include <list>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "eagle/v1/compile.pb.h"
+#include "engine/codegen/code_file.h"
+#include "engine/codegen/disk_cache.h"
 #include "engine/codegen/helper_process.h"
 #include "engine/kernel/wire.h"
 
 namespace eagle::codegen {
 namespace {
 
-// What a cached piece of code is known by: content hash and target.
-using Key = std::pair<std::string, std::string>;
+// Kernels of more scalar values take longer than a tenth of a second or so to compile.
+constexpr std::size_t slow_kernel = 2'000;
+// Callers that may wait for a helper; the others hear that it is busy.
+constexpr int most_quick_waiting = 256;
+constexpr int most_slow_waiting = 2;
+
+// What compiled code depends on beside the kernel when it is compiled "for this machine": two machines that
+// share a disk, or one that was moved, must not load each other's.
+std::string describe_cpu() {
+  std::ifstream cpus("/proc/cpuinfo");
+  std::string description, line;
+  while (std::getline(cpus, line) && !line.empty()) {  // the first processor
+    for (const char* field : {"vendor_id", "cpu family", "model", "stepping", "flags", "CPU implementer",
+                              "CPU part", "Features"}) {
+      if (line.starts_with(field)) description += line + "\n";
+    }
+  }
+  return description;
+}
 
 struct Level {
   std::string_view name;
@@ -45,13 +65,15 @@ StatusOr<Target> default_target() {
   for (const Level& level : levels()) {
     if (level.name != forced) continue;
     if (level.supported) return Target{forced};
-    return Status(Reason::bad_value, "EAGLED_CPU_TARGET=" + std::string(forced) +
-                                         " needs instructions that this CPU does not have; unset it, or name a "
-                                         "narrower one (x86-64, x86-64-v2, x86-64-v3, x86-64-v4)");
+    return Status(Reason::bad_value,
+                  "EAGLED_CPU_TARGET=" + std::string(forced) +
+                      " needs instructions that this CPU does not have; unset it, or name a "
+                      "narrower one (x86-64, x86-64-v2, x86-64-v3, x86-64-v4)");
   }
-  return Status(Reason::bad_value, "EAGLED_CPU_TARGET=" + std::string(forced) +
-                                       " is not a target; known: x86-64, x86-64-v2, x86-64-v3 (AVX2), x86-64-v4 "
-                                       "(AVX-512), or unset for this machine");
+  return Status(Reason::bad_value,
+                "EAGLED_CPU_TARGET=" + std::string(forced) +
+                    " is not a target; known: x86-64, x86-64-v2, x86-64-v3 (AVX2), x86-64-v4 "
+                    "(AVX-512), or unset for this machine");
 }
 
 Code::~Code() {
@@ -60,11 +82,34 @@ Code::~Code() {
 
 struct Compiler::State {
   struct Entry {
-    std::shared_ptr<const Code> code;  // null while it is being compiled
-    std::list<Key>::iterator position; // in `order`; valid with code
+    std::shared_ptr<const Code> code;   // null while it is being compiled
+    std::list<Key>::iterator position;  // in `order`; valid with code
   };
 
-  explicit State(Options chosen) : options(std::move(chosen)), helper(options.helper, options.timeout) {}
+  explicit State(Options chosen)
+      : options(std::move(chosen)),
+        quick(options.helper, options.timeout, most_quick_waiting),
+        slow(options.helper, options.timeout, most_slow_waiting) {
+    if (options.cache_directory.empty()) return;
+    StatusOr<DiskCache> opened = DiskCache::open(options.cache_directory, options.disk_cache_bytes);
+    if (opened.ok()) {
+      disk = *std::move(opened);
+    } else {
+      disk_problem = opened.status();
+    }
+  }
+
+  // Everything that the code of `key` depends on; empty when the helper cannot be found.
+  [[nodiscard]] std::string disk_key(const Key& key) const {
+    static const std::string this_cpu = describe_cpu();
+    const std::string compiler = quick.identity();
+    if (compiler.empty()) return {};
+    return key.first + "\n" + (key.second.empty() ? this_cpu : key.second) + "\n" + compiler;
+  }
+
+  HelperProcess& helper_for(const kernel::Kernel& kernel) {
+    return kernel::scalar_values(kernel) > slow_kernel ? slow : quick;
+  }
 
   void remember(const Key& key, std::shared_ptr<const Code> code) {
     cached_bytes += code->bytes();
@@ -78,15 +123,39 @@ struct Compiler::State {
     }
   }
 
-  const Options options;
-  HelperProcess helper;                // serialises its callers itself
+  // The entry of a key that is being compiled. However that ends, those who wait for it hear: they find the
+  // code, or nothing and try for themselves.
+  struct Claim {
+    Claim(State& owner, const Key& claimed) : state(owner), key(claimed) {}
+    ~Claim() {
+      const std::lock_guard lock(state.mutex);
+      state.entries.erase(key);
+      if (code != nullptr) state.remember(key, std::move(code));
+      state.changed.notify_all();
+    }
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
 
-  std::mutex mutex;                    // guards all below
-  std::condition_variable changed;     // an entry was filled or dropped
+    State& state;
+    const Key& key;
+    std::shared_ptr<const Code> code;
+  };
+
+  const Options options;
+  // Two helpers, so that a kernel that takes a minute delays no other but its like.
+  HelperProcess quick;
+  HelperProcess slow;
+  std::optional<DiskCache> disk;
+  Status disk_problem;  // why there is none although one was asked for
+
+  std::mutex mutex;                 // guards all below
+  std::condition_variable changed;  // an entry was filled or dropped
   std::map<Key, Entry> entries;
-  std::list<Key> order;                // most recently used first
+  std::list<Key> order;  // most recently used first
   std::uint64_t cached_bytes = 0;
   Counters counters;
+
+  std::atomic<std::uint64_t> disk_hits = 0;
 };
 
 Compiler::Compiler() : Compiler(Options()) {}
@@ -110,45 +179,52 @@ StatusOr<Compiler::Compiled> Compiler::compile(const kernel::Kernel& kernel, con
     state_->entries[key] = {};
     ++state_->counters.misses;
   }
-  StatusOr<std::shared_ptr<const Code>> code = compile_now(kernel, target);
-  const std::lock_guard lock(state_->mutex);
-  state_->entries.erase(key);
-  if (code.ok()) state_->remember(key, *code);
-  state_->changed.notify_all();
-  if (!code.ok()) return code.status().within("kernel '" + kernel.name + "'");
-  return Compiled{*std::move(code), false};
+  State::Claim claim(*state_, key);
+  EAGLE_ASSIGN_OR_RETURN(const Made made, make(kernel, key));
+  claim.code = made.code;
+  if (made.from_disk) ++state_->disk_hits;
+  return Compiled{made.code, made.from_disk};
 }
 
-StatusOr<std::shared_ptr<const Code>> Compiler::compile_now(const kernel::Kernel& kernel, const Target& target) {
-  v1::CompileRequest request;
-  kernel::to_message(kernel, *request.mutable_kernel());
-  request.set_cpu(target.cpu);
-  v1::CompileReply reply;
-  EAGLE_ASSIGN_OR_RETURN(const UniqueFd image, state_->helper.call(request, reply));
-
-  struct stat file {};
-  if (::fstat(image.get(), &file) != 0 || static_cast<std::uint64_t>(file.st_size) != reply.image_bytes() ||
-      reply.entry_offset() >= reply.image_bytes()) {
-    return Status(Reason::compile_failed, "the compile helper sent an image of another size than it said");
-  }
-  constexpr int seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
-  if ((::fcntl(image.get(), F_GET_SEALS) & seals) != seals) {
-    return Status(Reason::compile_failed, "the compile helper sent an image that is not sealed");
-  }
-  std::shared_ptr<Code> code(new Code());
-  void* mapped = ::mmap(nullptr, reply.image_bytes(), PROT_READ | PROT_EXEC, MAP_PRIVATE, image.get(), 0);
+StatusOr<std::shared_ptr<const Code>> Compiler::map(const CodeHeader& header, const UniqueFd& image,
+                                                    std::string hash) {
+  EAGLE_RETURN_IF_ERROR(check_image(image.get(), header));
+  void* mapped = ::mmap(nullptr, header.image_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, image.get(), 0);
   if (mapped == MAP_FAILED) return Status(Reason::out_of_memory, "cannot map compiled code");
+  std::shared_ptr<Code> code(new Code());
   code->image_ = mapped;
-  code->bytes_ = reply.image_bytes();
-  code->function_ = reinterpret_cast<KernelFunction>(static_cast<std::byte*>(mapped) + reply.entry_offset());
-  code->hash_ = kernel::content_hash(kernel);
-  code->cpu_ = reply.cpu();
-  code->lanes_ = static_cast<int>(reply.lanes());
-  code->compile_s_ = reply.compile_s();
+  code->bytes_ = header.image_bytes;
+  code->function_ = reinterpret_cast<KernelFunction>(static_cast<std::byte*>(mapped) + header.entry_offset);
+  code->hash_ = std::move(hash);
+  code->cpu_ = header.cpu;
+  code->lanes_ = static_cast<int>(header.lanes);
   return std::shared_ptr<const Code>(std::move(code));
 }
 
-StatusOr<std::string> Compiler::listing(const kernel::Kernel& kernel, const Target& target, std::string_view what) {
+// From the disk, else from the helper, and then to the disk.
+StatusOr<Compiler::Made> Compiler::make(const kernel::Kernel& kernel, const Key& key) {
+  const std::string disk_key = state_->disk ? state_->disk_key(key) : std::string();
+  if (!disk_key.empty()) {
+    if (const std::optional<DiskCache::Entry> found = state_->disk->find(disk_key)) {
+      StatusOr<std::shared_ptr<const Code>> code = map(found->header, found->image, key.first);
+      if (code.ok()) return Made{*std::move(code), true};
+    }
+  }
+  v1::CompileRequest request;
+  kernel::to_message(kernel, *request.mutable_kernel());
+  request.set_cpu(key.second);
+  v1::CompileReply reply;
+  StatusOr<UniqueFd> answered = state_->helper_for(kernel).call(request, reply);
+  if (!answered.ok()) return answered.status().within("kernel '" + kernel.name + "'");
+  const UniqueFd image = *std::move(answered);
+  const CodeHeader header{reply.image_bytes(), reply.entry_offset(), reply.lanes(), reply.cpu()};
+  EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<const Code> code, map(header, image, key.first));
+  if (!disk_key.empty()) state_->disk->store(disk_key, header, image.get());
+  return Made{std::move(code), false};
+}
+
+StatusOr<std::string> Compiler::listing(const kernel::Kernel& kernel, const Target& target,
+                                        std::string_view what) {
   v1::CompileRequest request;
   kernel::to_message(kernel, *request.mutable_kernel());
   request.set_cpu(target.cpu);
@@ -157,13 +233,16 @@ StatusOr<std::string> Compiler::listing(const kernel::Kernel& kernel, const Targ
   }
   request.set_listing(what == "llvm" ? v1::LISTING_LLVM : v1::LISTING_ASSEMBLY);
   v1::CompileReply reply;
-  EAGLE_RETURN_IF_ERROR(state_->helper.call(request, reply).status());
+  EAGLE_RETURN_IF_ERROR(state_->helper_for(kernel).call(request, reply).status());
   return reply.listing();
 }
+
+Status Compiler::disk_cache() const { return state_->disk_problem; }
 
 Compiler::Counters Compiler::counters() const {
   const std::lock_guard lock(state_->mutex);
   Counters counters = state_->counters;
+  counters.disk_hits = state_->disk_hits;
   counters.cached = state_->order.size();
   counters.cached_bytes = state_->cached_bytes;
   return counters;

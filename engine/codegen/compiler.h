@@ -13,16 +13,21 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "engine/base/status.h"
+#include "engine/base/unique_fd.h"
 #include "engine/codegen/abi.h"
 #include "engine/kernel/ir.h"
 
 namespace eagle::codegen {
 
+struct CodeHeader;  // code_file.h
+
 // What code is compiled for: LLVM's names, e.g. cpu "znver4" with explicit features, or a level.
 struct Target {
-  std::string cpu;        // "x86-64", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), or "" for this machine
+  std::string cpu;  // "x86-64", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), or "" for this machine
   friend bool operator==(const Target&, const Target&) = default;
 };
 // EAGLED_CPU_TARGET where set, else this machine. BAD_VALUE names what is known.
@@ -40,7 +45,6 @@ public:
   [[nodiscard]] const std::string& cpu() const { return cpu_; }    // what it was compiled for
   [[nodiscard]] int lanes() const { return lanes_; }               // samples a block
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  [[nodiscard]] double compile_s() const { return compile_s_; }
 
 private:
   friend class Compiler;
@@ -51,30 +55,33 @@ private:
   std::string hash_;
   std::string cpu_;
   int lanes_ = 0;
-  double compile_s_ = 0;
 };
 
 class Compiler {
 public:
   struct Options {
-    std::string helper;           // path of eagle-compile; empty: see helper_process.h
+    std::string helper;  // path of eagle-compile; empty: see helper_process.h
     std::chrono::milliseconds timeout{60'000};
-    std::uint64_t cache_bytes = 256u << 20;      // of code; the least recently used goes first
+    std::uint64_t cache_bytes = 256u << 20;  // of code in memory; the least recently used goes first
+    // Where code is kept between processes (disk_cache.h); empty: nowhere.
+    std::string cache_directory;
+    std::uint64_t disk_cache_bytes = 256u << 20;
   };
   struct Counters {
-    std::uint64_t hits = 0;
-    std::uint64_t misses = 0;
-    std::uint64_t cached = 0;     // kernels in the cache now
+    std::uint64_t hits = 0;    // in memory
+    std::uint64_t misses = 0;  // of memory; those that the disk had among them
+    std::uint64_t disk_hits = 0;
+    std::uint64_t cached = 0;  // kernels in the cache now
     std::uint64_t cached_bytes = 0;
   };
   struct Compiled {
     std::shared_ptr<const Code> code;
-    bool hit = false;
+    bool hit = false;  // nothing was compiled: it came from memory or from disk
   };
 
   Compiler();
   explicit Compiler(Options options);
-  ~Compiler();                    // ends the helper
+  ~Compiler();  // ends the helper
   Compiler(const Compiler&) = delete;
   Compiler& operator=(const Compiler&) = delete;
 
@@ -82,9 +89,18 @@ public:
   // The same, with the text of the emitted code instead: "llvm", "assembly". For people and tests.
   StatusOr<std::string> listing(const kernel::Kernel& kernel, const Target& target, std::string_view what);
   [[nodiscard]] Counters counters() const;
+  // Ok, or why the cache directory that was asked for is not used.
+  [[nodiscard]] Status disk_cache() const;
 
 private:
-  StatusOr<std::shared_ptr<const Code>> compile_now(const kernel::Kernel& kernel, const Target& target);
+  using Key = std::pair<std::string, std::string>;  // content hash, target
+  struct Made {
+    std::shared_ptr<const Code> code;
+    bool from_disk = false;
+  };
+  static StatusOr<std::shared_ptr<const Code>> map(const CodeHeader& header, const UniqueFd& image,
+                                                   std::string hash);
+  StatusOr<Made> make(const kernel::Kernel& kernel, const Key& key);
 
   struct State;
   std::unique_ptr<State> state_;

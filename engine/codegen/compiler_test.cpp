@@ -67,7 +67,8 @@ TEST(Compiler, RunsWhatItCompiled) {
   ASSERT_TRUE(compiled.ok()) << compiled.status().to_string();
   std::vector<double> x = {0, 1, 2, 3, 4, 5, 6, 7};
   std::vector<double> y(8);
-  std::byte* planes[] = {reinterpret_cast<std::byte*>(x.data()), nullptr, reinterpret_cast<std::byte*>(y.data())};
+  std::byte* planes[] = {reinterpret_cast<std::byte*>(x.data()), nullptr,
+                         reinterpret_cast<std::byte*>(y.data())};
   const std::int64_t strides[3] = {};
   const std::uint64_t params[3] = {0, 0x4000000000000000, 0};  // a = 2.0
   KernelCall call{.planes = planes, .component_strides = strides, .params = params, .begin = 0, .end = 8};
@@ -145,6 +146,59 @@ TEST(Compiler, KeepsLlvmOutOfThisProcessAndCodeUnwritable) {
     EXPECT_THAT(line, HasSubstr(" r-xp "));
   }
   EXPECT_EQ(mappings, 1);
+}
+
+// What a hostile kernel could reach if it took the helper over: no new privileges, no call outside the
+// filter.
+TEST(Compiler, RunsItsHelperConfined) {
+  Compiler compiler;
+  ASSERT_TRUE(compiler.compile(affine(5.0), {}).ok());
+  const std::vector<pid_t> running = helpers();
+  ASSERT_EQ(running.size(), 1u);
+  const std::string proc = "/proc/" + std::to_string(running[0]);
+  EXPECT_THAT(read_file(proc + "/status"), HasSubstr("NoNewPrivs:\t1"));
+  const std::string limits = read_file(proc + "/limits");
+  EXPECT_THAT(limits, testing::ContainsRegex("Max core file size +0 "));
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitized helper runs without the system-call filter";
+#endif
+  EXPECT_THAT(read_file(proc + "/status"), HasSubstr("Seccomp:\t2"));  // a filter is loaded
+  // The standard ones, the socket, and perhaps the image that was just sent.
+  for (const auto& fd : std::filesystem::directory_iterator(proc + "/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(fd.path(), gone);
+    if (gone || target.find("eagle-code") != std::string::npos) continue;
+    EXPECT_LE(std::stoi(fd.path().filename()), 3) << target;
+  }
+}
+
+// A chain of divisions over 64 components: much work for a compiler.
+Kernel heavy(int lines) {
+  KernelBuilder b("heavy");
+  const auto y = b.vector("y", 64);
+  auto x = b.state("x", y.type);
+  for (int i = 0; i < lines; ++i) x = b.add(b.mul(x, y), b.div(y, b.sub(y, x)));
+  b.commit("x", x);
+  StatusOr<Kernel> kernel = b.finish();
+  EXPECT_TRUE(kernel.ok()) << kernel.status().to_string();
+  return *std::move(kernel);
+}
+
+TEST(Compiler, ASlowKernelDelaysNoQuickOne) {
+  Compiler::Options options;
+  options.timeout = std::chrono::minutes(5);
+  Compiler compiler(options);
+  ASSERT_TRUE(compiler.compile(affine(20.0), {}).ok());
+  const std::vector<pid_t> quick = helpers();
+  ASSERT_EQ(quick.size(), 1u);
+  std::thread slow([&] { EXPECT_TRUE(compiler.compile(heavy(10), {}).ok()); });
+  std::vector<pid_t> both = helpers();
+  while (both.size() < 2) both = helpers();
+  const pid_t slow_helper = both[0] == quick[0] ? both[1] : both[0];
+  ::kill(slow_helper, SIGSTOP);  // as slow as can be
+  EXPECT_TRUE(compiler.compile(affine(21.0), {}).ok());
+  ::kill(slow_helper, SIGCONT);
+  slow.join();
 }
 
 TEST(Compiler, ReplacesAHelperThatWasKilled) {

@@ -11,6 +11,7 @@
 
 #include "engine/codegen/abi.h"
 #include "engine/codegen/lanes.h"
+#include "engine/codegen/uniform.h"
 
 namespace eagle::codegen {
 namespace {
@@ -20,8 +21,6 @@ using kernel::Role;
 using kernel::Scalar;
 using llvm::BasicBlock;
 using llvm::Value;
-
-using Values = std::vector<Value*>;
 
 // The bytes of the widest value that lives in vector lanes. Masks cost nothing: they are mask bits.
 int widest_bytes(const Kernel& kernel) {
@@ -35,6 +34,16 @@ int widest_bytes(const Kernel& kernel) {
     }
   }
   return widest == 1 ? 4 : widest;
+}
+
+bool contains(const kernel::Region& region, kernel::Opcode code) {
+  for (const kernel::Op& op : region.ops) {
+    if (op.code == code) return true;
+    for (const kernel::Region& nested : op.regions) {
+      if (contains(nested, code)) return true;
+    }
+  }
+  return false;
 }
 
 // Emits the one function of a module. The shape of the code:
@@ -51,7 +60,12 @@ int widest_bytes(const Kernel& kernel) {
 class FunctionEmitter {
 public:
   FunctionEmitter(const Kernel& kernel, const Shape& shape, llvm::Module& module)
-      : kernel_(kernel), shape_(shape), access_(kernel::accesses(kernel)), b_(module.getContext()) {
+      : kernel_(kernel),
+        shape_(shape),
+        access_(kernel::accesses(kernel)),
+        uniform_(uniform_values(kernel)),
+        has_loops_(contains(kernel.body, kernel::Opcode::while_)),
+        b_(module.getContext()) {
     auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
     function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, entry_name, module);
     function_->addFnAttr(llvm::Attribute::NoUnwind);
@@ -67,11 +81,14 @@ public:
     Value* first = load_field(offsetof(KernelCall, begin));
     Value* end = load_field(offsetof(KernelCall, end));
     Value* sample = slot(b_.getInt64Ty(), "sample");
-    finished_ = slot(b_.getInt64Ty(), "finished");
-    steps_ = slot(b_.getInt64Ty(), "steps");
     b_.CreateStore(first, sample);
-    b_.CreateStore(b_.getInt64(0), finished_);
-    b_.CreateStore(b_.getInt64(0), steps_);
+    finished_ = counter("finished");
+    steps_ = counter("steps");
+    launch_.clamped = counter("clamped");
+    launch_.zero_divisions = counter("zero_divisions");
+    launch_.trips = counter("trips");
+    launch_.cancelled = slot(b_.getInt1Ty(), "cancelled");
+    b_.CreateStore(b_.getFalse(), launch_.cancelled);
 
     BasicBlock* exit = block("exit");
     BasicBlock* blocks = block("blocks");
@@ -82,48 +99,63 @@ public:
     b_.CreateBr(exit);
 
     b_.SetInsertPoint(exit);
-    store_field(offsetof(KernelCall, finished), b_.CreateLoad(b_.getInt64Ty(), finished_));
-    store_field(offsetof(KernelCall, steps), b_.CreateLoad(b_.getInt64Ty(), steps_));
+    store_field(offsetof(KernelCall, finished), finished_);
+    store_field(offsetof(KernelCall, steps), steps_);
+    store_field(offsetof(KernelCall, clamped), launch_.clamped);
+    store_field(offsetof(KernelCall, zero_divisions), launch_.zero_divisions);
+    Value* cancelled = b_.CreateLoad(b_.getInt1Ty(), launch_.cancelled);
+    b_.CreateStore(b_.CreateZExt(cancelled, b_.getInt64Ty()), field(offsetof(KernelCall, cancelled)));
     b_.CreateRetVoid();
   }
 
 private:
   // ---- the call
 
-  Value* field(std::size_t offset) { return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(0), offset); }
+  Value* field(std::size_t offset) {
+    return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(0), offset);
+  }
   Value* load_field(std::size_t offset) { return b_.CreateLoad(b_.getInt64Ty(), field(offset)); }
-  void store_field(std::size_t offset, Value* value) { b_.CreateStore(value, field(offset)); }
+  Value* load_pointer(std::size_t offset) { return b_.CreateLoad(b_.getPtrTy(), field(offset)); }
+  void store_field(std::size_t offset, Value* counter) {
+    b_.CreateStore(b_.CreateLoad(b_.getInt64Ty(), counter), field(offset));
+  }
   Value* load_entry(Value* table, std::size_t index, llvm::Type* type) {
     return b_.CreateLoad(type, b_.CreateConstGEP1_64(b_.getInt64Ty(), table, index));
   }
 
   void load_call() {
-    Value* planes = b_.CreateLoad(b_.getPtrTy(), field(offsetof(KernelCall, planes)));
-    Value* strides = b_.CreateLoad(b_.getPtrTy(), field(offsetof(KernelCall, component_strides)));
-    Value* params = b_.CreateLoad(b_.getPtrTy(), field(offsetof(KernelCall, params)));
+    Value* planes = load_pointer(offsetof(KernelCall, planes));
+    Value* strides = load_pointer(offsetof(KernelCall, component_strides));
+    Value* params = load_pointer(offsetof(KernelCall, params));
+    Value* lengths = load_pointer(offsetof(KernelCall, lengths));
     max_steps_ = load_field(offsetof(KernelCall, max_steps));
+    launch_.first_sample = load_field(offsetof(KernelCall, first_sample));
+    launch_.total_samples = load_field(offsetof(KernelCall, total_samples));
+    launch_.first_step = load_field(offsetof(KernelCall, first_step));
+    launch_.cancel = load_pointer(offsetof(KernelCall, cancel));
     for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
       const kernel::Argument& argument = kernel_.arguments[a];
-      Value* base = nullptr;
-      Value* stride = nullptr;
-      if (argument.role == Role::param) {
-        base = param(argument.type.scalar, load_entry(params, a, b_.getInt64Ty()));
-      } else {
-        base = load_entry(planes, a, b_.getPtrTy());
-        stride = load_entry(strides, a, b_.getInt64Ty());
-      }
-      bases_.push_back(base);
-      strides_.push_back(stride);
+      const bool by_value = argument.role == Role::param;
+      const bool own_length = argument.role == Role::table && argument.axes.empty();
+      launch_.bases.push_back(by_value ? param(argument.type.scalar, load_entry(params, a, b_.getInt64Ty()))
+                                       : load_entry(planes, a, b_.getPtrTy()));
+      launch_.strides.push_back(by_value ? nullptr : load_entry(strides, a, b_.getInt64Ty()));
+      launch_.lengths.push_back(own_length ? load_entry(lengths, a, b_.getInt64Ty()) : nullptr);
     }
   }
 
   Value* param(Scalar scalar, Value* bits) {
     switch (scalar) {
-      case Scalar::f64: return b_.CreateBitCast(bits, b_.getDoubleTy());
-      case Scalar::f32: return b_.CreateBitCast(b_.CreateTrunc(bits, b_.getInt32Ty()), b_.getFloatTy());
-      case Scalar::i64: return bits;
-      case Scalar::i32: return b_.CreateTrunc(bits, b_.getInt32Ty());
-      case Scalar::boolean: return b_.CreateICmpNE(bits, b_.getInt64(0));
+      case Scalar::f64:
+        return b_.CreateBitCast(bits, b_.getDoubleTy());
+      case Scalar::f32:
+        return b_.CreateBitCast(b_.CreateTrunc(bits, b_.getInt32Ty()), b_.getFloatTy());
+      case Scalar::i64:
+        return bits;
+      case Scalar::i32:
+        return b_.CreateTrunc(bits, b_.getInt32Ty());
+      case Scalar::boolean:
+        return b_.CreateICmpNE(bits, b_.getInt64(0));
     }
     return nullptr;
   }
@@ -133,13 +165,13 @@ private:
   // What is live while one block of samples is run.
   struct Block {
     Shape shape;
-    Value* sample = nullptr;             // index of lane 0
-    std::vector<LaneValue> reads;        // by argument; planes that are only read
-    std::vector<Values> carried;         // by argument; slots of state and outputs, one a part
-    Values live;                         // slots of the masks, one a copy; none without a mask
+    Value* sample = nullptr;       // index of lane 0
+    std::vector<LaneValue> reads;  // by argument; planes that are only read
+    std::vector<Values> carried;   // by argument; slots of state and outputs, one a part
+    Values live;                   // slots of the masks, one a copy; none without a mask
     Values live_at_entry;
-    Values mask_bytes;                   // the mask's plane as it was
-    Value* step = nullptr;               // slot: steps taken
+    Values mask_bytes;      // the mask's plane as it was
+    Value* step = nullptr;  // slot: steps taken
   };
 
   void samples(const Shape& shape, Value* sample_slot, Value* end) {
@@ -168,7 +200,7 @@ private:
     s.sample = sample;
     s.step = slot(b_.getInt64Ty(), "step");
     b_.CreateStore(b_.getInt64(0), s.step);
-    LaneEmitter lanes(kernel_, shape, b_);
+    LaneEmitter lanes(kernel_, uniform_, launch_, shape, b_);
     const bool masked = kernel_.terminated_argument() >= 0;
     if (masked) load_mask(s, lanes, skip);
     load_planes(s, lanes);
@@ -203,16 +235,18 @@ private:
       const kernel::Argument& argument = kernel_.arguments[a];
       const Scalar scalar = argument.type.scalar;
       if (argument.role == Role::param) {
-        s.reads[a] = LaneValue{argument.type, true, {bases_[a]}};
+        s.reads[a] = LaneValue{argument.type, true, {launch_.bases[a]}};
       } else if (only_read(a)) {
-        s.reads[a] = LaneValue{argument.type, false, from_memory(load_parts(s, a, memory_type(s.shape, scalar)), scalar)};
-      } else if (argument.role != Role::terminated) {
+        s.reads[a] = LaneValue{argument.type, false,
+                               from_memory(load_parts(s, a, memory_type(s.shape, scalar)), scalar)};
+      } else if (kernel::is_committed(argument.role) && argument.role != Role::terminated) {
         llvm::Type* type = lanes.lane_type(scalar);
         for (int part = 0; part < argument.type.components() * s.shape.copies; ++part) {
           s.carried[a].push_back(slot(type, argument.name));
         }
-        // An output is loaded only where a lane that is not live must keep what is there.
-        if (argument.role == Role::mutable_) fill_slots(s, a);
+        // An output is loaded only where something of what is there may have to stay: a lane that is not
+        // live, or a step that a cancelled loop left unfinished.
+        if (argument.role == Role::mutable_ || has_loops_) fill_slots(s, a);
       }
     }
   }
@@ -226,13 +260,14 @@ private:
   // ---- steps
 
   struct StepResult {
-    std::vector<LaneValue> committed;    // by argument; state and outputs
-    Values finished;                     // masks of what this step finishes
+    std::vector<LaneValue> committed;  // by argument; state and outputs
+    Values finished;                   // masks of what this step finishes
   };
 
   // The body once, from the values in the slots. Makes its own emitter: each loop has its own code.
   StepResult step(Block& s, const Values& live) {
-    LaneEmitter lanes(kernel_, s.shape, b_);
+    LaneEmitter lanes(kernel_, uniform_, launch_, s.shape, b_);
+    lanes.at(s.sample, s.step);
     std::size_t entry = 0;
     for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
       const kernel::Argument& argument = kernel_.arguments[a];
@@ -240,10 +275,12 @@ private:
       const kernel::ValueId id = kernel_.body.arguments[entry++];
       if (argument.role == Role::mutable_ && !only_read(a)) {
         LaneValue value{argument.type, false, {}};
-        for (Value* carried : s.carried[a]) value.parts.push_back(b_.CreateLoad(lanes.lane_type(argument.type.scalar), carried));
+        for (Value* carried : s.carried[a])
+          value.parts.push_back(b_.CreateLoad(lanes.lane_type(argument.type.scalar), carried));
         lanes.define(id, std::move(value));
       } else if (argument.role == Role::terminated) {
-        lanes.define(id, LaneValue{argument.type, true, {b_.getFalse()}});  // a sample that runs is not finished
+        lanes.define(id,
+                     LaneValue{argument.type, true, {b_.getFalse()}});  // a sample that runs is not finished
       } else {
         lanes.define(id, s.reads[a]);
       }
@@ -280,6 +317,15 @@ private:
     }
   }
 
+  // A step that a cancelled loop left has no meaningful values: nothing of it is committed, so that every
+  // sample stays at a whole step.
+  void leave_if_cancelled(BasicBlock* done) {
+    if (!has_loops_) return;
+    BasicBlock* go_on = block("not_cancelled");
+    b_.CreateCondBr(b_.CreateLoad(b_.getInt1Ty(), launch_.cancelled), done, go_on);
+    b_.SetInsertPoint(go_on);
+  }
+
   Value* advance(Block& s) {
     Value* taken = b_.CreateAdd(b_.CreateLoad(b_.getInt64Ty(), s.step), b_.getInt64(1));
     b_.CreateStore(taken, s.step);
@@ -291,7 +337,9 @@ private:
     BasicBlock* done = block("stepped");
     b_.CreateBr(loop);
     b_.SetInsertPoint(loop);
-    commit(s, step(s, {}), {});
+    const StepResult result = step(s, {});
+    leave_if_cancelled(done);
+    commit(s, result, {});
     b_.CreateCondBr(b_.CreateICmpSLT(advance(s), max_steps_), loop, done);
     b_.SetInsertPoint(done);
   }
@@ -307,16 +355,18 @@ private:
 
     b_.SetInsertPoint(fast);
     const StepResult all_live = step(s, {});
+    leave_if_cancelled(done);  // the masks are still those of the entry
     commit(s, all_live, {});
     Value* over = b_.CreateICmpSGE(advance(s), max_steps_);
     b_.CreateCondBr(b_.CreateOr(lanes.any(all_live.finished), over), left_fast, fast);
     b_.SetInsertPoint(left_fast);
-    for (std::size_t j = 0; j < s.live.size(); ++j) b_.CreateStore(b_.CreateNot(all_live.finished[j]), s.live[j]);
+    for (std::size_t j = 0; j < s.live.size(); ++j)
+      b_.CreateStore(b_.CreateNot(all_live.finished[j]), s.live[j]);
     b_.CreateBr(head);
 
     b_.SetInsertPoint(prepare);
     for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
-      if (kernel_.arguments[a].role == Role::output) fill_slots(s, a);
+      if (kernel_.arguments[a].role == Role::output && !has_loops_) fill_slots(s, a);
     }
     b_.CreateBr(head);
 
@@ -327,6 +377,7 @@ private:
     b_.CreateCondBr(b_.CreateAnd(lanes.any(live), left), body, done);
     b_.SetInsertPoint(body);
     const StepResult some_live = step(s, live);
+    leave_if_cancelled(done);
     commit(s, some_live, live);
     for (std::size_t j = 0; j < live.size(); ++j) {
       b_.CreateStore(b_.CreateAnd(live[j], b_.CreateNot(some_live.finished[j])), s.live[j]);
@@ -338,10 +389,8 @@ private:
 
   // ---- memory
 
-  // What a lane's value looks like in its plane: itself, and a byte for a bool.
   llvm::Type* memory_type(const Shape& shape, Scalar scalar) {
-    llvm::Type* type = scalar == Scalar::boolean ? b_.getInt8Ty() : LaneEmitter(kernel_, Shape{1, 1}, b_).scalar_type(scalar);
-    return shape.width == 1 ? type : llvm::FixedVectorType::get(type, static_cast<unsigned>(shape.width));
+    return LaneEmitter(kernel_, uniform_, launch_, shape, b_).memory_type(scalar);
   }
 
   // Address of part (component, copy) of the block in the plane of argument `a`.
@@ -349,10 +398,12 @@ private:
     const auto bytes = static_cast<std::uint64_t>(kernel::bytes_of(kernel_.arguments[a].type.scalar));
     Value* offset = b_.CreateMul(s.sample, b_.getInt64(bytes));
     if (component > 0) {
-      offset = b_.CreateAdd(offset, b_.CreateMul(strides_[a], b_.getInt64(static_cast<std::uint64_t>(component))));
+      offset = b_.CreateAdd(
+          offset, b_.CreateMul(launch_.strides[a], b_.getInt64(static_cast<std::uint64_t>(component))));
     }
-    Value* lane_0 = b_.CreateGEP(b_.getInt8Ty(), bases_[a], offset);
-    return b_.CreateConstGEP1_64(b_.getInt8Ty(), lane_0, static_cast<std::uint64_t>(copy * s.shape.width) * bytes);
+    Value* lane_0 = b_.CreateGEP(b_.getInt8Ty(), launch_.bases[a], offset);
+    return b_.CreateConstGEP1_64(b_.getInt8Ty(), lane_0,
+                                 static_cast<std::uint64_t>(copy * s.shape.width) * bytes);
   }
 
   Values load_parts(const Block& s, std::size_t a, llvm::Type* type) {
@@ -392,7 +443,8 @@ private:
     for (std::size_t j = 0; j < s.live.size(); ++j) {
       Value* live = b_.CreateLoad(s.live_at_entry[j]->getType(), s.live[j]);
       newly.push_back(b_.CreateAnd(s.live_at_entry[j], b_.CreateNot(live)));
-      Value* set = b_.CreateSelect(newly[j], llvm::ConstantInt::get(s.mask_bytes[j]->getType(), 1), s.mask_bytes[j]);
+      Value* set =
+          b_.CreateSelect(newly[j], llvm::ConstantInt::get(s.mask_bytes[j]->getType(), 1), s.mask_bytes[j]);
       b_.CreateAlignedStore(set, address(s, a, 0, static_cast<int>(j)), llvm::Align(1));
     }
     Value* total = b_.CreateAdd(b_.CreateLoad(b_.getInt64Ty(), finished_), lanes.count(newly));
@@ -416,6 +468,12 @@ private:
 
   BasicBlock* block(const char* name) { return BasicBlock::Create(b_.getContext(), name, function_); }
 
+  Value* counter(const char* name) {
+    Value* zeroed = slot(b_.getInt64Ty(), name);
+    b_.CreateStore(b_.getInt64(0), zeroed);
+    return zeroed;
+  }
+
   // A stack slot, in the entry block so that SROA promotes it.
   Value* slot(llvm::Type* type, const llvm::Twine& name) {
     BasicBlock& entry = function_->getEntryBlock();
@@ -426,13 +484,14 @@ private:
   const Kernel& kernel_;
   Shape shape_;
   const std::vector<kernel::Access> access_;
+  const std::vector<bool> uniform_;
+  const bool has_loops_;
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
   Value* max_steps_ = nullptr;
   Value* finished_ = nullptr;
   Value* steps_ = nullptr;
-  Values bases_;     // by argument: plane address, or the param's value
-  Values strides_;   // by argument: bytes between components
+  LaunchValues launch_;
 };
 
 }  // namespace
@@ -449,11 +508,12 @@ Shape shape_for(const Kernel& kernel, const llvm::TargetMachine& machine) {
   // copies fill the pipes of latency-bound loops; spilling would cost more than they bring.
   int kept = 3;
   for (const kernel::Argument& argument : kernel.arguments) {
-    if (argument.role != Role::param && argument.role != Role::terminated) kept += argument.type.components();
+    if (kernel::is_per_sample(argument.role) && argument.role != Role::terminated)
+      kept += argument.type.components();
   }
   Shape shape;
   shape.width = vector_bytes / widest_bytes(kernel);
-  shape.copies = kernel.value_types.size() > 2000 ? 1 : std::clamp(registers / kept, 1, 4);
+  shape.copies = kernel::scalar_values(kernel) > large_kernel ? 1 : std::clamp(registers / kept, 1, 4);
   if (shape.copies == 3) shape.copies = 2;
   return shape;
 }

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +28,8 @@ constexpr int helper_channel = 3;
 
 std::filesystem::path own_directory() {
   Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&find_helper), &info) == 0 || info.dli_fname == nullptr) return {};
+  if (::dladdr(reinterpret_cast<const void*>(&find_helper), &info) == 0 || info.dli_fname == nullptr)
+    return {};
   std::error_code error;
   // For the program itself dli_fname may be the name it was called by.
   const std::filesystem::path file = std::filesystem::canonical(info.dli_fname, error);
@@ -34,6 +37,16 @@ std::filesystem::path own_directory() {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? std::filesystem::path() : program.parent_path();
 }
+
+// One caller among those that want the helper, for as long as it does.
+struct Place {
+  explicit Place(std::atomic<int>& callers) : all(callers), others(callers.fetch_add(1)) {}
+  ~Place() { all.fetch_sub(1); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  std::atomic<int>& all;
+  const int others;
+};
 
 std::string words_for(int wait_status) {
   if (WIFSIGNALED(wait_status)) return std::string("was ended by ") + ::strsignal(WTERMSIG(wait_status));
@@ -43,7 +56,8 @@ std::string words_for(int wait_status) {
 }  // namespace
 
 StatusOr<std::string> find_helper() {
-  if (const char* named = std::getenv("EAGLE_COMPILE_HELPER"); named != nullptr && *named != '\0') return std::string(named);
+  if (const char* named = std::getenv("EAGLE_COMPILE_HELPER"); named != nullptr && *named != '\0')
+    return std::string(named);
   const std::filesystem::path here = own_directory();
   std::string looked;
   for (const char* place : {".", "bin", "../bin", "../libexec/eagle"}) {
@@ -51,16 +65,29 @@ StatusOr<std::string> find_helper() {
     if (::access(candidate.c_str(), X_OK) == 0) return candidate.string();
     looked += (looked.empty() ? "" : ", ") + candidate.string();
   }
-  return Status(Reason::compile_failed,
-                "the compile helper 'eagle-compile' is not installed; looked at " + looked +
-                    "; install it there or name it with EAGLE_COMPILE_HELPER");
+  return Status(Reason::compile_failed, "the compile helper 'eagle-compile' is not installed; looked at " +
+                                            looked +
+                                            "; install it there or name it with EAGLE_COMPILE_HELPER");
 }
 
-HelperProcess::HelperProcess(std::string program, std::chrono::milliseconds timeout)
-    : program_(std::move(program)), timeout_(timeout) {}
+HelperProcess::HelperProcess(std::string program, std::chrono::milliseconds timeout, int most_waiting)
+    : program_(std::move(program)), timeout_(timeout), most_waiting_(most_waiting) {}
 
 HelperProcess::~HelperProcess() {
   if (pid_ > 0 && owner_ == ::getpid()) stop();
+}
+
+std::string HelperProcess::identity() const {
+  std::string program = program_;
+  if (program.empty()) {
+    const StatusOr<std::string> found = find_helper();
+    if (!found.ok()) return {};
+    program = *found;
+  }
+  struct stat file{};
+  if (::stat(program.c_str(), &file) != 0) return {};
+  return program + " " + std::to_string(file.st_size) + " " + std::to_string(file.st_ino) + " " +
+         std::to_string(file.st_mtim.tv_sec) + "." + std::to_string(file.st_mtim.tv_nsec);
 }
 
 Status HelperProcess::start() {
@@ -75,7 +102,8 @@ Status HelperProcess::start() {
   UniqueFd ours(pair[0]);
   UniqueFd theirs(pair[1]);
   // dup2 onto itself would keep close-on-exec; a number out of the way makes the copy a real one.
-  if (theirs.get() == helper_channel) theirs.reset(::fcntl(helper_channel, F_DUPFD_CLOEXEC, helper_channel + 1));
+  if (theirs.get() == helper_channel)
+    theirs.reset(::fcntl(helper_channel, F_DUPFD_CLOEXEC, helper_channel + 1));
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -94,32 +122,41 @@ Status HelperProcess::start() {
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) {
-    return Status(Reason::compile_failed, "cannot start the compile helper " + program + ": " + std::strerror(failed) +
+    return Status(Reason::compile_failed, "cannot start the compile helper " + program + ": " +
+                                              std::strerror(failed) +
                                               "; install eagle-compile or name it with EAGLE_COMPILE_HELPER");
   }
   socket_ = std::move(ours);
   pid_ = pid;
+  pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   owner_ = ::getpid();
   return {};
 }
 
 std::string HelperProcess::stop() {
   socket_.reset();
+  // Closing the socket ends an idle helper by itself; a busy one is not waited for. Where there is no pidfd
+  // the number is still ours: it is not given out again before we have waited for it.
+  if (pidfd_.valid()) {
+    ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  } else {
+    ::kill(pid_, SIGKILL);
+  }
+  pidfd_.reset();
   int wait_status = 0;
-  // Closing the socket ends an idle helper by itself; a busy one is not waited for.
-  ::kill(pid_, SIGKILL);
   pid_t reaped = -1;
   do {
     reaped = ::waitpid(pid_, &wait_status, 0);
   } while (reaped < 0 && errno == EINTR);
   pid_ = -1;
-  // A host that ignores SIGCHLD has its children reaped for it.
+  // A host that ignores SIGCHLD, or waits for any child, has reaped it already.
   return reaped < 0 ? "is gone" : words_for(wait_status);
 }
 
 Status HelperProcess::ensure_running() {
   if (pid_ > 0 && owner_ != ::getpid()) {  // inherited by a fork: the parent's to use and reap
     socket_.reset();
+    pidfd_.reset();
     pid_ = -1;
   }
   if (pid_ > 0) {
@@ -131,6 +168,13 @@ Status HelperProcess::ensure_running() {
 }
 
 StatusOr<UniqueFd> HelperProcess::call(const v1::CompileRequest& request, v1::CompileReply& reply) {
+  const Place place(callers_);
+  if (place.others > most_waiting_) {
+    return Status(Reason::quota,
+                  std::to_string(place.others) +
+                      " kernels of this size are being compiled or wait for it, which is the limit "
+                      "(compiles_waiting); try again later, or make the kernel smaller");
+  }
   const std::lock_guard lock(mutex_);
   EAGLE_RETURN_IF_ERROR(ensure_running());
   const auto deadline = std::chrono::steady_clock::now() + timeout_;

@@ -25,10 +25,12 @@ public:
     std::fill_n(data_.get(), bytes_, std::byte{0});
   }
 
-  std::uint8_t* allocateCodeSection(std::uintptr_t size, unsigned alignment, unsigned, llvm::StringRef) override {
+  std::uint8_t* allocateCodeSection(std::uintptr_t size, unsigned alignment, unsigned,
+                                    llvm::StringRef) override {
     return take(size, alignment);
   }
-  std::uint8_t* allocateDataSection(std::uintptr_t size, unsigned alignment, unsigned, llvm::StringRef, bool) override {
+  std::uint8_t* allocateDataSection(std::uintptr_t size, unsigned alignment, unsigned, llvm::StringRef,
+                                    bool) override {
     return take(size, alignment);
   }
   void registerEHFrames(std::uint8_t*, std::uint64_t, std::size_t) override {}
@@ -65,7 +67,8 @@ private:
 class NothingOutside final : public llvm::JITSymbolResolver {
 public:
   void lookup(const LookupSet& symbols, OnResolvedFunction done) override {
-    done(llvm::createStringError(llvm::inconvertibleErrorCode(), "undefined symbol " + symbols.begin()->str()));
+    done(llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 "undefined symbol " + symbols.begin()->str()));
   }
   llvm::Expected<LookupSet> getResponsibilitySet(const LookupSet&) override { return LookupSet(); }
 };
@@ -87,7 +90,8 @@ Status check_relocations(const llvm::object::ObjectFile& object) {
       const bool relative = name == "R_X86_64_PC32" || name == "R_X86_64_PLT32" || name == "R_X86_64_PC64" ||
                             name == "R_AARCH64_ADR_PREL_PG_HI21" || name == "R_AARCH64_ADD_ABS_LO12_NC" ||
                             name.starts_with("R_AARCH64_LDST");
-      if (!relative) return Status(Reason::compile_failed, "relocation " + name.str().str() + " depends on the address");
+      if (!relative)
+        return Status(Reason::compile_failed, "relocation " + name.str().str() + " depends on the address");
     }
   }
   return {};
@@ -96,7 +100,8 @@ Status check_relocations(const llvm::object::ObjectFile& object) {
 }  // namespace
 
 StatusOr<Image> link_image(llvm::MemoryBufferRef buffer) {
-  llvm::Expected<std::unique_ptr<llvm::object::ObjectFile>> object = llvm::object::ObjectFile::createObjectFile(buffer);
+  llvm::Expected<std::unique_ptr<llvm::object::ObjectFile>> object =
+      llvm::object::ObjectFile::createObjectFile(buffer);
   if (!object) return Status(Reason::compile_failed, llvm::toString(object.takeError()));
   EAGLE_RETURN_IF_ERROR(check_relocations(**object));
 
@@ -106,7 +111,8 @@ StatusOr<Image> link_image(llvm::MemoryBufferRef buffer) {
   llvm::RuntimeDyld linker(arena, nothing);
   linker.loadObject(**object);
   linker.resolveRelocations();
-  if (arena.overflowed()) return Status(Reason::compile_failed, "the object's sections do not fit its own size");
+  if (arena.overflowed())
+    return Status(Reason::compile_failed, "the object's sections do not fit its own size");
   if (linker.hasError()) return Status(Reason::compile_failed, linker.getErrorString().str());
   void* entry = linker.getSymbolLocalAddress(entry_name);
   if (entry == nullptr) return Status(Reason::compile_failed, "the object has no entry function");

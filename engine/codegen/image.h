@@ -14,8 +14,8 @@
 namespace eagle::codegen {
 
 struct Image {
-  std::vector<std::byte> bytes;      // code and constants; whole pages
-  std::uint64_t entry = 0;           // offset of emit.h's entry_name
+  std::vector<std::byte> bytes;  // code and constants; whole pages
+  std::uint64_t entry = 0;       // offset of emit.h's entry_name
 };
 
 // Lays the sections out and resolves the relocations between them. Refuses (COMPILE_FAILED, naming it)

@@ -1,8 +1,8 @@
 // Lanes: the values of a kernel while it is emitted, and the emission of ops on them.
 //
-// A kernel value is, for each component, either one scalar that is the same for all samples (uniform:
-// constants, Params and what is computed from them alone) or one native vector for each copy of the block.
-// Width 1 uses plain scalars in place of vectors. Included by the compile helper alone.
+// A kernel value is, for each component, either one scalar that is the same for all samples (uniform, see
+// uniform.h) or one native vector for each copy of the block. Width 1 uses plain scalars in place of
+// vectors. Included by the compile helper alone.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -15,56 +15,108 @@
 
 namespace eagle::codegen {
 
+using Values = std::vector<llvm::Value*>;
+// One i1 vector a copy, or none at all when every lane is live.
+using Masks = std::vector<llvm::Value*>;
+
 struct LaneValue {
   kernel::Type type;
   bool uniform = false;
-  // Uniform: one scalar a component. Else component-major: component 0's copies, component 1's, ...
-  std::vector<llvm::Value*> parts;
+  Values parts;  // uniform: one scalar a component; else component 0's copies, component 1's, ...
+};
+
+// What a launch brings into the function, and the slots it counts in. Made once a function.
+struct LaunchValues {
+  Values bases;    // by argument: plane address, or the param's value
+  Values strides;  // by argument: bytes between components
+  Values lengths;  // by argument: a table's elements
+  llvm::Value* first_sample = nullptr;
+  llvm::Value* total_samples = nullptr;
+  llvm::Value* first_step = nullptr;
+  llvm::Value* cancel = nullptr;   // address of the flag
+  llvm::Value* clamped = nullptr;  // slots
+  llvm::Value* zero_divisions = nullptr;
+  llvm::Value* trips = nullptr;      // of all loops of the call
+  llvm::Value* cancelled = nullptr;  // i1: the flag was seen
 };
 
 // Emits regions of one kernel at the builder's insert point. Values are kept by id, so one emitter emits
 // each region of the kernel once; make a new one for another step loop.
 class LaneEmitter {
 public:
-  LaneEmitter(const kernel::Kernel& kernel, const Shape& shape, llvm::IRBuilder<>& builder);
+  LaneEmitter(const kernel::Kernel& kernel, const std::vector<bool>& uniform, const LaunchValues& launch,
+              const Shape& shape, llvm::IRBuilder<>& builder);
 
+  // Index of lane 0 among the samples of the planes, and the slot that counts the block's steps.
+  void at(llvm::Value* sample, llvm::Value* step);
   void define(kernel::ValueId id, LaneValue value);
-  // Emits all ops of the region; its yields can be asked for afterwards. `live` has one mask a copy, or
-  // none when all lanes are live: it decides whether an expensive side of a branch is worth entering.
-  void region(const kernel::Region& region, const std::vector<llvm::Value*>& live);
+  // Emits all ops of the region; its yields can be asked for afterwards. `live`: the lanes whose samples
+  // execute it. What the others compute is never used, but it must not trap, and does not count.
+  void region(const kernel::Region& region, const Masks& live);
   // The value's vectors, uniform ones broadcast.
   [[nodiscard]] LaneValue spread(kernel::ValueId id);
 
   [[nodiscard]] llvm::Type* scalar_type(kernel::Scalar scalar) const;
   [[nodiscard]] llvm::Type* lane_type(kernel::Scalar scalar) const;  // scalar or native vector
+  // What a lane's value looks like in its plane: itself, and a byte for a bool.
+  [[nodiscard]] llvm::Type* memory_type(kernel::Scalar scalar) const;
   // One i1: some lane of the masks is set; no lane is clear.
-  llvm::Value* any(const std::vector<llvm::Value*>& masks);
-  llvm::Value* all(const std::vector<llvm::Value*>& masks);
+  llvm::Value* any(const Masks& masks);
+  llvm::Value* all(const Masks& masks);
   // Lanes set, as i64.
-  llvm::Value* count(const std::vector<llvm::Value*>& masks);
+  llvm::Value* count(const Masks& masks);
+  // An alloca in the entry block, which SROA turns into registers.
+  llvm::Value* slot(llvm::Type* type, const llvm::Twine& name);
 
 private:
-  void op(const kernel::Op& op, const std::vector<llvm::Value*>& live);
-  void branch(const kernel::Op& op, const std::vector<llvm::Value*>& live);
-  // Runs both sides and selects.
-  void flat_branch(const kernel::Op& op, const LaneValue& condition, const std::vector<llvm::Value*>& live);
-  // A real branch on a condition that is the same for all lanes.
-  void uniform_branch(const kernel::Op& op, llvm::Value* condition, const std::vector<llvm::Value*>& live);
-  // Each side behind a test whether any lane takes it.
-  void divergent_branch(const kernel::Op& op, const LaneValue& condition,
-                        const std::vector<llvm::Value*>& live);
-  std::vector<LaneValue> yields_of(const kernel::Region& region, bool spread_all);
-
+  // lanes.cpp: ops
+  void op(const kernel::Op& op, const Masks& live);
   LaneValue constant(const kernel::Type& type, std::uint64_t bits);
-  [[nodiscard]] LaneValue spread(const LaneValue& value);
-  llvm::Value* plain(kernel::Opcode code, kernel::Scalar scalar, const std::vector<llvm::Value*>& operands);
+  LaneValue sample_index();
+  LaneValue elementwise(const kernel::Op& op, const std::vector<LaneValue>& operands, const Masks& live);
+  LaneValue select(const std::vector<LaneValue>& operands);
+  llvm::Value* plain(kernel::Opcode code, kernel::Scalar scalar, const Values& operands);
   llvm::Value* convert(llvm::Value* value, kernel::Scalar from, kernel::Scalar to);
   llvm::Value* smaller_or_larger(bool smaller, kernel::Scalar scalar, llvm::Value* a, llvm::Value* b);
+  llvm::Value* floored(bool quotient, llvm::Value* a, llvm::Value* b);
+  llvm::Value* shift(bool left, llvm::Value* a, llvm::Value* count);
+
+  // lane_gather.cpp
+  LaneValue gather(const kernel::Op& op, const std::vector<LaneValue>& operands, const Masks& live);
+  // Bytes from the table's start to the element that part `part` of the indices means.
+  llvm::Value* offset_of(const kernel::Op& op, const std::vector<LaneValue>& indices, std::size_t part,
+                         const Masks& live);
+
+  // lane_control.cpp
+  void branch(const kernel::Op& op, const Masks& live);
+  void flat_branch(const kernel::Op& op, const Masks& live);
+  void uniform_choice(const kernel::Op& op, const Masks& live);
+  void divergent_choice(const kernel::Op& op, const Masks& live);
+  void loop(const kernel::Op& op, const Masks& live);
+  void poll();
+  Masks taken(const kernel::Op& op, std::size_t side, const Masks& live);
+  // What the region yields, as the op's results are to be. Emitted at the insert point.
+  std::vector<LaneValue> yields_of(const kernel::Region& region, const std::vector<kernel::ValueId>& results);
+  llvm::Value* clamped_selector(llvm::Value* selector, std::size_t sides);
+
+  [[nodiscard]] LaneValue spread(const LaneValue& value);
+  // `value` as the analysis wants `id`: a scalar only where that says uniform.
+  LaneValue as_decided(const LaneValue& value, kernel::ValueId id);
+  [[nodiscard]] std::size_t copies(bool uniform) const {
+    return uniform ? 1 : static_cast<std::size_t>(shape_.copies);
+  }
+  // Adds the lanes of copy `part` that are set and live to a slot. A uniform i1 counts for every live lane.
+  void tally(llvm::Value* slot, llvm::Value* set, const Masks& live, std::size_t part);
   llvm::Value* bits_of(llvm::Value* mask);  // i1 vector as one integer of that many bits
+  llvm::BasicBlock* block(const char* name);
 
   const kernel::Kernel& kernel_;
+  const std::vector<bool>& uniform_;
+  const LaunchValues& launch_;
   Shape shape_;
   llvm::IRBuilder<>& b_;
+  llvm::Value* sample_ = nullptr;
+  llvm::Value* step_ = nullptr;
   std::vector<LaneValue> values_;
 };
 

@@ -1,5 +1,6 @@
 #include "engine/codegen/target_machine.h"
 
+#include <llvm-c/Target.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
@@ -10,7 +11,6 @@
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
-#include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/SubtargetFeature.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
@@ -26,18 +26,29 @@
 
 namespace eagle::codegen {
 
-StatusOr<std::unique_ptr<llvm::TargetMachine>> machine_for(std::string_view cpu, bool fast_compile) {
-  static const bool initialised = [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
+void initialise_targets() {
+  static const bool done = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
     return true;
   }();
-  (void)initialised;
+  (void)done;
+}
 
-  const std::string triple = llvm::sys::getProcessTriple();
+StatusOr<std::unique_ptr<llvm::TargetMachine>> machine_for(std::string_view cpu, bool fast_compile,
+                                                           std::string_view other_triple) {
+  initialise_targets();
+  const std::string triple = other_triple.empty() ? llvm::sys::getProcessTriple() : std::string(other_triple);
   std::string problem;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, problem);
-  if (target == nullptr) return Status(Reason::compile_failed, "LLVM has no target for " + triple + ": " + problem);
+  if (target == nullptr)
+    return Status(Reason::compile_failed, "LLVM has no target for " + triple + ": " + problem);
 
   std::string name(cpu);
   std::string features;
@@ -78,7 +89,8 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, bool fast_comp
   if (!fast_compile) {
     passes.addPass(llvm::InstCombinePass());
     passes.addPass(llvm::SimplifyCFGPass());
-    passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+    passes.addPass(
+        llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
     passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   }
   passes.addPass(llvm::DCEPass());
@@ -93,7 +105,8 @@ StatusOr<std::unique_ptr<llvm::MemoryBuffer>> assemble(llvm::Module& module, llv
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
   if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) {
-    return Status(Reason::compile_failed, "LLVM cannot emit this kind of file for " + machine.getTargetTriple().str());
+    return Status(Reason::compile_failed,
+                  "LLVM cannot emit this kind of file for " + machine.getTargetTriple().str());
   }
   passes.run(module);
   return std::unique_ptr<llvm::MemoryBuffer>(

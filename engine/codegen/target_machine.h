@@ -13,10 +13,15 @@
 
 namespace eagle::codegen {
 
+// Tells LLVM about its targets; once, before any of the calls below (which do it too).
+void initialise_targets();
+
 // A machine for an LLVM CPU name ("x86-64-v3", "znver4"), or for this machine and all its features when
 // empty. Contraction is off: AllowFPOpFusion is Strict and no fast flag is ever set. BAD_VALUE for a CPU
 // that LLVM does not know. `fast_compile`: for kernels so large that optimising them would take minutes.
-StatusOr<std::unique_ptr<llvm::TargetMachine>> machine_for(std::string_view cpu, bool fast_compile);
+// `triple`: empty for this process's, or another x86-64 or AArch64 one, to cross-compile (name a CPU then).
+StatusOr<std::unique_ptr<llvm::TargetMachine>> machine_for(std::string_view cpu, bool fast_compile,
+                                                           std::string_view triple = {});
 
 // A short fixed pipeline: what a straight-line numeric kernel profits from, and little else. Bits are
 // unaffected: no pass may reassociate, contract or assume.

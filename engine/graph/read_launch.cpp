@@ -106,7 +106,9 @@ private:
     if (private_planes_ == PrivateKernelPlanes::refused) {
       EAGLE_RETURN_IF_ERROR(refuse_private(planes_[view.plane], at, "the kernel"));
     }
-    EAGLE_ASSIGN_OR_RETURN(bound.layout, plane::layout_of(view, argument.type, at));
+    const bool table = argument.role == kernel::Role::table;
+    EAGLE_ASSIGN_OR_RETURN(bound.layout, table ? plane::layout_of_table(view, argument, at)
+                                               : plane::layout_of(view, argument.type, at));
     bound.view = std::move(view);
     return {};
   }
@@ -173,7 +175,7 @@ private:
     const Argument* first = nullptr;
     for (std::size_t i = 0; i < launch_.arguments.size(); ++i) {
       const Bound& bound = launch_.arguments[i];
-      if (!bound.view) continue;
+      if (!kernel::is_per_sample(kernel_.arguments[i].role)) continue;
       if (first == nullptr) {
         first = &kernel_.arguments[i];
         launch_.samples = bound.layout.samples;
@@ -189,7 +191,8 @@ private:
   }
 
   // Samples run in any order and at the same time, so what one sample writes must not be read or written
-  // by another. The very same elements are fine: that is an update in place.
+  // by another. The very same elements are fine: that is an update in place. A table is read at any index, so
+  // nothing of it may be written.
   Status check_overlaps() const {
     for (std::size_t out = 0; out < accesses_.size(); ++out) {
       if (!accesses_[out].written) continue;
@@ -215,12 +218,15 @@ private:
                 " share some, but not all, of their bytes: " + plane::to_string(a) + " and " +
                 plane::to_string(b) +
                 "; give the output an array of its own, or bind the very same array to "
-                "both to update it in place"};
+                "both to update it in place (a table never is)"};
   }
 
   [[nodiscard]] bool same_elements(std::size_t left, std::size_t right) const {
     const Bound& a = launch_.arguments[left];
     const Bound& b = launch_.arguments[right];
+    for (const std::size_t i : {left, right}) {
+      if (kernel_.arguments[i].role == kernel::Role::table) return false;
+    }
     const kernel::Type& type_a = kernel_.arguments[left].type;
     const kernel::Type& type_b = kernel_.arguments[right].type;
     return a.view->offset == b.view->offset && a.view->dtype == b.view->dtype &&

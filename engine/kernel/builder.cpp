@@ -32,11 +32,23 @@ std::vector<ValueId> ids_of(const std::vector<KernelBuilder::Value>& values) {
   return ids;
 }
 
+// "an if", "a while"
+std::string article_name(Opcode code) {
+  return (code == Opcode::if_ ? "an " : "a ") + std::string(name_of(code));
+}
+
 std::vector<Type> types_of(const std::vector<KernelBuilder::Value>& values) {
   std::vector<Type> types;
   types.reserve(values.size());
   for (const auto& value : values) types.push_back(value.type);
   return types;
+}
+
+const Argument* find_argument(const Kernel& kernel, std::string_view name) {
+  for (const Argument& argument : kernel.arguments) {
+    if (argument.name == name) return &argument;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -90,14 +102,17 @@ KernelBuilder::Value KernelBuilder::terminated(std::string name) {
 }
 
 void KernelBuilder::declare_output(std::string name, Type type) {
-  declare(std::move(name), Role::output, type);
+  declare({std::move(name), Role::output, type, {}});
+}
+
+void KernelBuilder::table(std::string name, Type type, std::vector<Axis> axes) {
+  declare({std::move(name), Role::table, type, std::move(axes)});
 }
 
 void KernelBuilder::commit(std::string_view name, Value value) {
   if (!usable({value}, "commit")) return;
-  const auto is_named = [&](const Argument& argument) { return argument.name == name; };
-  const auto argument = std::find_if(kernel_.arguments.begin(), kernel_.arguments.end(), is_named);
-  if (argument == kernel_.arguments.end()) {
+  const Argument* argument = find_argument(kernel_, name);
+  if (argument == nullptr) {
     fail(Reason::malformed_kernel, "commit: there is no argument " + quote_name(name) + "; declare it first");
   } else if (!is_committed(argument->role)) {
     fail(Reason::malformed_kernel, "commit: " + quote_name(name) + " is a " +
@@ -107,9 +122,9 @@ void KernelBuilder::commit(std::string_view name, Value value) {
     fail(Reason::malformed_kernel, "commit: expected " + to_string(argument->type) + " for " +
                                        quote_name(name) + ", found " + to_string(value.type));
   } else if (!open_.empty()) {
-    fail(Reason::malformed_kernel,
-         "commit: " + quote_name(name) +
-             " inside an if; yield the value from both sides and commit the result");
+    fail(Reason::malformed_kernel, "commit: " + quote_name(name) + " inside " +
+                                       article_name(open_.back().op.code) +
+                                       "; yield the value from there and commit the result");
   } else {
     commits_.push_back({std::string(name), value});
   }
@@ -134,18 +149,18 @@ KernelBuilder::Value KernelBuilder::boolean(bool value) { return constant(Scalar
 
 KernelBuilder::Value KernelBuilder::op(Opcode code, const std::vector<Value>& operands, Type type) {
   const Rule* rule = find_rule(static_cast<int>(code));
-  if (rule == nullptr || rule->typing == Typing::branch || rule->typing == Typing::constant) {
+  const bool plain = rule != nullptr && !rule->has_regions() && rule->typing != Typing::constant &&
+                     rule->typing != Typing::lookup && rule->typing != Typing::component;
+  if (!plain) {
     return fail(Reason::malformed_kernel,
-                "op: expected a plain operation; constants are made by real, integer and boolean, and an if "
-                "by begin_if");
+                "op: expected a plain operation; constants are made by real, integer and boolean, and if, "
+                "while, switch, gather and extract have calls of their own");
   }
-  if (!usable(operands, rule->name)) return {};
-  const auto typed = checked_type(*rule, operands, type);
-  if (!typed) return {};
   Op made;
   made.code = code;
-  made.operands = ids_of(operands);
-  return push(std::move(made), *typed);
+  Stated stated;
+  stated.type = type;
+  return push_typed(std::move(made), operands, stated);
 }
 
 KernelBuilder::Value KernelBuilder::convert(Value a, Scalar to) {
@@ -154,61 +169,41 @@ KernelBuilder::Value KernelBuilder::convert(Value a, Scalar to) {
   return op(Opcode::convert, {a}, type);
 }
 
-void KernelBuilder::begin_if(Value condition) {
-  if (!usable({condition}, "if") || !checked_type(rule_of(Opcode::if_), {condition}, {})) return;
-  OpenIf open;
-  open.op.code = Opcode::if_;
-  open.op.operands = {condition.id};
-  open.op.location = location_;
-  open.enclosing = std::exchange(region_, {});
-  open_.push_back(std::move(open));
+KernelBuilder::Value KernelBuilder::gather(std::string_view table, const std::vector<Value>& indices) {
+  if (!usable(indices, "gather")) return {};
+  const Argument* argument = find_argument(kernel_, table);
+  if (argument == nullptr || argument->role != Role::table) {
+    const std::string found =
+        argument == nullptr ? "no argument" : "a " + std::string(name_of(argument->role)) + " argument";
+    return fail(Reason::malformed_kernel, "gather: expected a table named " + quote_name(table) + ", found " +
+                                              found + " of that name; declare it with table first");
+  }
+  Op made;
+  made.code = Opcode::gather;
+  made.argument = static_cast<std::uint32_t>(argument - kernel_.arguments.data());
+  Stated stated;
+  stated.table = argument;
+  return push_typed(std::move(made), indices, stated);
 }
 
-void KernelBuilder::otherwise(const std::vector<Value>& then_yields) {
-  if (!usable(then_yields, "otherwise")) return;
-  if (open_.empty() || open_.back().in_else) {
-    fail(Reason::malformed_kernel, "otherwise: no if is open whose else side has not begun");
-    return;
-  }
-  OpenIf& open = open_.back();
-  region_.yields = ids_of(then_yields);
-  open.op.regions.push_back(std::exchange(region_, {}));
-  open.then_types = types_of(then_yields);
-  open.in_else = true;
-}
-
-std::vector<KernelBuilder::Value> KernelBuilder::end_if(const std::vector<Value>& else_yields) {
-  // After an error the caller may still index the results.
-  std::vector<Value> results(else_yields.size());
-  if (!usable(else_yields, "end_if")) return results;
-  if (open_.empty() || !open_.back().in_else) {
-    fail(Reason::malformed_kernel, "end_if: no if is open whose else side has begun (call otherwise first)");
-    return results;
-  }
-  const std::vector<Type> types = types_of(else_yields);
-  if (const auto fault = compare_yields(open_.back().then_types, types)) {
-    const std::string which = fault->operand < 0 ? "" : "yield " + std::to_string(fault->operand) + ": ";
-    fail(Reason::malformed_kernel, "end_if: " + which + fault->message);
-    return results;
-  }
-  OpenIf open = std::move(open_.back());
-  open_.pop_back();
-  region_.yields = ids_of(else_yields);
-  open.op.regions.push_back(std::move(region_));
-  region_ = std::move(open.enclosing);
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    results[i] = new_value(types[i]);
-    open.op.results.push_back(results[i].id);
-  }
-  region_.ops.push_back(std::move(open.op));
-  return results;
+KernelBuilder::Value KernelBuilder::extract(Value a, std::uint32_t component) {
+  Op made;
+  made.code = Opcode::extract;
+  made.component = component;
+  Stated stated;
+  stated.component = component;
+  return push_typed(std::move(made), {a}, stated);
 }
 
 StatusOr<Kernel> KernelBuilder::finish() {
   if (spent_)
     return Status(Reason::bad_value, "kernel " + quote_name(kernel_.name) + ": finish: the builder is spent");
   location_ = {};  // what is found from here on belongs to no line
-  if (!open_.empty()) fail(Reason::malformed_kernel, "finish: an if is still open (call end_if)");
+  if (!open_.empty()) {
+    const Opcode code = open_.back().op.code;
+    fail(Reason::malformed_kernel,
+         "finish: " + article_name(code) + " is still open (call end_" + std::string(name_of(code)) + ")");
+  }
   std::size_t entry = 0;
   for (const Argument& argument : kernel_.arguments) {
     const Value own{has_entry_value(argument.role) ? kernel_.body.arguments[entry++] : Value{}.id,
@@ -261,9 +256,30 @@ bool KernelBuilder::usable(const std::vector<Value>& values, std::string_view us
   return true;
 }
 
+// At once, not in `finish()`: what is built on a type counts its components.
+bool KernelBuilder::check_type(const Type& type, std::string_view user) {
+  if (!status_.ok()) return false;
+  const bool in_rank =
+      type.rank <= 2 && (type.rank > 0 || type.extents[0] == 1) && (type.rank > 1 || type.extents[1] == 1);
+  const std::int64_t components = std::int64_t{type.extents[0]} * type.extents[1];
+  const Limits limits;
+  if (!in_rank || components == 0) {
+    fail(Reason::malformed_kernel,
+         std::string(user) + ": expected at most 2 extents, each from 1 to 65535, found " + to_string(type));
+    return false;
+  }
+  if (components > limits.components) {
+    fail(Reason::kernel_limit, std::string(user) + ": expected at most " + std::to_string(limits.components) +
+                                   " components (limit kernel_components), found " +
+                                   std::to_string(components) + " in " + to_string(type));
+    return false;
+  }
+  return true;
+}
+
 std::optional<Type> KernelBuilder::checked_type(const Rule& rule, const std::vector<Value>& operands,
-                                                Type requested) {
-  const auto typed = result_type(rule, types_of(operands), requested);
+                                                const Stated& stated) {
+  const auto typed = result_type(rule, types_of(operands), stated);
   if (const auto* type = std::get_if<Type>(&typed)) return *type;
   const auto& fault = std::get<TypeFault>(typed);
   const std::string which = fault.operand < 0 ? "" : "operand " + std::to_string(fault.operand) + ": ";
@@ -271,15 +287,25 @@ std::optional<Type> KernelBuilder::checked_type(const Rule& rule, const std::vec
   return std::nullopt;
 }
 
-bool KernelBuilder::declare(std::string name, Role role, Type type) {
-  if (!usable({}, name_of(role))) return false;
-  const auto same = [&](const Argument& argument) { return argument.name == name; };
-  if (std::any_of(kernel_.arguments.begin(), kernel_.arguments.end(), same)) {
-    fail(Reason::malformed_kernel,
-         std::string(name_of(role)) + ": there is already an argument " + quote_name(name));
+KernelBuilder::Value KernelBuilder::push_typed(Op op, const std::vector<Value>& operands,
+                                               const Stated& stated) {
+  const Rule& rule = rule_of(op.code);
+  if (!usable(operands, rule.name) || !check_type(stated.type, rule.name)) return {};
+  const auto typed = checked_type(rule, operands, stated);
+  if (!typed) return {};
+  op.operands = ids_of(operands);
+  return push(std::move(op), *typed);
+}
+
+bool KernelBuilder::declare(Argument argument) {
+  const std::string role(name_of(argument.role));
+  if (!usable({}, role) || !check_type(argument.type, role + ": argument " + quote_name(argument.name)))
+    return false;
+  if (find_argument(kernel_, argument.name) != nullptr) {
+    fail(Reason::malformed_kernel, role + ": there is already an argument " + quote_name(argument.name));
     return false;
   }
-  kernel_.arguments.push_back({std::move(name), role, type});
+  kernel_.arguments.push_back(std::move(argument));
   return true;
 }
 
@@ -288,7 +314,7 @@ KernelBuilder::Value KernelBuilder::entry(std::string name, Role role, Type type
     return fail(Reason::malformed_kernel, std::string(name_of(role)) + ": argument " + quote_name(name) +
                                               " comes after the first op; declare arguments first");
   }
-  if (!declare(std::move(name), role, type)) return {};
+  if (!declare({std::move(name), role, type, {}})) return {};
   const Value value = new_value(type);
   kernel_.body.arguments.push_back(value.id);
   return value;

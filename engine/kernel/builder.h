@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -22,7 +23,8 @@
 
 namespace eagle::kernel {
 
-struct Rule;  // engine/kernel/typing.h
+struct Rule;    // engine/kernel/typing.h
+struct Stated;  // engine/kernel/typing.h
 
 class KernelBuilder {
 public:
@@ -50,6 +52,8 @@ public:
   Value state(std::string name, Type type);               // mutable
   Value terminated(std::string name);                     // the mask: false while the sample runs
   void declare_output(std::string name, Type type);       // its value is given by `commit`
+  // A lookup of elements of `type`, read by `gather`. Without axes it is as long as the plane that is bound.
+  void table(std::string name, Type type, std::vector<Axis> axes = {});
 
   // What the sample commits; the last call for a name counts. A state that is never committed keeps its
   // value. `output` declares and commits in one.
@@ -59,7 +63,10 @@ public:
   Value real(double value);           // a constant of the real type, rounded once
   Value integer(std::int64_t value);  // i64
   Value boolean(bool value);
-  // Any opcode with operands; `type` is for `convert`. The named calls below are shorthand.
+  Value sample_index() { return op(Opcode::sample_index, {}); }  // of the whole ensemble, i64
+  Value n_samples() { return op(Opcode::n_samples, {}); }
+  Value step_index() { return op(Opcode::step_index, {}); }
+  // Any opcode with operands; `type` is for `convert` and `compose`. The named calls below are shorthand.
   Value op(Opcode code, const std::vector<Value>& operands, Type type = {});
   Value add(Value a, Value b) { return op(Opcode::add, {a, b}); }
   Value sub(Value a, Value b) { return op(Opcode::sub, {a, b}); }
@@ -74,6 +81,13 @@ public:
   Value ne(Value a, Value b) { return op(Opcode::ne, {a, b}); }
   Value select(Value condition, Value a, Value b) { return op(Opcode::select, {condition, a, b}); }
   Value convert(Value a, Scalar to);
+  // The element of a table at one i64 an axis; an index outside is clamped.
+  Value gather(std::string_view table, const std::vector<Value>& indices);
+  // A vector or matrix from its components row by row, and one of them back.
+  Value compose(const std::vector<Value>& components, Type type) {
+    return op(Opcode::compose, components, type);
+  }
+  Value extract(Value a, std::uint32_t component);
 
   // An `if`: begin, build the then side, `otherwise`, build the else side, end. `yields` are the values
   // that leave each side, equal in number and types; the results stand for them afterwards.
@@ -81,6 +95,24 @@ public:
   void otherwise(const std::vector<Value>& then_yields);
   std::vector<Value> end_if(const std::vector<Value>& else_yields);
 
+  // A loop: begin with what it carries, build the condition on the values that `begin_while` gives, then the
+  // body on those that `while_condition` gives; `next` are the values of the next trip. The body runs while
+  // the condition holds, at most `max_trips` times; the results are the carried values afterwards.
+  std::vector<Value> begin_while(const std::vector<Value>& initial, std::uint64_t max_trips);
+  std::vector<Value> while_condition(Value holds);
+  std::vector<Value> end_while(const std::vector<Value>& next);
+
+  // A switch over an i64: case 0 is open after `begin_switch`, `next_case` ends one and opens the next. All
+  // yield the same types; a selector outside takes the nearest case.
+  void begin_switch(Value selector, std::optional<Dispatch> dispatch = std::nullopt);
+  void next_case(const std::vector<Value>& yields);
+  std::vector<Value> end_switch(const std::vector<Value>& yields);
+
+  // Whether a value may have that type; an error sticks, with `user` in front.
+  bool accepts(const Type& type, std::string_view user) { return usable({}, user) && check_type(type, user); }
+  // Records an error of a layer above as the first one, unless there is one; the message names what was
+  // expected and found. Gives an invalid value.
+  Value refuse(std::string message) { return fail(Reason::malformed_kernel, std::move(message)); }
   [[nodiscard]] const Status& status() const { return status_; }
   // The verified kernel, or the first error. The builder is spent.
   StatusOr<Kernel> finish();
@@ -90,26 +122,38 @@ private:
     std::string name;
     Value value;
   };
-  struct OpenIf {
-    Op op;  // holds the finished `then` region once `otherwise` was called
+  // An op with regions that is still being built; `op.regions` are those that have ended.
+  struct Open {
+    Op op;
     Region enclosing;
-    std::vector<Type> then_types;
-    bool in_else = false;
+    std::vector<Type> yields;  // what a loop carries, or what the first region of another op yields
   };
 
   Value fail(Reason reason, std::string message);
   // Whether a call may go on: no error so far, not spent, and all values are this kernel's.
   bool usable(const std::vector<Value>& values, std::string_view user);
-  std::optional<Type> checked_type(const Rule& rule, const std::vector<Value>& operands, Type requested);
-  bool declare(std::string name, Role role, Type type);
+  bool check_type(const Type& type, std::string_view user);
+  std::optional<Type> checked_type(const Rule& rule, const std::vector<Value>& operands,
+                                   const Stated& stated);
+  Value push_typed(Op op, const std::vector<Value>& operands, const Stated& stated);
+  bool declare(Argument argument);
   Value entry(std::string name, Role role, Type type);
   Value constant(Scalar scalar, std::uint64_t bits);
   Value new_value(Type type);
   Value push(Op op, Type type);
 
+  bool begin(Op op, const std::vector<Value>& operands);
+  bool innermost_is(Opcode code, std::size_t ended_regions) const;
+  bool end_region(const std::vector<Value>& yields, std::string_view user);
+  std::vector<Value> carry();
+  std::vector<Value> end();
+
   Kernel kernel_;
   Region region_;  // the one being filled
-  std::vector<OpenIf> open_;
+  std::vector<Open> open_;
+  // How many values each open loop carries. Kept up after an error too: a caller may index what
+  // `while_condition` returns.
+  std::vector<std::size_t> carried_;
   std::vector<Commit> commits_;
   Location location_;
   Status status_;

@@ -174,7 +174,7 @@ TEST(Builder, RefusesCommitsThatCannotBe) {
     const auto s = b.state("s", Type{Scalar::f64});
     b.begin_if(b.lt(s, s));
     b.commit("s", s);
-    expect_error(b, "commit: 's' inside an if; yield the value from both sides");
+    expect_error(b, "commit: 's' inside an if; yield the value from there");
   }
 }
 
@@ -233,11 +233,45 @@ TEST(Builder, RefusesStructureAsAPlainOp) {
   expect_error(b, "op: expected a plain operation");
 }
 
+TEST(Builder, RefusesWhatHasACallOfItsOwnAsAPlainOp) {
+  for (const Opcode code :
+       {Opcode::constant, Opcode::while_, Opcode::switch_, Opcode::gather, Opcode::extract}) {
+    KernelBuilder b("k");
+    b.op(code, {b.scalar("x")});
+    expect_error(b, "op: expected a plain operation");
+  }
+}
+
 TEST(Builder, RefusesExtentsThatNoTypeHas) {
   for (const int width : {0, -1, 65'536, std::numeric_limits<int>::min()}) {
     KernelBuilder b("k");
     b.vector("v", width);
-    expect_error(b, "arguments[0].type.extents[0]: expected at least 1");
+    expect_error(b, "read: argument 'v': expected at most 2 extents, each from 1 to 65535, found f64[0]");
+  }
+}
+
+TEST(Builder, RefusesTypesThatAreNotWellFormed) {
+  for (const Type& type : {Type{Scalar::f64, 3, {2, 2}}, Type{Scalar::f64, 0, {2, 1}},
+                           Type{Scalar::f64, 1, {2, 2}}, Type{Scalar::f64, 2, {2, 0}}}) {
+    KernelBuilder b("k");
+    b.state("s", type);
+    expect_error(b, "mutable: argument 's': expected at most 2 extents");
+  }
+}
+
+TEST(Builder, RefusesTypesWithTooManyComponentsAtOnce) {
+  {
+    KernelBuilder b("k");
+    EXPECT_FALSE(b.matrix("m", 65'535, 65'535).valid());
+    expect_error(b,
+                 "read: argument 'm': expected at most 64 components (limit kernel_components), found "
+                 "4294836225 in f64[65535,65535]",
+                 Reason::kernel_limit);
+  }
+  {
+    KernelBuilder b("k");
+    b.compose({b.scalar("x")}, Type{Scalar::f64, 2, {65'535, 65'535}});
+    expect_error(b, "compose: expected at most 64 components", Reason::kernel_limit);
   }
 }
 

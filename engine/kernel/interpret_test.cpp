@@ -18,6 +18,7 @@
 
 #include "engine/kernel/builder.h"
 #include "engine/kernel/random_kernel.h"
+#include "engine/kernel/random_planes.h"
 #include "engine/kernel/text.h"
 
 namespace eagle::kernel {
@@ -426,35 +427,31 @@ TEST(Launch, OneStepOfARandomKernelIsItsBody) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Kernel kernel = random_kernel(seed);
     Random random(seed);
+    Planes planes = random_planes(kernel, 1, random);
+    if (kernel.terminated_argument() >= 0)
+      *planes.addresses()[static_cast<std::size_t>(kernel.terminated_argument())] = std::byte{0};
+    const auto interpreted = planes.interpreter_planes();
+    // One component's bits after another's.
+    const auto bits_at = [&](std::size_t argument) {
+      const auto size = static_cast<std::size_t>(planes.element_bytes[argument]);
+      Bits bits(static_cast<std::size_t>(kernel.arguments[argument].type.components()));
+      for (std::size_t c = 0; c < bits.size(); ++c) {
+        const auto offset = static_cast<std::int64_t>(c) * planes.strides[argument];
+        std::memcpy(&bits[c], interpreted[argument].data + offset, size);
+      }
+      return bits;
+    };
     std::vector<Bits> entry;
-    std::vector<std::vector<std::byte>> storage;
-    for (const Argument& argument : kernel.arguments) {
-      const auto size = static_cast<std::size_t>(bytes_of(argument.type.scalar));
-      Bits values;
-      for (int c = 0; c < argument.type.components(); ++c) {
-        values.push_back(argument.role == Role::terminated ? 0 : random_bits(argument.type.scalar, random));
-      }
-      std::vector<std::byte>& bytes = storage.emplace_back(values.size() * size);
-      for (std::size_t c = 0; c < values.size(); ++c) std::memcpy(bytes.data() + c * size, &values[c], size);
-      if (has_entry_value(argument.role)) entry.push_back(std::move(values));
+    for (std::size_t i = 0; i < kernel.arguments.size(); ++i) {
+      if (has_entry_value(kernel.arguments[i].role)) entry.push_back(bits_at(i));
     }
-    std::vector<InterpreterPlane> planes;
-    for (std::size_t i = 0; i < storage.size(); ++i) {
-      planes.push_back({storage[i].data(), bytes_of(kernel.arguments[i].type.scalar)});
-    }
-    const std::vector<Bits> expected = interpret(kernel, entry);
-    EXPECT_EQ(interpret_launch(kernel, planes, 1, 1).steps, 1);
+    const InterpreterPosition position{7, 100, 3};
+    const std::vector<Bits> expected = interpret(kernel, entry, interpreted, position);
+    EXPECT_EQ(interpret_launch(kernel, interpreted, 1, 1, position).steps, 1);
     std::size_t commit = 0;
-    for (std::size_t i = 0; i < storage.size(); ++i) {
+    for (std::size_t i = 0; i < kernel.arguments.size(); ++i) {
       if (!is_committed(kernel.arguments[i].role)) continue;
-      const auto size = static_cast<std::size_t>(bytes_of(kernel.arguments[i].type.scalar));
-      for (std::size_t c = 0; c < expected[commit].size(); ++c) {
-        std::uint64_t found = 0;
-        std::memcpy(&found, storage[i].data() + c * size, size);
-        EXPECT_EQ(found, expected[commit][c]) << "argument " << i << " component " << c << "\n"
-                                              << to_text(kernel);
-      }
-      ++commit;
+      EXPECT_EQ(bits_at(i), expected[commit++]) << "argument " << i << "\n" << to_text(kernel);
     }
   }
 }

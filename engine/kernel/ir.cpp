@@ -5,13 +5,20 @@
 namespace eagle::kernel {
 namespace {
 
-void mark_used(const Region& region, std::vector<bool>& used) {
-  for (const Op& op : region.ops) {
-    for (const ValueId operand : op.operands) used[operand] = true;
-    for (const Region& nested : op.regions) mark_used(nested, used);
+// What the ops of a region and of those inside it look at.
+struct Uses {
+  std::vector<bool> values;  // by ValueId
+  std::vector<bool> tables;  // by argument index
+
+  void mark(const Region& region) {
+    for (const Op& op : region.ops) {
+      for (const ValueId operand : op.operands) values[operand] = true;
+      if (op.code == Opcode::gather) tables[op.argument] = true;
+      for (const Region& nested : op.regions) mark(nested);
+    }
+    for (const ValueId yield : region.yields) values[yield] = true;
   }
-  for (const ValueId yield : region.yields) used[yield] = true;
-}
+};
 
 }  // namespace
 
@@ -43,6 +50,22 @@ std::string_view name_of(Role role) {
       return "param";
     case Role::terminated:
       return "terminated";
+    case Role::table:
+      return "table";
+  }
+  return "?";
+}
+
+std::string_view name_of(DispatchPolicy policy) {
+  switch (policy) {
+    case DispatchPolicy::automatic:
+      return "auto";
+    case DispatchPolicy::switch_:
+      return "switch";
+    case DispatchPolicy::segmented:
+      return "segmented";
+    case DispatchPolicy::predicated:
+      return "predicated";
   }
   return "?";
 }
@@ -66,9 +89,15 @@ int Kernel::terminated_argument() const {
   return -1;
 }
 
+std::size_t scalar_values(const Kernel& kernel) {
+  std::size_t total = 0;
+  for (const Type& type : kernel.value_types) total += static_cast<std::size_t>(type.components());
+  return total;
+}
+
 std::vector<Access> accesses(const Kernel& kernel) {
-  std::vector<bool> used(kernel.value_types.size());
-  mark_used(kernel.body, used);
+  Uses used{std::vector<bool>(kernel.value_types.size()), std::vector<bool>(kernel.arguments.size())};
+  used.mark(kernel.body);
 
   // A stopped sample keeps what was there before the launch, so with a mask every store is conditional.
   const bool masked = kernel.terminated_argument() >= 0;
@@ -76,17 +105,19 @@ std::vector<Access> accesses(const Kernel& kernel) {
   result.reserve(kernel.arguments.size());
   std::size_t entry = 0;
   std::size_t commit = 0;
-  for (const Argument& argument : kernel.arguments) {
-    const Role role = argument.role;
+  for (std::size_t i = 0; i < kernel.arguments.size(); ++i) {
+    const Role role = kernel.arguments[i].role;
     const bool has_entry = has_entry_value(role);
     const ValueId entry_value = has_entry ? kernel.body.arguments[entry++] : 0;
     Access access;
     if (is_committed(role)) {
       const ValueId committed = kernel.body.yields[commit++];
       access.written = role != Role::mutable_ || committed != entry_value;
-      access.read = (has_entry && used[entry_value]) || (access.written && masked);
+      access.read = (has_entry && used.values[entry_value]) || (access.written && masked);
+    } else if (role == Role::table) {
+      access.read = used.tables[i];
     } else if (has_plane(role)) {
-      access.read = used[entry_value];
+      access.read = used.values[entry_value];
     }
     result.push_back(access);
   }

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,17 +46,22 @@ struct Type {
 std::string to_string(const Type& type);  // "f64", "f64[3]", "f64[2,3]"
 
 // The numbers are those of proto/eagle/v1/kernel.proto.
-enum class Role : std::uint8_t { read = 1, mutable_ = 2, output = 3, param = 4, terminated = 5 };
+enum class Role : std::uint8_t { read = 1, mutable_ = 2, output = 3, param = 4, terminated = 5, table = 6 };
 std::string_view name_of(Role role);  // "read", "mutable", ...
 
-constexpr bool has_entry_value(Role role) { return role != Role::output; }
+constexpr bool has_entry_value(Role role) { return role != Role::output && role != Role::table; }
 constexpr bool has_plane(Role role) { return role != Role::param; }
+// A plane with one element for each sample: it has a say in how many samples a launch has.
+constexpr bool is_per_sample(Role role) { return role != Role::param && role != Role::table; }
 constexpr bool is_committed(Role role) {
   return role == Role::mutable_ || role == Role::output || role == Role::terminated;
 }
 
 enum class Opcode : std::uint16_t {
   constant = 1,
+  sample_index,
+  n_samples,
+  step_index,
   add = 10,
   sub,
   mul,
@@ -65,6 +71,14 @@ enum class Opcode : std::uint16_t {
   min,
   max,
   sqrt,
+  floor_div = 20,
+  modulo,
+  shift_left,
+  shift_right,
+  bit_and,
+  bit_or,
+  bit_xor,
+  bit_not,
   eq = 30,
   ne,
   lt,
@@ -78,6 +92,11 @@ enum class Opcode : std::uint16_t {
   select,
   convert = 50,
   if_ = 60,
+  while_,
+  switch_,
+  gather = 70,
+  compose = 80,
+  extract,
 };
 std::string_view name_of(Opcode code);  // as in the text form: "add", "and", "if"
 
@@ -99,22 +118,42 @@ struct Region {
   friend bool operator==(const Region& a, const Region& b);
 };
 
+// The author's wish for a switch that is a dispatch group; the numbers are those of the message.
+enum class DispatchPolicy : std::uint8_t { automatic = 1, switch_ = 2, segmented = 3, predicated = 4 };
+std::string_view name_of(DispatchPolicy policy);  // as in the text form: "auto", "switch", ...
+struct Dispatch {
+  std::string name;
+  DispatchPolicy policy = DispatchPolicy::automatic;
+  friend bool operator==(const Dispatch&, const Dispatch&) = default;
+};
+
 struct Op {
   Opcode code = Opcode::constant;
   std::vector<ValueId> operands;
-  std::vector<ValueId> results;  // 1 for plain ops; an `if_` has as many as its regions yield
+  std::vector<ValueId> results;  // 1 for plain ops; structure has as many as its regions yield or carry
   // `constant`: the value's bits, zero-extended (f32 in the low 32 bits, bool as 0 or 1). NaNs are
   // canonical: 0x7ff8000000000000 and 0x7fc00000.
   std::uint64_t bits = 0;
-  std::vector<Region> regions;  // `if_`: then, else
+  std::vector<Region> regions;       // `if_`: then, else; `while_`: condition, body; `switch_`: one a value
+  std::uint32_t argument = 0;        // `gather`: index of the table among the kernel's arguments
+  std::uint64_t max_trips = 0;       // `while_`: at least 1
+  std::uint32_t component = 0;       // `extract`
+  std::optional<Dispatch> dispatch;  // `switch_`
   Location location;
   friend bool operator==(const Op&, const Op&) = default;
+};
+
+struct Axis {
+  std::string name;
+  std::uint32_t extent = 1;
+  friend bool operator==(const Axis&, const Axis&) = default;
 };
 
 struct Argument {
   std::string name;
   Role role = Role::read;
-  Type type;
+  Type type;               // of one sample, or of one element of a table
+  std::vector<Axis> axes;  // tables; empty: one axis of the bound plane's length
   friend bool operator==(const Argument&, const Argument&) = default;
 };
 
@@ -132,6 +171,9 @@ struct Kernel {
   [[nodiscard]] int terminated_argument() const;
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
+
+// The components of all values: how much work the kernel is for whoever compiles it.
+std::size_t scalar_values(const Kernel& kernel);
 
 // How a launch of the kernel touches the plane of each argument, derived from the verified body: `read`
 // if the value at launch start is used or may survive, `written` if something is stored. Params: neither.

@@ -59,6 +59,25 @@ TEST(Accesses, WithAMaskStateThatKeepsItsValueIsStillNotWritten) {
             (Letters{"r", "rw"}));
 }
 
+TEST(Accesses, ATableIsReadWhereAnyOpGathersFromIt) {
+  EXPECT_EQ(accesses_of(R"(kernel @k real=f64
+    table unused: f64  table used[a: 2]: f64  read %0 i: i64  read %1 c: bool  output y: f64
+    { %2 = constant 1.0 : f64
+      %4 = if %1 -> f64 { %3 = gather @used[%0] : f64 yield %3 } else { yield %2 }  yield %4 })"),
+            (Letters{"-", "r", "r", "r", "w"}));
+}
+
+TEST(Accesses, SeeWhatLoopsAndSwitchesUse) {
+  EXPECT_EQ(accesses_of(R"(kernel @k real=f64
+    read %0 initial: i64  read %1 bound: i64  read %2 step: i64  read %3 other: i64  read %4 unused: i64
+    output y: i64
+    { %9 = while %0 max 4 -> i64 (%5) { %6 = lt %5, %1 : bool yield %6 } do (%7) {
+        %8 = add %7, %2 : i64 yield %8 }
+      %10 = switch %9 -> i64 case 0 { yield %9 } case 1 { yield %3 }
+      yield %10 })"),
+            (Letters{"r", "r", "r", "r", "-", "w"}));
+}
+
 TEST(Types, AreWrittenWithTheirExtents) {
   EXPECT_EQ(to_string(Type{Scalar::f32}), "f32");
   EXPECT_EQ(to_string(Type{Scalar::boolean, 1, {3, 1}}), "bool[3]");

@@ -103,10 +103,12 @@ private:
       if (role == Role::param) type = Type{type.scalar};
       add_argument(role, type);
     }
+    while (random_.chance(40)) add_argument(Role::table, storable_type());
     if (random_.chance(options_.terminated)) add_argument(Role::terminated, Type{Scalar::boolean});
     // Entry values in argument order, wherever the mask went.
-    for (const Argument& argument : kernel_.arguments)
-      kernel_.body.arguments.push_back(define(argument.type));
+    for (const Argument& argument : kernel_.arguments) {
+      if (has_entry_value(argument.role)) kernel_.body.arguments.push_back(define(argument.type));
+    }
   }
 
   // At a random place: argument order must not matter.
@@ -114,7 +116,26 @@ private:
     const auto place = static_cast<std::ptrdiff_t>(random_.below(kernel_.arguments.size() + 1));
     const std::string name =
         std::string(name_of(role)).substr(0, 1) + std::to_string(kernel_.arguments.size());
-    kernel_.arguments.insert(kernel_.arguments.begin() + place, Argument{name, role, type});
+    Argument argument{name, role, type, {}};
+    if (role == Role::table && random_.chance(60)) argument.axes = axes();
+    kernel_.arguments.insert(kernel_.arguments.begin() + place, std::move(argument));
+    make_room(kernel_.body, static_cast<std::uint32_t>(place));
+  }
+
+  // Tables from `place` on have moved up by one argument.
+  static void make_room(Region& region, std::uint32_t place) {
+    for (Op& op : region.ops) {
+      if (op.code == Opcode::gather && op.argument >= place) ++op.argument;
+      for (Region& nested : op.regions) make_room(nested, place);
+    }
+  }
+
+  std::vector<Axis> axes() {
+    std::vector<Axis> axes(between(1, 3));
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      axes[i] = {"axis" + std::to_string(i), static_cast<std::uint32_t>(between(1, options_.extent))};
+    }
+    return axes;
   }
 
   // Outputs have no entry value, so they may be decided once it is known which types there are.
@@ -179,62 +200,221 @@ private:
     return all[random_.below(all.size())];
   }
 
+  ValueId integer(Region& region) {
+    const auto value = pick_type(Type{Scalar::i64});
+    return value ? *value : constant(region, Scalar::i64);
+  }
+
+  ValueId small_integer(Region& region, std::uint64_t value) {
+    Op op;
+    op.code = Opcode::constant;
+    op.bits = value;
+    return push(region, std::move(op), Type{Scalar::i64});
+  }
+
+  ValueId binary(Region& region, Opcode code, ValueId a, ValueId b, Scalar result) {
+    Op op;
+    op.code = code;
+    op.operands = {a, b};
+    return push(region, std::move(op), Type{result});
+  }
+
   void fill(Region& region, int depth) {
     const std::uint64_t count = between(1, budget_);
     for (std::uint64_t i = 0; i < count && budget_ > 0; ++i) {
       --budget_;
       const Rule& rule = rules()[random_.below(rules().size())];
-      if (rule.typing == Typing::branch) {
-        if (depth < options_.depth) branch(region, depth);
-      } else if (rule.typing == Typing::constant) {
+      if (rule.has_regions() && depth >= options_.depth) continue;
+      append(region, rule, depth);
+    }
+  }
+
+  void append(Region& region, const Rule& rule, int depth) {
+    switch (rule.typing) {
+      case Typing::constant:
         constant(region, any_scalar());
-      } else {
-        plain(region, rule);
-      }
+        return;
+      case Typing::branch:
+        return branch(region, depth);
+      case Typing::loop:
+        return loop(region, depth);
+      case Typing::selection:
+        return selection(region, depth);
+      case Typing::lookup:
+        return lookup(region);
+      case Typing::composition:
+        return composition(region);
+      case Typing::component:
+        return component(region);
+      default:
+        return plain(region, rule);
     }
   }
 
   void plain(Region& region, const Rule& rule) {
     Op op;
     op.code = rule.code;
+    Stated stated;
     if (rule.typing == Typing::choice) op.operands.push_back(boolean(region));
-    const auto first = pick([&](const Type& type) { return fits(rule, type); });
-    if (!first) return;
-    const Type type = kernel_.value_types[*first];
-    while (op.operands.size() < static_cast<std::size_t>(rule.operands)) {
-      op.operands.push_back(op.operands.empty() ? *first : *pick_type(type));
+    if (rule.operands > 0) {
+      const auto first = pick([&](const Type& type) { return fits(rule, type); });
+      if (!first) return;
+      stated.type = kernel_.value_types[*first];
+      op.operands.push_back(*first);
+      while (op.operands.size() < static_cast<std::size_t>(rule.operands))
+        op.operands.push_back(*pick_type(stated.type));
     }
-    Type requested = type;
-    requested.scalar = any_scalar();
+    stated.type.scalar = any_scalar();
     std::vector<Type> types;
     for (const ValueId operand : op.operands) types.push_back(kernel_.value_types[operand]);
-    push(region, std::move(op), std::get<Type>(result_type(rule, types, requested)));
+    push(region, std::move(op), std::get<Type>(result_type(rule, types, stated)));
   }
 
   // Whether values of this type are operands of the rule (the condition of a select aside).
   static bool fits(const Rule& rule, const Type& type) {
     std::vector<Type> operands(static_cast<std::size_t>(rule.operands), type);
     if (rule.typing == Typing::choice) operands[0] = Type{Scalar::boolean};
-    return std::holds_alternative<Type>(result_type(rule, operands, type));
+    Stated stated;
+    stated.type = type;
+    return std::holds_alternative<Type>(result_type(rule, operands, stated));
+  }
+
+  // Everyday integers are often outside a table, on either side.
+  void lookup(Region& region) {
+    std::vector<std::uint32_t> tables;
+    for (std::size_t i = 0; i < kernel_.arguments.size(); ++i) {
+      if (kernel_.arguments[i].role == Role::table) tables.push_back(static_cast<std::uint32_t>(i));
+    }
+    if (tables.empty()) return;
+    Op op;
+    op.code = Opcode::gather;
+    op.argument = tables[random_.below(tables.size())];
+    const Argument& table = kernel_.arguments[op.argument];
+    const std::size_t indices = std::max<std::size_t>(table.axes.size(), 1);
+    while (op.operands.size() < indices) op.operands.push_back(integer(region));
+    push(region, std::move(op), table.type);
+  }
+
+  void composition(Region& region) {
+    const auto first = pick([](const Type& type) { return type.rank == 0; });
+    if (!first) return;
+    Type type;
+    type.scalar = kernel_.value_types[*first].scalar;
+    type.rank = static_cast<std::uint8_t>(between(1, 2));
+    for (std::size_t i = 0; i < type.rank; ++i)
+      type.extents[i] = static_cast<std::uint16_t>(between(1, options_.extent));
+    Op op;
+    op.code = Opcode::compose;
+    while (op.operands.size() < static_cast<std::size_t>(type.components()))
+      op.operands.push_back(*pick_type(Type{type.scalar}));
+    push(region, std::move(op), type);
+  }
+
+  void component(Region& region) {
+    const auto whole = pick([](const Type& type) { return type.rank != 0; });
+    if (!whole) return;
+    const Type type = kernel_.value_types[*whole];
+    Op op;
+    op.code = Opcode::extract;
+    op.operands = {*whole};
+    op.component = static_cast<std::uint32_t>(between(0, type.components() - 1));
+    push(region, std::move(op), Type{type.scalar});
+  }
+
+  // Types that are there to be yielded.
+  std::vector<Type> visible_types(std::uint64_t count) {
+    std::vector<Type> types;
+    while (types.size() < count)
+      types.push_back(kernel_.value_types[visible_[random_.below(visible_.size())]]);
+    return types;
+  }
+
+  // A region that yields a value of each type; what it defines is not visible afterwards.
+  void yielding(Region& region, const std::vector<Type>& types, int depth) {
+    const std::size_t outside = visible_.size();
+    fill(region, depth);
+    for (const Type& type : types) region.yields.push_back(*pick_type(type));
+    visible_.resize(outside);
+  }
+
+  void finish(Region& region, Op op, const std::vector<Type>& types) {
+    for (const Type& type : types) op.results.push_back(define(type));
+    if (random_.chance(30)) op.location = {0, static_cast<std::uint32_t>(between(1, 99)), 1};
+    region.ops.push_back(std::move(op));
   }
 
   void branch(Region& region, int depth) {
     Op op;
     op.code = Opcode::if_;
     op.operands = {boolean(region)};
-    std::vector<Type> types;
-    for (std::uint64_t yields = random_.below(4); yields > 0; --yields) {
-      types.push_back(kernel_.value_types[visible_[random_.below(visible_.size())]]);
-    }
+    const std::vector<Type> types = visible_types(random_.below(4));
     op.regions.resize(2);
-    for (Region& side : op.regions) {
-      const std::size_t outside = visible_.size();
-      fill(side, depth + 1);
-      for (const Type& type : types) side.yields.push_back(*pick_type(type));
-      visible_.resize(outside);
+    for (Region& side : op.regions) yielding(side, types, depth + 1);
+    finish(region, std::move(op), types);
+  }
+
+  void selection(Region& region, int depth) {
+    constexpr std::array policies = {DispatchPolicy::automatic, DispatchPolicy::switch_,
+                                     DispatchPolicy::segmented, DispatchPolicy::predicated};
+    Op op;
+    op.code = Opcode::switch_;
+    op.regions.resize(between(1, options_.cases));
+    ValueId selector = integer(region);
+    if (random_.chance(60)) {  // or most samples would take the first case or the last
+      selector =
+          binary(region, Opcode::modulo, selector, small_integer(region, op.regions.size()), Scalar::i64);
     }
-    for (const Type& type : types) op.results.push_back(define(type));
-    region.ops.push_back(std::move(op));
+    op.operands = {selector};
+    if (random_.chance(30)) op.dispatch = Dispatch{"group", policies[random_.below(policies.size())]};
+    const std::vector<Type> types = visible_types(random_.below(4));
+    for (Region& side : op.regions) yielding(side, types, depth + 1);
+    finish(region, std::move(op), types);
+  }
+
+  // Mostly a count up to some value of the kernel, which ends at another trip in each sample; now and then
+  // any condition at all. `max_trips` is small enough to end many of either kind.
+  void loop(Region& region, int depth) {
+    const ValueId bound = integer(region);
+    Op op;
+    op.code = Opcode::while_;
+    op.max_trips = between(1, options_.max_trips);
+    op.operands = {small_integer(region, 0)};
+    for (std::uint64_t more = random_.below(4); more > 0; --more)
+      op.operands.push_back(visible_[random_.below(visible_.size())]);
+    std::vector<Type> types;
+    for (const ValueId operand : op.operands) types.push_back(kernel_.value_types[operand]);
+    op.regions.resize(2);
+    const std::size_t outside = visible_.size();
+    condition(op.regions[0], types, bound, depth);
+    visible_.resize(outside);
+    loop_body(op.regions[1], types, depth);
+    visible_.resize(outside);
+    finish(region, std::move(op), types);
+  }
+
+  void carry(Region& region, const std::vector<Type>& types) {
+    for (const Type& type : types) region.arguments.push_back(define(type));
+  }
+
+  void condition(Region& region, const std::vector<Type>& types, ValueId bound, int depth) {
+    carry(region, types);
+    if (random_.chance(50)) fill(region, depth + 1);
+    if (random_.chance(25)) {
+      region.yields = {boolean(region)};
+      return;
+    }
+    ValueId holds = binary(region, Opcode::lt, region.arguments[0], bound, Scalar::boolean);
+    if (random_.chance(25))
+      holds = binary(region, Opcode::logical_and, holds, boolean(region), Scalar::boolean);
+    region.yields = {holds};
+  }
+
+  void loop_body(Region& region, const std::vector<Type>& types, int depth) {
+    carry(region, types);
+    const ValueId count = region.arguments[0];
+    fill(region, depth + 1);
+    region.yields.push_back(binary(region, Opcode::add, count, small_integer(region, 1), Scalar::i64));
+    for (std::size_t i = 1; i < types.size(); ++i) region.yields.push_back(*pick_type(types[i]));
   }
 
   Random random_;

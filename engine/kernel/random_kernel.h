@@ -1,5 +1,5 @@
-// Random kernels and numbers for tests: every opcode, type and role, nested ifs, vectors, a mask. The same
-// seed gives the same kernel on every machine.
+// Random kernels and numbers for tests: every opcode, type and role, nested ifs, loops and switches, vectors,
+// tables, a mask. The same seed gives the same kernel on every machine.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,12 @@ std::uint64_t random_bits(Scalar scalar, Random& random);
 
 struct RandomKernelOptions {
   int ops = 40;              // at most, nested ones included (and a few constants beside)
-  int depth = 3;             // of nested ifs
+  int depth = 3;             // of nested regions
+  int max_trips = 6;         // of a loop, at most
+  int cases = 4;             // of a switch, at most
   int arguments = 8;         // at most, before outputs and mask
   int outputs = 3;           // at most
-  int extent = 4;            // of vectors and matrices, at most
+  int extent = 4;            // of vectors, matrices and axes of tables, at most
   unsigned terminated = 40;  // percent of the kernels that have a mask
 };
 

@@ -60,7 +60,7 @@ public:
     for (const Argument& argument : kernel_.arguments) {
       out_ += "  " + std::string(name_of(argument.role)) + " ";
       if (has_entry_value(argument.role)) out_ += value(kernel_.body.arguments[entry++]) + " ";
-      out_ += name_text(argument.name) + ": " + to_string(argument.type) + "\n";
+      out_ += name_text(argument.name) + axes(argument.axes) + ": " + to_string(argument.type) + "\n";
     }
     region(kernel_.body, 0);
     out_ += "\n";
@@ -73,6 +73,16 @@ private:
     std::string text;
     for (const ValueId id : ids) text += (text.empty() ? "" : ", ") + value(id);
     return text;
+  }
+
+  static std::string axes(const std::vector<Axis>& axes) {
+    std::string text;
+    for (const Axis& axis : axes)
+      text += (text.empty() ? "[" : ", ") + name_text(axis.name) + ": " + std::to_string(axis.extent);
+    return text.empty() ? text : text + "]";
+  }
+  static std::string carried(const Region& region) {
+    return region.arguments.empty() ? "" : "(" + values(region.arguments) + ") ";
   }
 
   void line(std::size_t indent, const std::string& text) { out_ += std::string(2 * indent, ' ') + text; }
@@ -88,25 +98,49 @@ private:
     line(indent, "");
     if (!op.results.empty()) out_ += values(op.results) + " = ";
     out_ += name_of(op.code);
-    if (op.code == Opcode::if_) {
-      branch(op, indent);
-    } else {
+    if (op.regions.empty()) {
       const Type& type = kernel_.value_types[op.results[0]];
-      out_ += " " + (op.code == Opcode::constant ? constant_text(type.scalar, op.bits) : values(op.operands));
-      out_ += " : " + to_string(type);
+      const std::string operands = this->operands(op, type.scalar);
+      out_ += (operands.empty() ? "" : " ") + operands + " : " + to_string(type);
+    } else {
+      structure(op, indent);
     }
     out_ += "\n";
   }
 
-  void branch(const Op& op, std::size_t indent) {
-    out_ += " " + value(op.operands[0]);
+  [[nodiscard]] std::string operands(const Op& op, Scalar result) const {
+    switch (op.code) {
+      case Opcode::constant:
+        return constant_text(result, op.bits);
+      case Opcode::gather:
+        return "@" + name_text(kernel_.arguments[op.argument].name) + "[" + values(op.operands) + "]";
+      case Opcode::extract:
+        return value(op.operands[0]) + "[" + std::to_string(op.component) + "]";
+      default:
+        return values(op.operands);
+    }
+  }
+
+  void structure(const Op& op, std::size_t indent) {
+    if (!op.operands.empty()) out_ += " " + values(op.operands);
+    if (op.code == Opcode::while_) out_ += " max " + std::to_string(op.max_trips);
+    if (op.dispatch) {
+      out_ += " dispatch @" + name_text(op.dispatch->name) + " ";
+      out_ += name_of(op.dispatch->policy);
+    }
     for (std::size_t i = 0; i < op.results.size(); ++i) {
       out_ += (i == 0 ? " -> " : ", ") + to_string(kernel_.value_types[op.results[i]]);
     }
-    out_ += " ";
-    region(op.regions[0], indent);
-    out_ += " else ";
-    region(op.regions[1], indent);
+    for (std::size_t i = 0; i < op.regions.size(); ++i) {
+      out_ += " " + before_region(op.code, i) + carried(op.regions[i]);
+      region(op.regions[i], indent);
+    }
+  }
+
+  static std::string before_region(Opcode code, std::size_t region) {
+    if (code == Opcode::switch_) return "case " + std::to_string(region) + " ";
+    if (region == 0) return "";
+    return code == Opcode::while_ ? "do " : "else ";
   }
 
   const Kernel& kernel_;

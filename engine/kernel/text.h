@@ -20,20 +20,55 @@
 //     yield %8, %9, %3
 //   }
 //
+// Loops, switches and tables:
+//
+//   kernel @search real=f64
+//     read %0 x: f64
+//     table curve[row: 4, column: 16]: f64[2]
+//     output y: f64
+//   {
+//     %1 = constant 0 : i64
+//     %8 = while %1 max 16 -> i64 (%2) {        the condition, on the values that the loop carries
+//       %3 = gather @curve[%1, %2] : f64[2]
+//       %4 = extract %3[0] : f64
+//       %5 = lt %4, %0 : bool
+//       yield %5
+//     } do (%6) {
+//       %7 = add %6, %6 : i64
+//       yield %7
+//     }
+//     %11 = switch %8 dispatch @modes auto -> f64 case 0 {
+//       yield %0
+//     } case 1 {
+//       %9 = compose %0, %0 : f64[2]
+//       %10 = extract %9[1] : f64
+//       yield %10
+//     }
+//     yield %11
+//   }
+//
 // Grammar; line ends mean nothing, and `// ...` is a comment:
 //
 //   kernel   = "kernel" "@" name "real" "=" scalar argument* region
-//   argument = role [value] name ":" type            the value where the role has one: all but output
-//   region   = "{" op* "yield" [value ("," value)*] "}"
-//   op       = value "=" opcode [operand] ("," value)* ":" type
-//            | [results "="] "if" value ["->" type ("," type)*] region "else" region
-//   operand  = value | literal                       a literal after "constant" only
+//   argument = role [value] name [axes] ":" type     the value where the role has one: not for output and
+//   table axes     = "[" name ":" extent ("," name ":" extent)* "]"                                       of
+//   a table region   = "{" op* "yield" [values] "}" values   = value ("," value)* op       = value "=" opcode
+//   [values] ":" type
+//            | value "=" "constant" literal ":" type
+//            | value "=" "gather" "@" name "[" values "]" ":" type
+//            | value "=" "extract" value "[" number "]" ":" type
+//            | [values "="] "if" value [gives] region "else" region
+//            | [values "="] "while" [values] "max" number [gives] [carried] region "do" [carried] region
+//            | [values "="] "switch" value ["dispatch" "@" name policy] [gives] ("case" number region)+
+//   gives    = "->" type ("," type)*                 one for each result
+//   carried  = "(" values ")"                        one for each result; their types are those of `gives`
+//   policy   = "auto" | "switch" | "segmented" | "predicated"
 //   type     = scalar ["[" extent ["," extent] "]"]
 //   name     = letters, digits, _ | '"' characters, \\ \" \xHH '"'
 //   value    = "%" number                            numbered as in kernel.proto
 //
 // Reals print as hexadecimal floats (exact), NaN as `nan`; decimal ones are read too, rounded once. Booleans
-// are `true` and `false`. The stated result types are checked against the inferred ones.
+// are `true` and `false`. The stated result types are checked against the inferred ones, cases count from 0.
 #pragma once
 
 #include <string>

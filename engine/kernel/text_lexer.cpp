@@ -47,7 +47,7 @@ Token Lexer::next() {
   if (text_.empty()) return take(Token::Kind::end, 0);
   const char c = text_[0];
   if (text_.substr(0, 2) == "->") return take(Token::Kind::mark, 2);
-  if (std::string_view("{}[]:,=@").find(c) != std::string_view::npos) return take(Token::Kind::mark, 1);
+  if (std::string_view("{}[]():,=@").find(c) != std::string_view::npos) return take(Token::Kind::mark, 1);
   if (c == '"') {
     const std::size_t length = string_length(text_);
     if (length == 0) return take(Token::Kind::bad, 1);

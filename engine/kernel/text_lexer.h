@@ -19,7 +19,7 @@ struct Token {
     word,    // a name, keyword or literal: letters, digits, _ . and signs where a number has them
     string,  // text between quotes, still escaped
     value,   // %N; the text is N
-    mark,    // one of { } [ ] : , = @ or ->
+    mark,    // one of { } [ ] ( ) : , = @ or ->
     bad,     // anything else; the text is what was found
   };
   Kind kind = Kind::end;

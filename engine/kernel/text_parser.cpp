@@ -1,14 +1,11 @@
 // Reading the text form: a recursive descent over tokens that makes a message, which the verifier then
 // judges.
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -17,6 +14,7 @@
 #include "engine/kernel/names.h"
 #include "engine/kernel/text.h"
 #include "engine/kernel/text_lexer.h"
+#include "engine/kernel/text_literals.h"
 #include "engine/kernel/typing.h"
 #include "engine/kernel/verify_at.h"
 
@@ -26,7 +24,10 @@ namespace {
 using google::protobuf::Message;
 
 constexpr std::array scalars = {Scalar::f64, Scalar::f32, Scalar::i64, Scalar::i32, Scalar::boolean};
-constexpr std::array roles = {Role::read, Role::mutable_, Role::output, Role::param, Role::terminated};
+constexpr std::array roles = {Role::read,  Role::mutable_,   Role::output,
+                              Role::param, Role::terminated, Role::table};
+constexpr std::array policies = {DispatchPolicy::automatic, DispatchPolicy::switch_,
+                                 DispatchPolicy::segmented, DispatchPolicy::predicated};
 
 template <typename Enum, std::size_t count>
 std::optional<Enum> named(const std::array<Enum, count>& all, std::string_view name) {
@@ -36,60 +37,6 @@ std::optional<Enum> named(const std::array<Enum, count>& all, std::string_view n
   return std::nullopt;
 }
 
-// The whole of `text` as a number.
-template <typename Number, typename... Format>
-bool read_number(std::string_view text, Number& number, Format... format) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, format...);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-// `from_chars` without its leniency: one sign at most, and no 0x before inf or nan.
-template <typename Real>
-bool read_real(std::string_view text, Real& value) {
-  const bool negative = text.substr(0, 1) == "-";
-  if (negative) text.remove_prefix(1);
-  const bool hexadecimal = text.substr(0, 2) == "0x";
-  if (hexadecimal) text.remove_prefix(2);
-  if (text.empty() || text[0] == '-') return false;
-  if (hexadecimal && (text[0] == 'i' || text[0] == 'I' || text[0] == 'n' || text[0] == 'N')) return false;
-  const auto format = hexadecimal ? std::chars_format::hex : std::chars_format::general;
-  if (!read_number(text, value, format)) return false;
-  if (negative) value = -value;
-  return true;
-}
-
-bool read_hex_byte(std::string_view digits, char& byte) {
-  std::uint8_t value = 0;
-  if (digits.size() != 2) return false;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + 2, value, 16);
-  byte = static_cast<char>(value);
-  return error == std::errc() && end == digits.data() + 2;
-}
-
-// The characters that an escaped string stands for, or none when an escape is not one of \\ \" \xHH.
-std::optional<std::string> unescaped(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    std::size_t length = 1;
-    char c = text[0];
-    if (c == '\\') {
-      const char escape = text.size() > 1 ? text[1] : ' ';
-      if (escape == 'x') {
-        if (!read_hex_byte(text.substr(2, 2), c)) return std::nullopt;
-        length = 4;
-      } else if (escape == '\\' || escape == '"') {
-        c = escape;
-        length = 2;
-      } else {
-        return std::nullopt;
-      }
-    }
-    out += c;
-    text.remove_prefix(length);
-  }
-  return out;
-}
-
 class Parser {
 public:
   explicit Parser(std::string_view text) : lexer_(text) { advance(); }
@@ -97,27 +44,40 @@ public:
   StatusOr<Kernel> parse();
 
 private:
-  struct Stated {
+  // A result type that the text states, to be checked against the inferred one.
+  struct Claim {
     ValueId value;
     Type type;
     Position position;
   };
 
   Status parse_argument(v1::Argument& message);
+  Status parse_axes(v1::Argument& message);
   Status parse_region(std::uint32_t depth, v1::Region& message);
   Status parse_op(std::uint32_t depth, v1::Op& message);
-  Status parse_plain(const Rule& rule, const std::vector<Token>& results, v1::Op& message);
-  Status parse_branch(const std::vector<Token>& results, std::uint32_t depth, v1::Op& message);
+  Status parse_plain(const Rule& rule, const Token& result, v1::Op& message);
+  Status parse_operands(const Rule& rule, v1::Op& message);
+  Status parse_gathered(v1::Op& message);
+  Status parse_structure(const Rule& rule, const std::vector<Token>& results, std::uint32_t depth,
+                         v1::Op& message);
+  Status parse_dispatch(v1::Dispatch& message);
+  Status parse_gives(std::size_t results, std::vector<Claim>& types);
+  Status parse_regions(const Rule& rule, const std::vector<Claim>& types, std::uint32_t depth,
+                       v1::Op& message);
+  Status parse_carried(const std::vector<Claim>& types, v1::Region& message);
+  Status define_results(const Rule& rule, const std::vector<Token>& results, const std::vector<Claim>& types,
+                        const v1::Op& message);
   Status parse_literal(const Token& token, Scalar scalar, v1::Constant& message);
   Status parse_values(google::protobuf::RepeatedField<std::uint32_t>& values);
   Status parse_value(std::uint32_t& value);
   Status parse_scalar(Scalar& scalar);
   Status parse_type(Type& type);
   Status parse_name(std::string& name);
-  Status parse_extent(std::uint16_t& extent);
+  template <typename Number>
+  Status parse_number(Number& number, const std::string& expected);
   Status define(const Token& number);
 
-  Status check_stated(const Kernel& kernel) const;
+  Status check_claims(const Kernel& kernel) const;
 
   // The token after the current one becomes the current one.
   void advance() { token_ = lexer_.next(); }
@@ -139,7 +99,8 @@ private:
   Token token_;
   Limits limits_;
   ValueId next_value_ = 0;
-  std::vector<Stated> stated_;
+  std::vector<Claim> claims_;
+  std::unordered_map<std::string, std::uint32_t> arguments_;  // index by name
   std::unordered_map<const Message*, Position> origins_;
 };
 
@@ -169,14 +130,14 @@ StatusOr<Kernel> Parser::parse() {
     const auto origin = origins_.find(refused);
     return kernel.status().within(to_string(origin == origins_.end() ? start : origin->second));
   }
-  EAGLE_RETURN_IF_ERROR(check_stated(*kernel));
+  EAGLE_RETURN_IF_ERROR(check_claims(*kernel));
   return kernel;
 }
 
 Status Parser::parse_argument(v1::Argument& message) {
   origins_[&message] = token_.position;
   const auto role = token_.kind == Token::Kind::word ? named(roles, token_.text) : std::nullopt;
-  if (!role) return unexpected("a role (read, mutable, output, param, terminated) or '{'");
+  if (!role) return unexpected("a role (read, mutable, output, param, terminated, table) or '{'");
   advance();
   message.set_role(static_cast<v1::Role>(*role));
   if (has_entry_value(*role)) {
@@ -185,11 +146,25 @@ Status Parser::parse_argument(v1::Argument& message) {
     advance();
   }
   EAGLE_RETURN_IF_ERROR(parse_name(*message.mutable_name()));
+  arguments_.emplace(message.name(), static_cast<std::uint32_t>(arguments_.size()));
+  if (accept("[")) EAGLE_RETURN_IF_ERROR(parse_axes(message));
   EAGLE_RETURN_IF_ERROR(expect(":"));
   Type type;
   EAGLE_RETURN_IF_ERROR(parse_type(type));
   set_type(type, *message.mutable_type());
   return {};
+}
+
+Status Parser::parse_axes(v1::Argument& message) {
+  do {
+    v1::Axis& axis = *message.add_axes();
+    std::uint32_t extent = 0;
+    EAGLE_RETURN_IF_ERROR(parse_name(*axis.mutable_name()));
+    EAGLE_RETURN_IF_ERROR(expect(":"));
+    EAGLE_RETURN_IF_ERROR(parse_number(extent, "an extent"));
+    axis.set_extent(extent);
+  } while (accept(","));
+  return expect("]");
 }
 
 Status Parser::parse_region(std::uint32_t depth, v1::Region& message) {
@@ -219,19 +194,19 @@ Status Parser::parse_op(std::uint32_t depth, v1::Op& message) {
   const Token opcode = token_;
   advance();
   message.set_code(static_cast<v1::Opcode>(rule->code));
-  if (rule->typing == Typing::branch) return parse_branch(results, depth, message);
+  if (rule->has_regions()) return parse_structure(*rule, results, depth, message);
   if (results.size() != 1) return unexpected("one result before " + std::string(rule->name), opcode);
-  return parse_plain(*rule, results, message);
+  return parse_plain(*rule, results[0], message);
 }
 
-Status Parser::parse_plain(const Rule& rule, const std::vector<Token>& results, v1::Op& message) {
+Status Parser::parse_plain(const Rule& rule, const Token& result, v1::Op& message) {
   Token literal;
   if (rule.typing == Typing::constant) {
     if (token_.kind != Token::Kind::word) return unexpected("a literal");
     literal = token_;
     advance();
   } else {
-    EAGLE_RETURN_IF_ERROR(parse_values(*message.mutable_operands()));
+    EAGLE_RETURN_IF_ERROR(parse_operands(rule, message));
   }
   EAGLE_RETURN_IF_ERROR(expect(":"));
   const Position position = token_.position;
@@ -241,75 +216,132 @@ Status Parser::parse_plain(const Rule& rule, const std::vector<Token>& results, 
   if (rule.typing == Typing::constant) {
     EAGLE_RETURN_IF_ERROR(parse_literal(literal, type.scalar, *message.mutable_constant()));
   }
-  stated_.push_back({next_value_, type, position});
-  return define(results[0]);
+  claims_.push_back({next_value_, type, position});
+  return define(result);
 }
 
-Status Parser::parse_branch(const std::vector<Token>& results, std::uint32_t depth, v1::Op& message) {
-  std::uint32_t condition = 0;
-  EAGLE_RETURN_IF_ERROR(parse_value(condition));
-  message.add_operands(condition);
-  std::vector<Stated> types;
+Status Parser::parse_operands(const Rule& rule, v1::Op& message) {
+  if (rule.operands == 0) return {};
+  if (rule.typing == Typing::lookup) return parse_gathered(message);
+  EAGLE_RETURN_IF_ERROR(parse_values(*message.mutable_operands()));
+  if (rule.typing != Typing::component) return {};
+  std::uint32_t component = 0;
+  EAGLE_RETURN_IF_ERROR(expect("["));
+  EAGLE_RETURN_IF_ERROR(parse_number(component, "the number of a component"));
+  message.set_component(component);
+  return expect("]");
+}
+
+Status Parser::parse_gathered(v1::Op& message) {
+  EAGLE_RETURN_IF_ERROR(expect("@"));
+  const Token token = token_;
+  std::string name;
+  EAGLE_RETURN_IF_ERROR(parse_name(name));
+  const auto argument = arguments_.find(name);
+  if (argument == arguments_.end()) return unexpected("the name of a table", token);
+  message.set_argument(argument->second);
+  EAGLE_RETURN_IF_ERROR(expect("["));
+  EAGLE_RETURN_IF_ERROR(parse_values(*message.mutable_operands()));
+  return expect("]");
+}
+
+Status Parser::parse_structure(const Rule& rule, const std::vector<Token>& results, std::uint32_t depth,
+                               v1::Op& message) {
+  const bool any_operands = rule.operands != any_number || token_.kind == Token::Kind::value;
+  if (any_operands) EAGLE_RETURN_IF_ERROR(parse_values(*message.mutable_operands()));
+  if (rule.typing == Typing::loop) {
+    std::uint64_t trips = 0;
+    EAGLE_RETURN_IF_ERROR(expect("max"));
+    EAGLE_RETURN_IF_ERROR(parse_number(trips, "the most trips of the loop"));
+    message.set_max_trips(trips);
+  }
+  if (rule.typing == Typing::selection && accept("dispatch")) {
+    EAGLE_RETURN_IF_ERROR(parse_dispatch(*message.mutable_dispatch()));
+  }
+  std::vector<Claim> types;
+  EAGLE_RETURN_IF_ERROR(parse_gives(results.size(), types));
+  EAGLE_RETURN_IF_ERROR(parse_regions(rule, types, depth, message));
+  return define_results(rule, results, types, message);
+}
+
+Status Parser::parse_dispatch(v1::Dispatch& message) {
+  EAGLE_RETURN_IF_ERROR(expect("@"));
+  EAGLE_RETURN_IF_ERROR(parse_name(*message.mutable_name()));
+  const auto policy = token_.kind == Token::Kind::word ? named(policies, token_.text) : std::nullopt;
+  if (!policy) return unexpected("a dispatch policy (auto, switch, segmented, predicated)");
+  advance();
+  message.set_policy(static_cast<v1::DispatchPolicy>(*policy));
+  return {};
+}
+
+Status Parser::parse_gives(std::size_t results, std::vector<Claim>& types) {
   if (accept("->")) {
     do {
-      Stated& stated = types.emplace_back();
-      stated.position = token_.position;
-      EAGLE_RETURN_IF_ERROR(parse_type(stated.type));
+      Claim& claim = types.emplace_back();
+      claim.position = token_.position;
+      EAGLE_RETURN_IF_ERROR(parse_type(claim.type));
     } while (accept(","));
   }
-  if (types.size() != results.size()) {
-    return unexpected("as many types as results (" + std::to_string(results.size()) +
-                      ") before the then side");
+  if (types.size() == results) return {};
+  return unexpected("as many types as results (" + std::to_string(results) + ") before the first region");
+}
+
+Status Parser::parse_regions(const Rule& rule, const std::vector<Claim>& types, std::uint32_t depth,
+                             v1::Op& message) {
+  if (rule.typing == Typing::selection) {
+    do {
+      const std::string number = std::to_string(message.regions_size());
+      EAGLE_RETURN_IF_ERROR(expect("case"));
+      EAGLE_RETURN_IF_ERROR(expect(number));
+      EAGLE_RETURN_IF_ERROR(parse_region(depth + 1, *message.add_regions()));
+    } while (is("case"));
+    return {};
   }
-  EAGLE_RETURN_IF_ERROR(parse_region(depth + 1, *message.add_regions()));
-  EAGLE_RETURN_IF_ERROR(expect("else"));
-  EAGLE_RETURN_IF_ERROR(parse_region(depth + 1, *message.add_regions()));
-  const auto yields = static_cast<std::size_t>(message.regions(1).yields_size());
-  if (yields != results.size()) {
-    return Status(Reason::malformed_kernel,
-                  to_string(origins_[&message]) + ": expected " + std::to_string(yields) +
-                      " results (what the sides yield), found " + std::to_string(results.size()));
+  const bool is_loop = rule.typing == Typing::loop;
+  for (int i = 0; i < 2; ++i) {
+    if (i == 1) EAGLE_RETURN_IF_ERROR(expect(is_loop ? "do" : "else"));
+    v1::Region& region = *message.add_regions();
+    if (is_loop) EAGLE_RETURN_IF_ERROR(parse_carried(types, region));
+    EAGLE_RETURN_IF_ERROR(parse_region(depth + 1, region));
+  }
+  return {};
+}
+
+// The numbers of a loop's values in one of its regions; the types are stated once, for all.
+Status Parser::parse_carried(const std::vector<Claim>& types, v1::Region& message) {
+  if (types.empty()) return {};
+  EAGLE_RETURN_IF_ERROR(expect("("));
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (i > 0) EAGLE_RETURN_IF_ERROR(expect(","));
+    if (token_.kind != Token::Kind::value) return unexpected("a carried value, like %3");
+    EAGLE_RETURN_IF_ERROR(define(token_));
+    advance();
+    set_type(types[i].type, *message.add_arguments());
+  }
+  return expect(")");
+}
+
+// The text's numbers are the verifier's only if the op has as many results as it will get there.
+Status Parser::define_results(const Rule& rule, const std::vector<Token>& results,
+                              const std::vector<Claim>& types, const v1::Op& message) {
+  const bool is_loop = rule.typing == Typing::loop;
+  const int given = is_loop ? message.operands_size() : message.regions(0).yields_size();
+  if (static_cast<std::size_t>(given) != results.size()) {
+    return Status(Reason::malformed_kernel, to_string(origins_[&message]) + ": expected " +
+                                                std::to_string(given) + " results (what " +
+                                                (is_loop ? "the loop carries" : "the regions yield") +
+                                                "), found " + std::to_string(results.size()));
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
-    stated_.push_back({next_value_, types[i].type, types[i].position});
+    claims_.push_back({next_value_, types[i].type, types[i].position});
     EAGLE_RETURN_IF_ERROR(define(results[i]));
   }
   return {};
 }
 
 Status Parser::parse_literal(const Token& token, Scalar scalar, v1::Constant& message) {
-  bool ok = token.kind == Token::Kind::word;
-  switch (scalar) {
-    case Scalar::f64: {
-      double value = 0;
-      ok = ok && read_real(token.text, value);
-      message.set_f64(value);
-      break;
-    }
-    case Scalar::f32: {
-      float value = 0;
-      ok = ok && read_real(token.text, value);
-      message.set_f32(value);
-      break;
-    }
-    case Scalar::i64: {
-      std::int64_t value = 0;
-      ok = ok && read_number(token.text, value);
-      message.set_i64(value);
-      break;
-    }
-    case Scalar::i32: {
-      std::int32_t value = 0;
-      ok = ok && read_number(token.text, value);
-      message.set_i32(value);
-      break;
-    }
-    case Scalar::boolean:
-      ok = ok && (token.text == "true" || token.text == "false");
-      message.set_boolean(token.text == "true");
-      break;
-  }
-  return ok ? Status() : unexpected("a literal in the range of " + std::string(name_of(scalar)), token);
+  if (read_literal(token.text, scalar, message)) return {};
+  return unexpected("a literal in the range of " + std::string(name_of(scalar)), token);
 }
 
 Status Parser::parse_values(google::protobuf::RepeatedField<std::uint32_t>& values) {
@@ -340,14 +372,15 @@ Status Parser::parse_type(Type& type) {
   if (!accept("[")) return {};
   do {
     if (type.rank == 2) return unexpected("']' (a type has at most 2 extents)");
-    EAGLE_RETURN_IF_ERROR(parse_extent(type.extents[type.rank++]));
+    EAGLE_RETURN_IF_ERROR(parse_number(type.extents[type.rank++], "an extent"));
   } while (accept(","));
   return expect("]");
 }
 
-Status Parser::parse_extent(std::uint16_t& extent) {
-  if (token_.kind != Token::Kind::word || !read_number(token_.text, extent)) {
-    return unexpected("an extent from 1 to " + std::to_string(std::numeric_limits<std::uint16_t>::max()));
+template <typename Number>
+Status Parser::parse_number(Number& number, const std::string& expected) {
+  if (token_.kind != Token::Kind::word || !read_number(token_.text, number)) {
+    return unexpected(expected + " (at most " + std::to_string(std::numeric_limits<Number>::max()) + ")");
   }
   advance();
   return {};
@@ -379,12 +412,12 @@ Status Parser::define(const Token& number) {
   return {};
 }
 
-Status Parser::check_stated(const Kernel& kernel) const {
-  for (const Stated& stated : stated_) {
-    const Type& type = kernel.value_types[stated.value];
-    if (type == stated.type) continue;
-    return Status(Reason::malformed_kernel, to_string(stated.position) + ": expected " + to_string(type) +
-                                                " (what the op gives), found " + to_string(stated.type));
+Status Parser::check_claims(const Kernel& kernel) const {
+  for (const Claim& claim : claims_) {
+    const Type& type = kernel.value_types[claim.value];
+    if (type == claim.type) continue;
+    return Status(Reason::malformed_kernel, to_string(claim.position) + ": expected " + to_string(type) +
+                                                " (what the op gives), found " + to_string(claim.type));
   }
   return {};
 }

@@ -42,6 +42,51 @@ TEST(Text, PrintsWhatItReads) {
   EXPECT_EQ(to_text(*kernel), example);
 }
 
+constexpr const char* structured_example = R"(kernel @search real=f64
+  read %0 x: f64
+  table curve[row: 4, "two words": 16]: f64[2]
+  table steps: i64
+  output y: f64
+{
+  %1 = sample_index : i64
+  %10, %11 = while %1, %0 max 16 -> i64, f64 (%2, %3) {
+    %4 = gather @curve[%2, %1] : f64[2]
+    %5 = extract %4[0] : f64
+    %6 = lt %5, %3 : bool
+    yield %6
+  } do (%7, %8) {
+    %9 = gather @steps[%7] : i64
+    yield %9, %0
+  }
+  while max 1099511627776 {
+    %12 = constant true : bool
+    yield %12
+  } do {
+    yield
+  }
+  %15 = switch %10 dispatch @"the group" segmented -> f64 case 0 {
+    yield %0
+  } case 1 {
+    %13 = compose %0, %11 : f64[2]
+    %14 = extract %13[1] : f64
+    yield %14
+  }
+  switch %1 case 0 {
+    yield
+  }
+  yield %15
+}
+)";
+
+TEST(Text, PrintsTheStructureThatItReads) {
+  const StatusOr<Kernel> kernel = from_text(structured_example);
+  ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
+  EXPECT_EQ(kernel->body.ops[1].max_trips, 16u);
+  EXPECT_EQ(kernel->body.ops[3].dispatch, (Dispatch{"the group", DispatchPolicy::segmented}));
+  EXPECT_EQ(kernel->arguments[1].axes, (std::vector<Axis>{{"row", 4}, {"two words", 16}}));
+  EXPECT_EQ(to_text(*kernel), structured_example);
+}
+
 TEST(Text, ReadsBackToTheSameKernel) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -56,7 +101,13 @@ TEST(Text, KeepsAnyName) {
   for (const std::string name :
        {"two words", "q\"u\\o'te", "line\nend", "\u00fcmlaut \U0001f600", "yield", "a:b", "\x01"}) {
     KernelBuilder b(name);
-    b.output(name + "!", b.scalar(name));
+    const auto x = b.scalar(name);
+    b.table(name + "?", Type{Scalar::f64}, {{name, 3}});
+    const auto i = b.sample_index();
+    b.gather(name + "?", {i});
+    b.begin_switch(i, Dispatch{name, DispatchPolicy::predicated});
+    b.end_switch({});
+    b.output(name + "!", x);
     const StatusOr<Kernel> kernel = b.finish();
     ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
     const StatusOr<Kernel> again = from_text(to_text(*kernel));
@@ -142,6 +193,37 @@ const Case cases[] = {
     {"open_string", "kernel @\"k real=f64", "1:9", "expected a name"},
     {"bad_escape", "kernel @\"\\n\" real=f64", "1:9", "expected a string with no other escapes"},
     {"three_extents", "kernel @k real=f64 read %0 x: f64[1,2,3]", "1:39", "expected ']'"},
+    {"loop_without_bound", HEAD " while { yield %0 } do { yield }", "5:8", "expected 'max', found '{'"},
+    {"loop_bound", HEAD " while max -1 {", "5:12",
+     "expected the most trips of the loop (at most 18446744073709551615)"},
+    {"loop_without_body", HEAD " while max 1 { yield %0 } else { yield }", "5:27",
+     "expected 'do', found 'else'"},
+    {"loop_without_carried", HEAD " %1 = while %0 max 1 -> f64 { yield %0 }", "5:29",
+     "expected '(', found '{'"},
+    {"carried_number", HEAD " %1 = while %0 max 1 -> f64 (%0) {", "5:30", "expected %1 (values are numbered"},
+    {"carried_too_few", HEAD " %1, %2 = while %0, %0 max 1 -> f64, f64 (%1) {", "5:45",
+     "expected ',', found ')'"},
+    {"carried_not_a_value", HEAD " %1 = while %0 max 1 -> f64 (x) {", "5:30",
+     "expected a carried value, like %3"},
+    {"loop_results", HEAD " while %0 max 1 { yield %0 } do { yield } yield %0 }", "5:2",
+     "expected 1 results (what the loop carries), found 0"},
+    {"switch_results", HEAD " %1 = switch %0 -> f64 case 0 { yield } yield %1 }", "5:2",
+     "expected 0 results (what the regions yield), found 1"},
+    {"switch_without_cases", HEAD " switch %0 { yield } yield %0 }", "5:12", "expected 'case', found '{'"},
+    {"case_number", HEAD " switch %0 case 0 { yield } case 2 { yield } yield %0 }", "5:34",
+     "expected '1', found '2'"},
+    {"dispatch_policy", HEAD " switch %0 dispatch @a fast case 0 { yield } yield %0 }", "5:24",
+     "expected a dispatch policy (auto, switch, segmented, predicated), found 'fast'"},
+    {"no_such_table", HEAD " %1 = gather @t[%0] : f64 yield %0 }", "5:15",
+     "expected the name of a table, found 't'"},
+    {"not_a_table", HEAD " %1 = gather @x[%0] : f64 yield %0 }", "5:2",
+     "gather: expected a table argument, found argument 0, a read one"},
+    {"axis_extent", "kernel @k real=f64 table t[a: 4294967296]: f64", "1:31",
+     "expected an extent (at most 4294967295)"},
+    {"axis_without_name", "kernel @k real=f64 table t[: 4]: f64", "1:28", "expected a name, found ':'"},
+    {"table_with_value", "kernel @k real=f64 table %0 t: f64", "1:26", "expected a name, found '%0'"},
+    {"component_number", HEAD " %1 = extract %0[x] : f64 yield %0 }", "5:18",
+     "expected the number of a component"},
     {"odd_character", "kernel @k real=f64 ;", "1:20", "found ';'"},
 };
 INSTANTIATE_TEST_SUITE_P(Text, BadText, testing::ValuesIn(cases),

@@ -1,5 +1,6 @@
 #include "engine/kernel/typing.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -8,6 +9,9 @@ namespace {
 
 constexpr std::array table = {
     Rule{Opcode::constant, "constant", 0, Typing::constant},
+    Rule{Opcode::sample_index, "sample_index", 0, Typing::position},
+    Rule{Opcode::n_samples, "n_samples", 0, Typing::position},
+    Rule{Opcode::step_index, "step_index", 0, Typing::position},
     Rule{Opcode::add, "add", 2, Typing::numbers},
     Rule{Opcode::sub, "sub", 2, Typing::numbers},
     Rule{Opcode::mul, "mul", 2, Typing::numbers},
@@ -17,6 +21,14 @@ constexpr std::array table = {
     Rule{Opcode::min, "min", 2, Typing::numbers},
     Rule{Opcode::max, "max", 2, Typing::numbers},
     Rule{Opcode::sqrt, "sqrt", 1, Typing::reals},
+    Rule{Opcode::floor_div, "floor_div", 2, Typing::integers},
+    Rule{Opcode::modulo, "modulo", 2, Typing::integers},
+    Rule{Opcode::shift_left, "shift_left", 2, Typing::integers},
+    Rule{Opcode::shift_right, "shift_right", 2, Typing::integers},
+    Rule{Opcode::bit_and, "bit_and", 2, Typing::integers},
+    Rule{Opcode::bit_or, "bit_or", 2, Typing::integers},
+    Rule{Opcode::bit_xor, "bit_xor", 2, Typing::integers},
+    Rule{Opcode::bit_not, "bit_not", 1, Typing::integers},
     Rule{Opcode::eq, "eq", 2, Typing::equality},
     Rule{Opcode::ne, "ne", 2, Typing::equality},
     Rule{Opcode::lt, "lt", 2, Typing::order},
@@ -30,9 +42,15 @@ constexpr std::array table = {
     Rule{Opcode::select, "select", 3, Typing::choice},
     Rule{Opcode::convert, "convert", 1, Typing::conversion},
     Rule{Opcode::if_, "if", 1, Typing::branch},
+    Rule{Opcode::while_, "while", any_number, Typing::loop},
+    Rule{Opcode::switch_, "switch", 1, Typing::selection},
+    Rule{Opcode::gather, "gather", any_number, Typing::lookup},
+    Rule{Opcode::compose, "compose", any_number, Typing::composition},
+    Rule{Opcode::extract, "extract", 1, Typing::component},
 };
 
 constexpr Type boolean_type{Scalar::boolean};
+constexpr Type index_type{Scalar::i64};
 
 // What operand `index` must be whatever the other operands are; empty: nothing.
 std::string_view demand(Typing typing, int index, const Type& type) {
@@ -41,7 +59,10 @@ std::string_view demand(Typing typing, int index, const Type& type) {
       return type.scalar != Scalar::boolean ? "" : "reals or integers";
     case Typing::reals:
       return is_real(type.scalar) ? "" : "reals (convert integers to reals first)";
+    case Typing::integers:
+      return is_integer(type.scalar) ? "" : "integers";
     case Typing::equality:
+    case Typing::composition:
       return type.rank == 0 ? "" : "a scalar (no extents)";
     case Typing::order:
       return type.rank == 0 && type.scalar != Scalar::boolean ? "" : "a real or integer scalar (no extents)";
@@ -51,8 +72,16 @@ std::string_view demand(Typing typing, int index, const Type& type) {
       return index != 0 || type == boolean_type ? "" : "bool (the condition)";
     case Typing::branch:
       return type == boolean_type ? "" : "bool (the condition)";
+    case Typing::selection:
+      return type == index_type ? "" : "i64 (the selector)";
+    case Typing::lookup:
+      return type == index_type ? "" : "i64 (an index)";
+    case Typing::component:
+      return type.rank != 0 ? "" : "a vector or matrix";
     case Typing::constant:
+    case Typing::position:
     case Typing::conversion:
+    case Typing::loop:
       return "";
   }
   return "";
@@ -75,6 +104,44 @@ std::optional<TypeFault> require_equal(std::span<const Type> operands, std::size
 
 std::string counted(std::size_t count, std::string_view what) {
   return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
+}
+
+// How many operands the op has; each kind of op that may have any number says here what the number is.
+std::optional<TypeFault> check_count(const Rule& rule, std::size_t operands, const Stated& stated) {
+  std::size_t expected = operands;
+  std::string_view why;
+  if (rule.operands != any_number) {
+    expected = static_cast<std::size_t>(rule.operands);
+  } else if (rule.typing == Typing::lookup) {
+    expected = std::max<std::size_t>(stated.table->axes.size(), 1);
+    why = " (one for each axis of the table)";
+  } else if (rule.typing == Typing::composition) {
+    expected = static_cast<std::size_t>(stated.type.components());
+    why = " (one for each component)";
+  }
+  if (operands == expected) return std::nullopt;
+  return fault(-1, counted(expected, "operand") + std::string(why), std::to_string(operands));
+}
+
+using TypeOrFault = std::variant<Type, TypeFault>;
+
+TypeOrFault converted_type(const Type& operand, const Type& stated) {
+  Type expected = operand;
+  expected.scalar = stated.scalar;
+  if (stated == expected) return stated;
+  return fault(-1, "a conversion to " + to_string(expected) + " (the operand's extents)", to_string(stated));
+}
+
+TypeOrFault composed_type(const Type& operand, const Type& stated) {
+  if (stated.rank == 0) return fault(-1, "the type of a vector or matrix", to_string(stated));
+  if (stated.scalar == operand.scalar) return stated;
+  return fault(-1, "a type of " + to_string(operand) + " (the type of the operands)", to_string(stated));
+}
+
+TypeOrFault component_type(const Type& operand, std::uint32_t component) {
+  if (component < static_cast<std::uint32_t>(operand.components())) return Type{operand.scalar};
+  return fault(-1, "a component below " + std::to_string(operand.components()) + " of " + to_string(operand),
+               std::to_string(component));
 }
 
 }  // namespace
@@ -100,53 +167,57 @@ const Rule& rule_of(Opcode code) { return *find_rule(static_cast<int>(code)); }
 std::string_view name_of(Opcode code) { return rule_of(code).name; }
 
 std::variant<Type, TypeFault> result_type(const Rule& rule, std::span<const Type> operands,
-                                          const Type& requested) {
-  if (operands.size() != static_cast<std::size_t>(rule.operands)) {
-    return fault(-1, counted(static_cast<std::size_t>(rule.operands), "operand"),
-                 std::to_string(operands.size()));
+                                          const Stated& stated) {
+  if (auto uncounted = check_count(rule, operands.size(), stated)) return *uncounted;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const std::string_view expected = demand(rule.typing, static_cast<int>(i), operands[i]);
+    if (!expected.empty()) return fault(static_cast<int>(i), expected, to_string(operands[i]));
   }
-  for (int i = 0; i < rule.operands; ++i) {
-    const Type& type = operands[static_cast<std::size_t>(i)];
-    const std::string_view expected = demand(rule.typing, i, type);
-    if (!expected.empty()) return fault(i, expected, to_string(type));
+  if (rule.typing != Typing::loop) {
+    if (auto unequal = require_equal(operands, rule.typing == Typing::choice ? 1 : 0)) return *unequal;
   }
-  if (auto unequal = require_equal(operands, rule.typing == Typing::choice ? 1 : 0)) return *unequal;
 
   switch (rule.typing) {
     case Typing::numbers:
     case Typing::reals:
+    case Typing::integers:
       return operands[0];
     case Typing::choice:
       return operands[1];
     case Typing::equality:
     case Typing::order:
     case Typing::logic:
-    case Typing::branch:
       return boolean_type;
+    case Typing::position:
+      return index_type;
     case Typing::constant:
-      if (requested.rank != 0) return fault(-1, "a scalar type (no extents)", to_string(requested));
-      return requested;
+      if (stated.type.rank != 0) return fault(-1, "a scalar type (no extents)", to_string(stated.type));
+      return stated.type;
     case Typing::conversion:
-      if (requested.rank != operands[0].rank || requested.extents != operands[0].extents) {
-        Type expected = operands[0];
-        expected.scalar = requested.scalar;
-        return fault(-1, "a conversion to " + to_string(expected) + " (the operand's extents)",
-                     to_string(requested));
-      }
-      return requested;
+      return converted_type(operands[0], stated.type);
+    case Typing::lookup:
+      return stated.table->type;
+    case Typing::composition:
+      return composed_type(operands[0], stated.type);
+    case Typing::component:
+      return component_type(operands[0], stated.component);
+    case Typing::branch:
+    case Typing::loop:
+    case Typing::selection:
+      return Type{};
   }
-  return requested;
+  return Type{};
 }
 
-std::optional<TypeFault> compare_yields(std::span<const Type> then_types, std::span<const Type> else_types) {
-  if (then_types.size() != else_types.size()) {
-    return fault(-1, counted(then_types.size(), "yield") + " (as the then side)",
-                 std::to_string(else_types.size()));
+std::optional<TypeFault> compare_yields(std::span<const Type> expected, std::span<const Type> found,
+                                        std::string_view as) {
+  const std::string like = " (as " + std::string(as) + ")";
+  if (expected.size() != found.size()) {
+    return fault(-1, counted(expected.size(), "yield") + like, std::to_string(found.size()));
   }
-  for (std::size_t i = 0; i < then_types.size(); ++i) {
-    if (then_types[i] == else_types[i]) continue;
-    return fault(static_cast<int>(i), to_string(then_types[i]) + " (as the then side)",
-                 to_string(else_types[i]));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i] == found[i]) continue;
+    return fault(static_cast<int>(i), to_string(expected[i]) + like, to_string(found[i]));
   }
   return std::nullopt;
 }

@@ -15,27 +15,42 @@ namespace eagle::kernel {
 
 // The type rule of an opcode. T is any type, S one of rank 0.
 enum class Typing : std::uint8_t {
-  constant,    // () -> the requested type, of rank 0
-  numbers,     // (T, ...) -> T, real or integer
-  reals,       // (T, ...) -> T, real
-  equality,    // (S, S) -> bool
-  order,       // (S, S) -> bool, real or integer
-  logic,       // (bool, ...) -> bool
-  choice,      // (bool, T, T) -> T
-  conversion,  // (T) -> the requested type, with T's extents
-  branch,      // (bool) -> what its two regions yield
+  constant,     // () -> the stated type, of rank 0
+  position,     // () -> i64
+  numbers,      // (T, ...) -> T, real or integer
+  reals,        // (T, ...) -> T, real
+  integers,     // (T, ...) -> T, integer
+  equality,     // (S, S) -> bool
+  order,        // (S, S) -> bool, real or integer
+  logic,        // (bool, ...) -> bool
+  choice,       // (bool, T, T) -> T
+  conversion,   // (T) -> the stated type, with T's extents
+  branch,       // (bool) -> what its two regions yield
+  loop,         // (T, U, ...) -> (T, U, ...), what its regions carry
+  selection,    // (i64) -> what its regions yield
+  lookup,       // (i64, ...), one for each axis of the table -> the table's element type
+  composition,  // (S, S, ...) -> the stated type of as many S, of rank 1 or 2
+  component,    // (T of rank 1 or 2) -> its scalar
 };
+
+inline constexpr int any_number = -1;
 
 struct Rule {
   Opcode code;
   std::string_view name;  // as in the text form
-  int operands;
+  int operands;           // or any_number: see `result_type`
   Typing typing;
 
   // Whether the op states its result type instead of having it inferred.
   [[nodiscard]] bool states_type() const {
-    return typing == Typing::constant || typing == Typing::conversion;
+    return typing == Typing::constant || typing == Typing::conversion || typing == Typing::composition;
   }
+  // How many regions an op of this rule may have. One that has regions gives what they yield or carry,
+  // not one result.
+  [[nodiscard]] int least_regions() const {
+    return typing == Typing::branch || typing == Typing::loop ? 2 : typing == Typing::selection ? 1 : 0;
+  }
+  [[nodiscard]] bool has_regions() const { return least_regions() > 0; }
 };
 
 std::span<const Rule> rules();
@@ -50,11 +65,21 @@ struct TypeFault {
   std::string message;  // "expected f64 (the type of operand 0), found bool"
 };
 
-// The type of a plain op's result. For a `branch` only the condition is checked and the type means nothing.
-std::variant<Type, TypeFault> result_type(const Rule& rule, std::span<const Type> operands,
-                                          const Type& requested);
+// What an op says beside its operands, as far as its type depends on it.
+struct Stated {
+  Type type;                        // where states_type()
+  const Argument* table = nullptr;  // `lookup`; never null there
+  std::uint32_t component = 0;      // `component`
+};
 
-// Whether the two sides of a branch yield the same types; `operand` is the index of the yield.
-std::optional<TypeFault> compare_yields(std::span<const Type> then_types, std::span<const Type> else_types);
+// The type of a plain op's result. For an op with regions only the operands are checked and the type means
+// nothing.
+std::variant<Type, TypeFault> result_type(const Rule& rule, std::span<const Type> operands,
+                                          const Stated& stated);
+
+// Whether a region yields these types; `operand` is the index of the yield. `as` says in an error where the
+// expected ones come from: "the then side".
+std::optional<TypeFault> compare_yields(std::span<const Type> expected, std::span<const Type> found,
+                                        std::string_view as);
 
 }  // namespace eagle::kernel

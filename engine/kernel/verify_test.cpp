@@ -123,6 +123,13 @@ const Case cases[] = {
        k.mutable_arguments()->DeleteSubrange(0, 2);
      },
      "arguments", "expected at least one argument with a plane"},
+    {"axes_of_a_plane",
+     [](auto& k) {
+       auto& axis = *k.mutable_arguments(0)->add_axes();
+       axis.set_name("row");
+       axis.set_extent(2);
+     },
+     "arguments[0].axes", "expected none (only tables have axes), found 1"},
     {"three_extents",
      [](auto& k) { set_scalar(*k.mutable_arguments(0)->mutable_type(), v1::F64, {1, 1, 1}); },
      "arguments[0].type.extents", "expected at most 2"},
@@ -139,8 +146,8 @@ const Case cases[] = {
     {"yield_of_ended_region", [](auto& k) { k.mutable_body()->set_yields(0, 6); }, "body.yields[0]",
      "found %6 of a region that has ended"},
     {"no_code", [](auto& k) { op(k, 0).clear_code(); }, "body.ops[0].code", "expected an opcode, found none"},
-    {"unknown_code", [](auto& k) { op(k, 0).set_code(static_cast<v1::Opcode>(20)); }, "body.ops[0].code",
-     "found the unknown number 20"},
+    {"unknown_code", [](auto& k) { op(k, 0).set_code(static_cast<v1::Opcode>(9)); }, "body.ops[0].code",
+     "found the unknown number 9"},
     {"negative_code", [](auto& k) { op(k, 0).set_code(static_cast<v1::Opcode>(-1)); }, "body.ops[0].code",
      "found the unknown number -1"},
     {"operand_of_itself", [](auto& k) { op(k, 0).set_operands(0, 4); }, "body.ops[0].operands[0]",
@@ -159,6 +166,14 @@ const Case cases[] = {
      "add: expected nothing here"},
     {"type_on_add", [](auto& k) { set_scalar(*op(k, 0).mutable_type(), v1::F64); }, "body.ops[0].type",
      "add: expected nothing here"},
+    {"argument_on_add", [](auto& k) { op(k, 0).set_argument(1); }, "body.ops[0].argument",
+     "add: expected nothing here"},
+    {"max_trips_on_add", [](auto& k) { op(k, 0).set_max_trips(1); }, "body.ops[0].max_trips",
+     "add: expected nothing here"},
+    {"component_on_add", [](auto& k) { op(k, 0).set_component(1); }, "body.ops[0].component",
+     "add: expected nothing here"},
+    {"dispatch_on_if", [](auto& k) { op(k, 2).mutable_dispatch(); }, "body.ops[2].dispatch",
+     "if: expected nothing here"},
     {"region_on_add", [](auto& k) { op(k, 0).add_regions(); }, "body.ops[0].regions",
      "add: expected 0 regions, found 1"},
     {"one_region", [](auto& k) { op(k, 2).mutable_regions()->RemoveLast(); }, "body.ops[2].regions",
@@ -313,6 +328,18 @@ TEST(Limits, BoundTheOpsNestedOnesIncluded) {
   expect_limit(valid(), Limits{.ops = 3}, "body.ops[2].regions[0]",
                "expected at most 3 ops (limit kernel_ops), found 4");
   expect_limit(valid(), Limits{.ops = 2}, "body", "found 3 or more");
+}
+
+// An op on vectors of eight is eight ops to a compiler.
+TEST(Limits, BoundTheOpsByTheirComponents) {
+  KernelBuilder b("wide");
+  const auto v = b.vector("v", 8);
+  b.output("w", b.add(b.mul(v, v), v));
+  v1::Kernel message;
+  to_message(*b.finish(), message);
+  EXPECT_TRUE(verify(message, Limits{.scalar_ops = 16}).ok());
+  expect_limit(message, Limits{.scalar_ops = 15}, "body.ops[1]",
+               "expected at most 15 ops on components (limit kernel_scalar_ops), found 16");
 }
 
 TEST(Limits, AnIfCountsOnceForEveryValueThatItYields) {

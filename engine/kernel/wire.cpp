@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "eagle/v1/kernel.pb.h"
@@ -45,6 +46,12 @@ void write_location(const Location& location, v1::Location& message) {
   message.set_column(location.column);
 }
 
+void write_dispatch(const Dispatch& dispatch, v1::Dispatch& message) {
+  message.set_name(dispatch.name);
+  message.set_policy(static_cast<v1::DispatchPolicy>(dispatch.policy));
+}
+
+// Ops and yields. Only nested regions state their arguments; the body's are the kernel's.
 void write_region(const Kernel& kernel, const Region& region, v1::Region& message) {
   for (const Op& op : region.ops) {
     v1::Op& out = *message.add_ops();
@@ -55,7 +62,16 @@ void write_region(const Kernel& kernel, const Region& region, v1::Region& messag
       write_type(type, *out.mutable_type());
       if (op.code == Opcode::constant) write_constant(type.scalar, op.bits, *out.mutable_constant());
     }
-    for (const Region& nested : op.regions) write_region(kernel, nested, *out.add_regions());
+    for (const Region& nested : op.regions) {
+      v1::Region& region_out = *out.add_regions();
+      for (const ValueId carried : nested.arguments)
+        write_type(kernel.value_types[carried], *region_out.add_arguments());
+      write_region(kernel, nested, region_out);
+    }
+    out.set_argument(op.argument);
+    out.set_max_trips(op.max_trips);
+    out.set_component(op.component);
+    if (op.dispatch) write_dispatch(*op.dispatch, *out.mutable_dispatch());
     if (op.location != Location{}) write_location(op.location, *out.mutable_location());
   }
   message.mutable_yields()->Add(region.yields.begin(), region.yields.end());
@@ -86,6 +102,10 @@ public:
       number(static_cast<std::uint64_t>(op.code));
       values(op.operands);
       number(op.bits);
+      number(op.argument);
+      number(op.max_trips);
+      number(op.component);
+      dispatch(op.dispatch);
       number(op.regions.size());
       for (const Region& nested : op.regions) this->region(kernel, nested);
       values(op.results);
@@ -93,7 +113,14 @@ public:
     }
     values(region.yields);
   }
-  void tag(std::string_view text) {
+  // It changes no bit of a result, but it may change the code.
+  void dispatch(const std::optional<Dispatch>& dispatch) {
+    number(dispatch ? 1 : 0);
+    if (!dispatch) return;
+    text(dispatch->name);
+    number(static_cast<std::uint64_t>(dispatch->policy));
+  }
+  void text(std::string_view text) {
     number(text.size());
     bytes_ += text;
   }
@@ -126,6 +153,11 @@ void to_message(const Kernel& kernel, v1::Kernel& message) {
     out.set_name(argument.name);
     out.set_role(static_cast<v1::Role>(argument.role));
     write_type(argument.type, *out.mutable_type());
+    for (const Axis& axis : argument.axes) {
+      v1::Axis& axis_out = *out.add_axes();
+      axis_out.set_name(axis.name);
+      axis_out.set_extent(axis.extent);
+    }
   }
   write_region(kernel, kernel.body, *message.mutable_body());
   for (const std::string& file : kernel.source_files) message.add_source_files(file);
@@ -133,12 +165,14 @@ void to_message(const Kernel& kernel, v1::Kernel& message) {
 
 std::string content_hash(const Kernel& kernel) {
   Encoder encoder;
-  encoder.tag("eagle kernel 1");
+  encoder.text("eagle kernel 2");
   encoder.number(static_cast<std::uint64_t>(kernel.real));
   encoder.number(kernel.arguments.size());
   for (const Argument& argument : kernel.arguments) {
     encoder.number(static_cast<std::uint64_t>(argument.role));
     encoder.type(argument.type);
+    encoder.number(argument.axes.size());
+    for (const Axis& axis : argument.axes) encoder.number(axis.extent);
   }
   encoder.region(kernel, kernel.body);
   return sha256_hex(encoder.bytes());

@@ -14,8 +14,9 @@ namespace eagle::kernel {
 // The message of a kernel; `verify(to_message(k))` gives an equal kernel.
 void to_message(const Kernel& kernel, v1::Kernel& message);
 
-// SHA-256 (64 hexadecimal digits) of what the kernel computes: roles, types and ops. Names of the kernel
-// and its arguments, source files and locations do not count, so equal programs share compiled code.
+// SHA-256 (64 hexadecimal digits) of what the kernel computes: roles, types, ops and dispatch groups. Names
+// of the kernel, its arguments and their axes, source files and locations do not count, so equal programs
+// share compiled code.
 std::string content_hash(const Kernel& kernel);
 
 }  // namespace eagle::kernel

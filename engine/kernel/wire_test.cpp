@@ -45,7 +45,10 @@ TEST(ContentHash, DoesNotSeeNamesAndLocations) {
   const std::string before = content_hash(kernel);
   kernel = without_locations(kernel);
   kernel.name = "renamed";
-  for (Argument& argument : kernel.arguments) argument.name += "_renamed";
+  for (Argument& argument : kernel.arguments) {
+    argument.name += "_renamed";
+    for (Axis& axis : argument.axes) axis.name += "_renamed";
+  }
   EXPECT_EQ(content_hash(kernel), before);
 }
 
@@ -69,6 +72,38 @@ TEST(ContentHash, SeesWhateverChangesTheMeaning) {
       "kernel @k real=f64 read %0 x: f64 output y: f64 { %1 = convert %0 : f64 yield %1 }",
       "kernel @k real=f64 read %0 x: f64 output y: f64 { %1 = convert %0 : i64 yield %0 }",
       "kernel @k real=f64 read %0 x: f64 output y: f64 { %1 = convert %0 : i32 yield %0 }",
+      // Each differs from one above it in one thing.
+      "kernel @k real=f64 read %0 i: i64 table t: i64 output y: i64 { %1 = gather @t[%0] : i64 yield %1 }",
+      "kernel @k real=f64 read %0 i: i64 table t[a: 4]: i64 output y: i64 { %1 = gather @t[%0] : i64 yield "
+      "%1 }",
+      "kernel @k real=f64 read %0 i: i64 table t[a: 5]: i64 output y: i64 { %1 = gather @t[%0] : i64 yield "
+      "%1 }",
+      "kernel @k real=f64 read %0 i: i64 table t: i64 table u: i64 output y: i64 "
+      "{ %1 = gather @t[%0] : i64 yield %1 }",
+      "kernel @k real=f64 read %0 i: i64 table t: i64 table u: i64 output y: i64 "
+      "{ %1 = gather @u[%0] : i64 yield %1 }",
+      "kernel @k real=f64 read %0 x: f64[2] output y: f64 { %1 = extract %0[0] : f64 yield %1 }",
+      "kernel @k real=f64 read %0 x: f64[2] output y: f64 { %1 = extract %0[1] : f64 yield %1 }",
+      "kernel @k real=f64 read %0 x: f64 output y: f64[2] { %1 = compose %0, %0 : f64[2] yield %1 }",
+      "kernel @k real=f64 read %0 x: f64 output y: f64[2,1] { %1 = compose %0, %0 : f64[2,1] yield %1 }",
+      "kernel @k real=f64 read %0 c: bool output y: bool "
+      "{ %3 = while %0 max 8 -> bool (%1) { yield %1 } do (%2) { yield %0 } yield %3 }",
+      "kernel @k real=f64 read %0 c: bool output y: bool "
+      "{ %3 = while %0 max 9 -> bool (%1) { yield %1 } do (%2) { yield %0 } yield %3 }",
+      "kernel @k real=f64 read %0 c: bool output y: bool "
+      "{ %3 = while %0 max 9 -> bool (%1) { yield %1 } do (%2) { yield %2 } yield %3 }",
+      "kernel @k real=f64 read %0 i: i64 output y: i64 "
+      "{ %1 = switch %0 -> i64 case 0 { yield %0 } case 1 { yield %0 } yield %1 }",
+      "kernel @k real=f64 read %0 i: i64 output y: i64 { %1 = switch %0 -> i64 case 0 { yield %0 } yield %1 "
+      "}",
+      "kernel @k real=f64 read %0 i: i64 output y: i64 "
+      "{ %1 = switch %0 dispatch @a auto -> i64 case 0 { yield %0 } yield %1 }",
+      "kernel @k real=f64 read %0 i: i64 output y: i64 "
+      "{ %1 = switch %0 dispatch @b auto -> i64 case 0 { yield %0 } yield %1 }",
+      "kernel @k real=f64 read %0 i: i64 output y: i64 "
+      "{ %1 = switch %0 dispatch @a segmented -> i64 case 0 { yield %0 } yield %1 }",
+      "kernel @k real=f64 read %0 i: i64 output y: i64 { %1 = sample_index : i64 yield %1 }",
+      "kernel @k real=f64 read %0 i: i64 output y: i64 { %1 = step_index : i64 yield %1 }",
   };
   std::set<std::string> hashes;
   for (const char* program : programs) hashes.insert(content_hash(read(program)));
@@ -80,7 +115,7 @@ TEST(ContentHash, SeesWhateverChangesTheMeaning) {
 TEST(ContentHash, IsStable) {
   const Kernel kernel =
       read("kernel @k real=f64 read %0 x: f64 output y: f64 { %1 = add %0, %0 : f64 yield %1 }");
-  EXPECT_EQ(content_hash(kernel), "10ab4fbcf562a5d720989b8a55223ac53386ea866f4056ace2154fb43621d42a");
+  EXPECT_EQ(content_hash(kernel), "061e60ad75d35234f091ec55074ab7cb4fe59c328372ddab96640114d709c7c1");
 }
 
 }  // namespace

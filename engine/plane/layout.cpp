@@ -57,11 +57,10 @@ public:
   }
   [[nodiscard]] Status ambiguous() const {
     const std::string w = std::to_string(type_.components());
-    const std::string as_matrix = type_.rank == 2 ? ", or give the matrix as " + matrix_shape(type_) : "";
     return {Reason::wrong_shape, begin() + "shape " + shape_of(view_) + " is ambiguous: its " + w +
-                                     " components may be the rows or the columns; use another number of "
-                                     "samples than " +
-                                     w + as_matrix};
+                                     " components may be the rows or the columns; give it as " +
+                                     matrix_shape(type_) +
+                                     ", or say which with eagle.samples_first(x) or eagle.samples_last(x)"};
   }
   [[nodiscard]] Status copy_bound(const std::string& why, std::string_view cure) const {
     return {Reason::copy_bound_plane, begin() + "would have to be copied: found " + found() + " with " + why +
@@ -94,8 +93,9 @@ std::optional<Rows> sample_major(const View& view, const kernel::Type& type) {
   return Rows{view.shape[0], view.strides[0], view.strides[1]};
 }
 
+// (R, C, N), and (w, 1, N) for a vector, which says which axis the samples have where (w, w) does not.
 bool is_matrix_shaped(const View& view, const kernel::Type& type) {
-  return type.rank == 2 && view.shape.size() == 3 && view.shape[0] == type.extents[0] &&
+  return type.rank > 0 && view.shape.size() == 3 && view.shape[0] == type.extents[0] &&
          view.shape[1] == type.extents[1];
 }
 
@@ -137,6 +137,42 @@ StatusOr<Layout> matrix_layout(const View& view, const kernel::Type& type, const
   return finish({view.shape[2], s[2], component_stride}, view, type, faults);
 }
 
+// "(\"row\": 4, \"column\": 5)"
+std::string axes_of(const kernel::Argument& table) {
+  std::string text = "(";
+  for (const kernel::Axis& axis : table.axes) {
+    if (text.size() > 1) text += ", ";
+    text += axis.name + ": " + std::to_string(axis.extent);
+  }
+  return text + ")";
+}
+
+// A view with one dimension for each axis of the table, turned into one with a single dimension for all of
+// them; the view itself where it does not have that form. Rows that lie apart cannot be merged.
+StatusOr<View> merge_axes(const View& view, const kernel::Argument& table, const Faults& faults) {
+  const std::size_t axes = table.axes.size();
+  const std::size_t leading = table.type.rank == 0 ? 0 : 1;
+  if (axes < 2 || view.shape.size() != leading + axes) return view;
+  for (std::size_t a = 0; a < axes; ++a) {
+    if (view.shape[leading + a] != table.axes[a].extent) return view;
+  }
+  View merged = view;
+  merged.shape.resize(leading + 1);
+  merged.strides.resize(leading + 1);
+  std::int64_t elements = 1;
+  std::int64_t stride = view.item_bytes;
+  for (std::size_t a = axes; a-- > 0;) {
+    if (view.shape[leading + a] > 1 && view.strides[leading + a] != stride) {
+      return faults.copy_bound("axes that are not row-major and contiguous", contiguous_cure);
+    }
+    elements *= view.shape[leading + a];  // no more than the plane has
+    stride *= view.shape[leading + a];
+  }
+  merged.shape[leading] = elements;
+  merged.strides[leading] = view.item_bytes;
+  return merged;
+}
+
 }  // namespace
 
 DType dtype_of(kernel::Scalar scalar) {
@@ -173,6 +209,23 @@ StatusOr<Layout> layout_of(const View& view, const kernel::Type& type, std::stri
         "keep the array component-major, " + expected_shape(type) + ": np.ascontiguousarray(array.T)");
   }
   return finish(*turned, view, type, faults);
+}
+
+StatusOr<Layout> layout_of_table(const View& view, const kernel::Argument& table, std::string_view where) {
+  const Faults faults(view, table.type, where);
+  EAGLE_ASSIGN_OR_RETURN(const View merged, merge_axes(view, table, faults));
+  EAGLE_ASSIGN_OR_RETURN(const Layout layout, layout_of(merged, table.type, where));
+  if (table.axes.empty()) {
+    if (layout.samples > 0) return layout;
+    return Status(Reason::bad_value,
+                  std::string(where) + ": a table needs at least one element, found " + shape_of(view));
+  }
+  std::int64_t elements = 1;
+  for (const kernel::Axis& axis : table.axes) elements *= axis.extent;  // bounded by the verifier
+  if (layout.samples == elements) return layout;
+  return Status(Reason::wrong_shape, std::string(where) + ": expected " + std::to_string(elements) +
+                                         " elements, one for each of " + axes_of(table) + ", found " +
+                                         std::to_string(layout.samples) + " in " + shape_of(view));
 }
 
 }  // namespace eagle::plane

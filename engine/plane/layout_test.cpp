@@ -77,9 +77,16 @@ TEST(Layout, NamesTheShapeItExpects) {
 }
 
 TEST(Layout, RefusesASquareArrayAsAmbiguous) {
-  expect_refused(array({3, 3}), vector(3), Reason::wrong_shape, {"(3, 3) is ambiguous", "than 3"});
-  expect_refused(array({4, 4}), matrix(2, 2), Reason::wrong_shape,
-                 {"ambiguous", "give the matrix as (2, 2, N)"});
+  expect_refused(array({3, 3}), vector(3), Reason::wrong_shape,
+                 {"(3, 3) is ambiguous", "give it as (3, 1, N)", "eagle.samples_first(x)"});
+  expect_refused(array({4, 4}), matrix(2, 2), Reason::wrong_shape, {"ambiguous", "give it as (2, 2, N)"});
+}
+
+TEST(Layout, TakesAVectorAsOneColumnSoThatNoNumberOfSamplesIsAmbiguous) {
+  const StatusOr<Layout> layout = layout_of(array({3, 1, 3}), vector(3), "k: argument 'x'");
+  ASSERT_TRUE(layout.ok()) << layout.status().message();
+  EXPECT_EQ(layout->samples, 3);
+  EXPECT_EQ(layout->component_stride, 24);
 }
 
 TEST(Layout, SaysWhyAnArrayWouldHaveToBeCopied) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -32,18 +33,36 @@ Status check_size(std::uint64_t bytes) {
   return {};
 }
 
-Status reserve(int fd, std::uint64_t bytes) {
+// What is found between two questions whether anybody still wants it. A multiple of every page size.
+constexpr std::uint64_t chunk_bytes = 64u << 20;
+
+Status reserve(int fd, std::uint64_t offset, std::uint64_t bytes) {
   int result = 0;
   do {
-    result = ::fallocate(fd, 0, 0, static_cast<off_t>(bytes));
+    result = ::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   } while (result != 0 && errno == EINTR);
   if (result == 0) return {};
-  if (errno == ENOSPC || errno == ENOMEM) return no_memory(bytes, why(errno));
+  if (errno == ENOSPC || errno == ENOMEM) return no_memory(offset + bytes, why(errno));
   return {Reason::system, "fallocate of " + std::to_string(bytes) + " bytes failed: " + why(errno)};
 }
 
-StatusOr<std::byte*> map_shared(int fd, std::uint64_t bytes, int flags) {
-  void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
+// Reserves the file's bytes and makes the pages that `data` maps them with.
+Status fill(int fd, std::byte* data, std::uint64_t bytes, const std::function<bool()>& given_up) {
+  for (std::uint64_t offset = 0; offset < bytes; offset += chunk_bytes) {
+    if (given_up && given_up()) {
+      return {Reason::cancelled,
+              "a plane of " + std::to_string(bytes) + " bytes was given up while it was made"};
+    }
+    const std::uint64_t chunk = std::min(chunk_bytes, bytes - offset);
+    EAGLE_RETURN_IF_ERROR(reserve(fd, offset, chunk));
+    // As with MAP_POPULATE, pages that are not mapped now are when they are first touched.
+    static_cast<void>(::madvise(data + offset, chunk, MADV_POPULATE_WRITE));
+  }
+  return {};
+}
+
+StatusOr<std::byte*> map_shared(int fd, std::uint64_t bytes) {
+  void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (data != MAP_FAILED) return static_cast<std::byte*>(data);
   if (errno == ENOMEM) return no_memory(bytes, why(errno));
   return Status(Reason::system, "mmap of " + std::to_string(bytes) + " bytes failed: " + why(errno));
@@ -94,14 +113,15 @@ Memory::~Memory() {
   if (mapped_) ::munmap(data_, bytes_);
 }
 
-StatusOr<Memory> Memory::create(std::uint64_t bytes, std::string_view label) {
+StatusOr<Memory> Memory::create(std::uint64_t bytes, std::string_view label,
+                                const std::function<bool()>& given_up) {
   EAGLE_RETURN_IF_ERROR(check_size(bytes));
   Memory memory;
   EAGLE_ASSIGN_OR_RETURN(memory.fd_, make_memfd(label));
-  EAGLE_RETURN_IF_ERROR(reserve(memory.fd(), bytes));
-  EAGLE_ASSIGN_OR_RETURN(memory.data_, map_shared(memory.fd(), bytes, MAP_POPULATE));
+  EAGLE_ASSIGN_OR_RETURN(memory.data_, map_shared(memory.fd(), bytes));
   memory.bytes_ = bytes;
   memory.mapped_ = true;
+  EAGLE_RETURN_IF_ERROR(fill(memory.fd(), memory.data_, bytes, given_up));
   // Never F_SEAL_FUTURE_WRITE: a restarted worker has to map the memory again.
   if (::fcntl(memory.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return Status(Reason::system, "sealing a memfd failed: " + why(errno));
@@ -113,7 +133,7 @@ StatusOr<Memory> Memory::map(UniqueFd fd, std::uint64_t bytes) {
   if (bytes == 0) return Status(Reason::bad_message, "expected a memfd of at least 1 byte, found 0");
   EAGLE_RETURN_IF_ERROR(check_received(fd.get(), bytes));
   Memory memory;
-  EAGLE_ASSIGN_OR_RETURN(memory.data_, map_shared(fd.get(), bytes, 0));
+  EAGLE_ASSIGN_OR_RETURN(memory.data_, map_shared(fd.get(), bytes));
   memory.bytes_ = bytes;
   memory.mapped_ = true;
   memory.fd_ = std::move(fd);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -25,8 +26,11 @@ public:
   ~Memory();
 
   // Fresh zeroed bytes in a memfd of mode 0600, reserved with fallocate, mapped populated, then sealed
-  // against shrinking, growing and further seals. `bytes` is at least 1; OUT_OF_MEMORY, SYSTEM.
-  static StatusOr<Memory> create(std::uint64_t bytes, std::string_view label);
+  // against shrinking, growing and further seals. `bytes` is at least 1; OUT_OF_MEMORY, SYSTEM. The system
+  // finds about a gigabyte a second: `given_up` (may be empty) is asked from time to time whether anybody
+  // still wants it, and CANCELLED says that nobody does.
+  static StatusOr<Memory> create(std::uint64_t bytes, std::string_view label,
+                                 const std::function<bool()>& given_up = {});
   // Maps a received memfd whole. Refuses (BAD_MESSAGE) one that is not a memfd of exactly `bytes`
   // sealed against shrinking and growing: an unsealed file could be cut short under its readers.
   static StatusOr<Memory> map(UniqueFd fd, std::uint64_t bytes);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "engine/plane/memfd.h"
 
@@ -86,6 +87,27 @@ TEST(Memory, RefusesSizesThatCannotBe) {
     EXPECT_EQ(status.reason(), Reason::out_of_memory);
     EXPECT_THAT(status.message(), HasSubstr(std::to_string(bytes) + " bytes"));
   }
+}
+
+TEST(Memory, OfSeveralChunksIsReservedAndMappedWhole) {
+  constexpr std::uint64_t bytes = (64u << 20) + 5000;
+  const Memory memory = make(bytes);
+  struct stat status = {};
+  ASSERT_EQ(::fstat(memory.fd(), &status), 0);
+  EXPECT_EQ(static_cast<std::uint64_t>(status.st_size), bytes);
+  EXPECT_GE(static_cast<std::uint64_t>(status.st_blocks) * 512, bytes);
+  std::vector<unsigned char> resident(bytes / 4096 + 1);
+  ASSERT_EQ(::mincore(memory.data(), bytes, resident.data()), 0);
+  EXPECT_EQ(std::count_if(resident.begin(), resident.end(), [](unsigned char page) { return page & 1; }),
+            static_cast<std::ptrdiff_t>(resident.size()));
+  EXPECT_EQ(memory.data()[bytes - 1], std::byte{0});
+}
+
+TEST(Memory, ThatNobodyWantsAnyMoreIsNotMade) {
+  int asked = 0;
+  const Status status = Memory::create(1u << 30, "large", [&] { return ++asked == 2; }).status();
+  EXPECT_EQ(status.reason(), Reason::cancelled);
+  EXPECT_EQ(asked, 2);
 }
 
 TEST(Memory, TakesAnyLabel) {

@@ -1,5 +1,7 @@
 #include "engine/run/built_graph.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -8,6 +10,24 @@
 #include "engine/run/cpu/program.h"
 
 namespace eagle::run {
+namespace {
+
+// The time since it was made. It is asked between instructions, some of which take no longer than reading the
+// precise clock does: so it reads the coarse one.
+class Turn {
+public:
+  [[nodiscard]] bool over() const { return now() - began_ >= replay_turn; }
+
+private:
+  static std::chrono::nanoseconds now() {
+    timespec time = {};
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+  const std::chrono::nanoseconds began_ = now();
+};
+
+}  // namespace
 
 BuiltGraph::~BuiltGraph() = default;
 
@@ -18,7 +38,7 @@ std::vector<std::string> BuiltGraph::node_labels() const {
 }
 
 // A small machine over the flat program. Its whole state is a position and the loops' counters, so it can
-// be left at a host call and entered again by another thread.
+// be left at a host call, or between any two instructions, and entered again by another thread.
 struct Replay::State {
   const CpuProgram& program;
   std::int64_t count;
@@ -27,6 +47,7 @@ struct Replay::State {
   std::uint32_t call = 0;
   std::int64_t launches = 0;
   std::vector<std::int64_t> iterations;
+  KernelCounts counts;
 
   [[nodiscard]] bool at_end() const { return position == program.instructions().size(); }
   void finish_replay();
@@ -72,10 +93,10 @@ void Replay::State::test(const graph::LoopTest& loop) {
 Replay::Next Replay::State::step() {
   const graph::Instruction& instruction = program.instructions()[position];
   if (const auto* kernel = std::get_if<graph::RunKernel>(&instruction)) {
-    program.run(*kernel);
+    counts += program.run(*kernel, control.get());
     ++position;
   } else if (const auto* branches = std::get_if<graph::RunBranches>(&instruction)) {
-    program.run(*branches);
+    counts += program.run(*branches, control.get());
     ++position;
   } else if (const auto* host = std::get_if<graph::RunHostCall>(&instruction)) {
     call = host->call;
@@ -95,7 +116,7 @@ Replay::Next Replay::State::step() {
 }
 
 Replay::Replay(BuiltGraph& graph, std::int64_t count, std::shared_ptr<const Control> control)
-    : state_(new State{*graph.program_, count, std::move(control), 0, 0, 0, {}}) {
+    : state_(new State{*graph.program_, count, std::move(control), 0, 0, 0, {}, {}}) {
   state_->iterations.assign(state_->program.loops(), 0);
 }
 
@@ -103,20 +124,26 @@ Replay::~Replay() = default;
 
 StatusOr<Replay::Next> Replay::advance() {
   State& state = *state_;
-  while (state.launches < state.count) {
+  const Turn turn;
+  for (bool moved = false; state.launches < state.count; moved = true) {
     // A replay is whole as soon as nothing of it is left, whatever the control says by then.
     if (state.at_end()) {
       state.finish_replay();
       if (state.launches == state.count) break;
     }
+    if (moved && turn.over()) return Next::again;
     EAGLE_RETURN_IF_ERROR(state.go_on());
     if (!state.at_end() && state.step() == Next::host_call) return Next::host_call;
+    // A kernel that a cancel cut short has not done its work, be it the last one.
+    if (state.counts.cut_short > 0)
+      return Status(Reason::cancelled, "the launch was cancelled; " + state.how_far());
   }
   return Next::done;
 }
 
 std::uint32_t Replay::call() const { return state_->call; }
 std::int64_t Replay::launches() const { return state_->launches; }
+const KernelCounts& Replay::counts() const { return state_->counts; }
 const std::vector<std::int64_t>& Replay::iterations() const { return state_->iterations; }
 
 }  // namespace eagle::run

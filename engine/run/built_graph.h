@@ -1,6 +1,7 @@
 // BuiltGraph and Replay: a graph bound to its memory, and one launch of it in progress.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/schedule.h"
 #include "engine/run/control.h"
+#include "engine/run/kernel_counts.h"
 
 namespace eagle {
 class Engine;
@@ -52,11 +54,15 @@ private:
   int threads_ = 1;
 };
 
-// One `launch(n)` in progress. It stops where the client must act and goes on afterwards, from any one
-// thread at a time; the OpenMP team is that of the thread that calls `advance`.
+// How long one `Replay::advance` keeps its thread before it gives way, about: it looks between instructions,
+// at a clock that ticks every few milliseconds.
+constexpr std::chrono::milliseconds replay_turn{10};
+
+// One `launch(n)` in progress. It stops where the client must act or its turn is over, and goes on
+// afterwards, from any one thread at a time; the OpenMP team is that of the thread that calls `advance`.
 class Replay {
 public:
-  enum class Next { done, host_call };
+  enum class Next { done, host_call, again };
 
   // `graph` outlives the replay. count >= 0 (BAD_VALUE is the caller's to give).
   Replay(BuiltGraph& graph, std::int64_t count, std::shared_ptr<const Control> control);
@@ -64,13 +70,17 @@ public:
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  // Runs until the launch is done or a host node is reached. After `host_call`, run `call()` and advance
-  // again; to give up, drop the replay. CANCELLED and DEADLINE say how many replays were whole.
+  // Runs until the launch is done, a host node is reached, or `replay_turn` is over and something is left
+  // (`again`); at least one instruction. After `host_call`, run `call()` and advance again; after `again`,
+  // advance again, now or once others have had the thread. One instruction is never cut short: a kernel over
+  // many samples, or with a long loop inside, takes the time it takes. To give up, drop the replay.
+  // CANCELLED and DEADLINE say how many replays were whole.
   StatusOr<Next> advance();
   [[nodiscard]] std::uint32_t call() const;     // the host node's number
   [[nodiscard]] std::int64_t launches() const;  // whole replays so far
   // Bodies run by each repeat_while in the last replay, in the order of its loops.
   [[nodiscard]] const std::vector<std::int64_t>& iterations() const;
+  [[nodiscard]] const KernelCounts& counts() const;  // over all replays so far
 
 private:
   struct State;

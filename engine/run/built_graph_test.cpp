@@ -135,14 +135,14 @@ TEST(Replay, StopsAtAHostNodeAndGoesOn) {
   ASSERT_TRUE(graph);
   Replay replay(*graph, 2, nullptr);
   for (const std::int64_t seen : {1, 102}) {
-    const StatusOr<Replay::Next> next = replay.advance();
+    const StatusOr<Replay::Next> next = eagle::testing::advance(replay);
     ASSERT_TRUE(next.ok()) << next.status().to_string();
     ASSERT_EQ(*next, Replay::Next::host_call);
     EXPECT_EQ(replay.call(), 7u);
     EXPECT_EQ(n, std::vector<std::int64_t>(3, seen));
   }
   EXPECT_EQ(replay.launches(), 1);
-  const StatusOr<Replay::Next> last = replay.advance();
+  const StatusOr<Replay::Next> last = eagle::testing::advance(replay);
   ASSERT_TRUE(last.ok());
   EXPECT_EQ(*last, Replay::Next::done);
   EXPECT_EQ(replay.launches(), 2);
@@ -155,8 +155,8 @@ TEST(Replay, GoesOnInAnotherThread) {
   const auto graph = eagle::testing::build(*engine, HostScene(n).scene);
   ASSERT_TRUE(graph);
   Replay replay(*graph, 1, nullptr);
-  ASSERT_TRUE(replay.advance().ok());
-  std::thread([&] { EXPECT_TRUE(replay.advance().ok()); }).join();
+  ASSERT_TRUE(eagle::testing::advance(replay).ok());
+  std::thread([&] { EXPECT_TRUE(eagle::testing::advance(replay).ok()); }).join();
   EXPECT_EQ(replay.launches(), 1);
   EXPECT_EQ(n, std::vector<std::int64_t>(10'000, 101));
 }
@@ -168,12 +168,12 @@ TEST(Replay, GivenUpAtAHostNodeLeavesTheGraphLaunchable) {
   ASSERT_TRUE(graph);
   {
     Replay replay(*graph, 3, nullptr);
-    ASSERT_TRUE(replay.advance().ok());
+    ASSERT_TRUE(eagle::testing::advance(replay).ok());
   }
   EXPECT_EQ(n[0], 1);
   Replay again(*graph, 1, nullptr);
-  ASSERT_TRUE(again.advance().ok());
-  ASSERT_TRUE(again.advance().ok());
+  ASSERT_TRUE(eagle::testing::advance(again).ok());
+  ASSERT_TRUE(eagle::testing::advance(again).ok());
   EXPECT_EQ(n[0], 102);
   EXPECT_EQ(engine->counters().launches, 1u);
 }
@@ -381,7 +381,55 @@ TEST(Team, TwoGraphsRunFromTwoThreadsAtTheSameTime) {
   EXPECT_EQ(b, std::vector<std::int64_t>(30'000, 400));
 }
 
-// ---- stopping ----
+// ---- turns and stopping ----
+
+// live <- live + 1 while live, for about ever.
+std::unique_ptr<BuiltGraph> build_endless(Engine& engine, std::vector<std::int64_t>& live) {
+  GraphScene scene;
+  const Array array = scene.array(live);
+  v1::RepeatWhile& loop = *eagle::testing::add_node(scene.message, "for ever").mutable_repeat_while();
+  loop.set_max_iterations(std::numeric_limits<std::int64_t>::max());
+  eagle::testing::set_cell(*loop.mutable_guard()->mutable_count(), "live", array, 0);
+  count_in(*loop.add_body(), scene.kernel(eagle::testing::counter()), array, 1);
+  return eagle::testing::build(engine, scene);
+}
+
+TEST(Replay, GivesWayInTheMiddleOfALongLoopAndGoesOn) {
+  auto engine = eagle::testing::make_engine(1);
+  std::vector<std::int64_t> live(1, 1);
+  const auto graph = build_endless(*engine, live);
+  ASSERT_TRUE(graph);
+  Replay replay(*graph, 1, nullptr);
+  std::int64_t before = live[0];
+  for (int turn = 0; turn < 3; ++turn) {
+    const StatusOr<Replay::Next> next = replay.advance();
+    ASSERT_TRUE(next.ok()) << next.status().to_string();
+    ASSERT_EQ(*next, Replay::Next::again);
+    EXPECT_GT(live[0], before);
+    // Nothing is lost or done twice in between; a body is counted before it runs.
+    EXPECT_GE(replay.iterations()[0], live[0] - 1);
+    EXPECT_LE(replay.iterations()[0], live[0]);
+    before = live[0];
+  }
+  EXPECT_EQ(replay.launches(), 0);
+}
+
+TEST(Replay, GivesWayBetweenManyShortReplays) {
+  auto engine = eagle::testing::make_engine(1);
+  std::vector<std::int64_t> n(1, 0);
+  GraphScene scene;
+  eagle::testing::fill(*eagle::testing::add_node(scene.message, "").mutable_kernel(),
+                       scene.kernel(eagle::testing::counter()),
+                       {{"step", std::int64_t{1}}, {"n", scene.array(n)}});
+  const auto graph = eagle::testing::build(*engine, scene);
+  ASSERT_TRUE(graph);
+  Replay replay(*graph, std::int64_t{1} << 62, nullptr);
+  const StatusOr<Replay::Next> next = replay.advance();
+  ASSERT_TRUE(next.ok()) << next.status().to_string();
+  EXPECT_EQ(*next, Replay::Next::again);
+  EXPECT_GT(replay.launches(), 0);
+  EXPECT_EQ(n[0], replay.launches());
+}
 
 TEST(Control, CancelStopsBetweenReplaysAndSaysHowFarItCame) {
   auto engine = eagle::testing::make_engine(1);
@@ -390,9 +438,10 @@ TEST(Control, CancelStopsBetweenReplaysAndSaysHowFarItCame) {
   ASSERT_TRUE(graph);
   const auto control = std::make_shared<Control>();
   Replay replay(*graph, 5, control);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(replay.advance().ok());  // in the third replay's host node
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(eagle::testing::advance(replay).ok());  // in the third replay's host node
   control->cancel = true;
-  const StatusOr<Replay::Next> next = replay.advance();
+  const StatusOr<Replay::Next> next = eagle::testing::advance(replay);
   ASSERT_FALSE(next.ok());
   EXPECT_EQ(next.status().reason(), Reason::cancelled);
   EXPECT_NE(next.status().message().find("2 of 5 replays"), std::string::npos) << next.status().message();
@@ -408,7 +457,7 @@ TEST(Control, ALaunchWhoseDeadlinePassedNeverStarts) {
   const auto control = std::make_shared<Control>();
   control->deadline = std::chrono::steady_clock::now();
   Replay replay(*graph, 5, control);
-  const StatusOr<Replay::Next> next = replay.advance();
+  const StatusOr<Replay::Next> next = eagle::testing::advance(replay);
   ASSERT_FALSE(next.ok());
   EXPECT_EQ(next.status().reason(), Reason::deadline);
   EXPECT_EQ(n[0], 0);
@@ -417,18 +466,12 @@ TEST(Control, ALaunchWhoseDeadlinePassedNeverStarts) {
 TEST(Control, CancelReachesALaunchThatAnotherThreadRuns) {
   auto engine = eagle::testing::make_engine(1);
   std::vector<std::int64_t> live(1, 1);
-  GraphScene scene;
-  const Array array = scene.array(live);
-  v1::RepeatWhile& loop = *eagle::testing::add_node(scene.message, "for ever").mutable_repeat_while();
-  loop.set_max_iterations(std::numeric_limits<std::int64_t>::max());
-  eagle::testing::set_cell(*loop.mutable_guard()->mutable_count(), "live", array, 0);
-  count_in(*loop.add_body(), scene.kernel(eagle::testing::counter()), array, 1);
-  const auto graph = eagle::testing::build(*engine, scene);
+  const auto graph = build_endless(*engine, live);
   ASSERT_TRUE(graph);
   const auto control = std::make_shared<Control>();
   Replay replay(*graph, 1, control);
   std::thread canceller([&] { control->cancel = true; });
-  const StatusOr<Replay::Next> next = replay.advance();
+  const StatusOr<Replay::Next> next = eagle::testing::advance(replay);
   canceller.join();
   ASSERT_FALSE(next.ok());
   EXPECT_EQ(next.status().reason(), Reason::cancelled);

@@ -19,6 +19,8 @@ struct Control {
   [[nodiscard]] bool cancelled() const {
     return cancel.load(std::memory_order_relaxed) || (caller && caller->load(std::memory_order_relaxed));
   }
+  // The flag that running kernels look at: the caller's where there is one.
+  [[nodiscard]] const std::atomic<bool>& flag() const { return caller ? *caller : cancel; }
   [[nodiscard]] bool expired() const { return deadline && std::chrono::steady_clock::now() >= *deadline; }
 };
 

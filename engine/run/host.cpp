@@ -1,14 +1,17 @@
 #include "engine/run/host.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "engine/run/cgroup.h"
 #include "engine/run/thread_limits.h"
@@ -31,6 +34,22 @@ int affinity_cpus() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
+// Keeps threads until all that can be started are.
+class Gate {
+public:
+  static void* wait(void* gate) {
+    static_cast<Gate*>(gate)->open_.wait(false);
+    return nullptr;
+  }
+  void open() {
+    open_.store(true);
+    open_.notify_all();
+  }
+
+private:
+  std::atomic<bool> open_ = false;
+};
+
 }  // namespace
 
 HostIdentity this_host() {
@@ -39,7 +58,25 @@ HostIdentity this_host() {
   return {::getpid(), name.data()};
 }
 
-int available_threads() {
+int startable_threads(int wanted) {
+  if (wanted <= 1) return 1;
+  Gate gate;
+  std::vector<pthread_t> threads;
+  const int asked = wanted - 1 + spare_threads;
+  threads.reserve(static_cast<std::size_t>(asked));
+  pthread_t thread{};
+  while (static_cast<int>(threads.size()) < asked &&
+         ::pthread_create(&thread, nullptr, Gate::wait, &gate) == 0) {
+    threads.push_back(thread);
+  }
+  gate.open();
+  for (const pthread_t started : threads) ::pthread_join(started, nullptr);
+  return team_that_starts(wanted, static_cast<int>(threads.size()));
+}
+
+int available_threads() { return startable_threads(allowed_threads()); }
+
+int allowed_threads() {
   const char* omp = std::getenv("OMP_NUM_THREADS");
   return team_bound(affinity_cpus(), cgroup_cpus("/"), omp ? omp_num_threads(omp) : std::nullopt);
 }

@@ -1,6 +1,7 @@
 #include "engine/run/host.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,6 +120,44 @@ TEST(AvailableThreads, ObeyTheEnvironment) {
     ::unsetenv("OMP_NUM_THREADS");
   }
   EXPECT_GE(available_threads(), 1);
+}
+
+TEST(TeamThatStarts, LeavesSomethingForOtherThreads) {
+  EXPECT_EQ(team_that_starts(8, 7 + spare_threads), 8);
+  EXPECT_EQ(team_that_starts(8, 6 + spare_threads), 7);
+  EXPECT_EQ(team_that_starts(8, spare_threads), 1);
+  EXPECT_EQ(team_that_starts(8, 0), 1);
+  EXPECT_EQ(team_that_starts(1, 0), 1);
+}
+
+// What a process of a user who may have `processes` processes and threads finds, or a negative number. Limits
+// do not hold for root, so it is another user there.
+int startable_under_a_limit(rlim_t processes, int wanted) {
+  constexpr uid_t nobody_else = 54'321;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{processes, processes};
+    if (::getuid() == 0 && ::setresuid(nobody_else, nobody_else, nobody_else) != 0) ::_exit(255);
+    if (::setrlimit(RLIMIT_NPROC, &limit) != 0) ::_exit(254);
+    ::_exit(startable_threads(wanted));
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "it was ended by a signal";
+  return WEXITSTATUS(status);
+}
+
+TEST(StartableThreads, AreNoMoreThanTheUserMayHave) {
+  EXPECT_EQ(startable_under_a_limit(1, 8), 1);
+  if (::getuid() != 0)
+    GTEST_SKIP() << "who else runs as this user is not known: only root can be a fresh one";
+  EXPECT_EQ(startable_under_a_limit(1 + 4 + spare_threads, 8), 5);
+  EXPECT_EQ(startable_under_a_limit(1 + 7 + spare_threads, 8), 8);
+}
+
+TEST(StartableThreads, AreAllThatAreWantedWhereNothingIsInTheWay) {
+  EXPECT_EQ(startable_threads(1), 1);
+  EXPECT_EQ(startable_threads(3), 3);
 }
 
 TEST(ThisHost, NamesThisProcessAndMachine) {

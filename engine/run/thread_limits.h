@@ -31,4 +31,13 @@ inline int team_bound(int affinity, std::optional<int> quota, std::optional<int>
   return std::max(threads, 1);
 }
 
+// Threads that a process should still be able to start beside its team: the daemon's own, a client's.
+constexpr int spare_threads = 32;
+
+// A team of at most `wanted` threads, one of which is the caller's own, where `started` more could be started
+// at the same time, asked for `wanted - 1 + spare_threads`.
+inline int team_that_starts(int wanted, int started) {
+  return std::clamp(started + 1 - spare_threads, 1, wanted);
+}
+
 }  // namespace eagle::run

@@ -20,15 +20,22 @@ constexpr double memory_bytes_per_s = 5e9;
 // A measurement of one tile is believed when it took this long.
 constexpr double probe_s = 10e-6;
 
+#pragma omp declare reduction(+ : run::KernelCounts : omp_out += omp_in)
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 // Takes a tile on to step `target` of the run. The caller has a kernel::FloatEnvironment.
-run::BoundLaunch::Outcome step_to(const run::BoundLaunch& launch, Tile& tile, std::int64_t target) {
+run::BoundLaunch::Outcome step_to(const run::BoundLaunch& launch, Tile& tile, std::int64_t target,
+                                  const run::Control* control) {
   if (tile.live == 0 || tile.steps >= target) return {};
   const std::int64_t wanted = target - tile.steps;
-  const run::BoundLaunch::Outcome outcome = launch.run(tile.begin, tile.end, wanted);
+  const run::BoundLaunch::Outcome outcome = launch.run({.begin = tile.begin,
+                                                        .end = tile.end,
+                                                        .max_steps = wanted,
+                                                        .first_step = tile.steps,
+                                                        .control = control});
   tile.steps += outcome.steps;
   // Who shares the plane may set masks meanwhile, so the count alone is not relied on: a tile that stopped
   // early has no live sample.
@@ -109,10 +116,11 @@ void Simulation::State::probe() {
     const std::int64_t target = tile.steps + wanted;
     if (target > pass_steps(cost(), max_steps)) break;
     const Clock::time_point before = Clock::now();
-    const run::BoundLaunch::Outcome outcome = step_to(launch, tile, target);
+    const run::BoundLaunch::Outcome outcome = step_to(launch, tile, target, control.get());
     took_s = seconds_since(before);
     tile_step_s = took_s / static_cast<double>(std::max<std::int64_t>(outcome.steps, 1)) / at_once;
     result.report.finished += outcome.finished;
+    result.report.counts += outcome.counts;
     result.report.steps = std::max(result.report.steps, tile.steps);
   }
 }
@@ -133,13 +141,15 @@ void Simulation::State::pass() {
   std::int64_t finished = 0;
   std::int64_t last_step = result.report.steps;
   std::int64_t tile_steps = 0;
+  run::KernelCounts counts;
 #pragma omp parallel num_threads(team) if (!inline_here)
   {
     const kernel::FloatEnvironment environment;
-#pragma omp for schedule(dynamic) reduction(+ : finished, tile_steps) reduction(max : last_step)
+#pragma omp for schedule(dynamic) reduction(+ : finished, tile_steps, counts) reduction(max : last_step)
     for (std::size_t i = 0; i < tiles.size(); ++i) {
-      const run::BoundLaunch::Outcome outcome = step_to(launch, tiles[i], target);
+      const run::BoundLaunch::Outcome outcome = step_to(launch, tiles[i], target, control.get());
       finished += outcome.finished;
+      counts += outcome.counts;
       tile_steps += outcome.steps;
       if (outcome.steps > 0) last_step = std::max(last_step, tiles[i].steps);
     }
@@ -147,8 +157,11 @@ void Simulation::State::pass() {
   steps = target;
   result.report.finished += finished;
   result.report.steps = last_step;
+  result.report.counts += counts;
   ++result.report.launches;
   run::count(counters->launches);
+  // A kernel with loops leaves a step that is cancelled, so a tile that stopped early may still be live.
+  if (result.report.counts.cut_short > 0) return end(RunStatus::cancelled);
   std::erase_if(tiles, [](const Tile& tile) { return tile.live == 0; });
   if (tile_steps > 0) {
     const double took_s = seconds_since(before);

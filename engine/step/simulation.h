@@ -10,6 +10,7 @@
 #include "engine/base/status.h"
 #include "engine/run/control.h"
 #include "engine/run/host.h"
+#include "engine/run/kernel_counts.h"
 
 namespace eagle {
 class Engine;
@@ -27,6 +28,7 @@ struct RunReport {
   std::int64_t launches = 0;  // passes over the samples
   std::int64_t steps = 0;     // the number of the last step that any sample took
   std::int64_t threads = 1;
+  run::KernelCounts counts;
   double build_s = 0;
   double wall_s = 0;
   bool compiled = false;

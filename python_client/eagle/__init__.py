@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eagle import graph
+from eagle import graph, math
 from eagle._core import __version__
 from eagle._kernel import Kernel, kernel
 from eagle.errors import (
@@ -37,9 +37,20 @@ from eagle.errors import (
     RacingSiblings,
     SessionClosed,
 )
-from eagle.frontend.names import select
 from eagle.graph import Graph, SkipGuard, repeat_while, skippable
-from eagle.roles import Index, Matrix, Mutable, Param, Quat, Scalar, Terminated, Vector
+from eagle.language import (
+    bounded,
+    dispatch,
+    matrix,
+    n_samples,
+    quat,
+    sample_index,
+    select,
+    step_index,
+    vector,
+)
+from eagle.roles import Index, Matrix, Mutable, Param, Quat, Scalar, Table, Terminated, Vector
+from eagle.samples import samples_first, samples_last
 from eagle.session import Session, asarray, connect, empty, full, local, share, zeros
 from eagle.stepping import SimResult, simulate
 
@@ -78,21 +89,33 @@ __all__ = [
     "SessionClosed",
     "SimResult",
     "SkipGuard",
+    "Table",
     "Terminated",
     "Vector",
     "__version__",
     "asarray",
+    "bounded",
     "connect",
+    "dispatch",
     "empty",
     "full",
     "graph",
     "kernel",
     "local",
+    "math",
+    "matrix",
+    "n_samples",
     "plan",
+    "quat",
     "repeat_while",
+    "sample_index",
+    "samples_first",
+    "samples_last",
     "select",
     "share",
     "simulate",
     "skippable",
+    "step_index",
+    "vector",
     "zeros",
 ]

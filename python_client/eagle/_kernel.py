@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, overload
 
 import numpy as np
 
-from eagle import frontend, roles
+from eagle import frontend, language, roles
 from eagle.errors import refusal
-from eagle.frontend import names as surroundings
 
 if TYPE_CHECKING:
     from eagle.session import Session
@@ -103,6 +102,9 @@ class Kernel:
         fresh arrays of the session, unless one is passed by its name. Returns an array, a tuple or a dict;
         None where the kernel returns nothing and changes its Mutables in place.
 
+        Values of one sample (numbers or 0-d arrays, (w,) for vectors, (R, C) for matrices, for all arguments) run
+        as a batch of one and come back as values of one sample.
+
         Raises EagleError (a TypeError or ValueError) before anything runs where an argument does not fit.
         """
         from eagle.plan import Plan  # here: plan.py needs Kernel
@@ -116,9 +118,14 @@ class Kernel:
         twice = sorted(given.keys() & kwargs.keys())
         if twice:
             raise refusal("BAD_BINDING", f"{self.name}: argument '{twice[0]}' is given twice")
-        bound = Plan(self, scalar_type).bind(session=session, **given, **kwargs)
-        bound.launch()
-        return bound.returned()
+        return Plan(self, scalar_type).call(session, {**given, **kwargs})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the text with the constants and functions that it uses, as they stand now."""
+        self.translation("f64")
+        text, names = self._source, self._translations["f64"][0]
+        roles_of = {argument.name: argument.role for argument in self._signature.arguments}
+        return _thaw, (text.filename, text.first_line, text.text, names.snapshot(), roles_of, self._signature.outputs)
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{argument.name}: {argument.role!r}" for argument in self._signature.arguments)
@@ -145,11 +152,12 @@ def kernel(
     """Makes a kernel of a function (as a decorator), or of its text where there is no file to read it from.
 
     A kernel is written for one sample. Its annotations are the roles of its arguments: see ``eagle.roles``.
-    Accepted are assignments, ``+ - * /``, comparisons, ``and or not``, conditional expressions, ``if`` and a
-    few functions; anything else is refused with file, line, column and what to write instead.
+    Accepted are assignments, operators, conditions, ``if``, bounded loops, and calls of a few functions and of your
+    own plain ones; anything else is refused with file, line, column and what to write instead. The manual (kernels)
+    has the tables.
 
-    ``source`` is the text of one ``def``; it sees the roles, ``math``, ``np`` and ``constants`` (name to
-    number). Raises KernelSyntaxError.
+    ``source`` is the text of one ``def``; it sees the roles, ``math``, ``np``, ``eagle`` and ``constants`` (name to
+    number, tuple of numbers or plain function). Raises KernelSyntaxError.
 
     >>> import eagle
     >>> half = eagle.kernel(source='''
@@ -169,6 +177,27 @@ def kernel(
     return Kernel(frontend.from_text(source), frontend.Names.of_mapping(names), {})
 
 
+def _thaw(
+    filename: str,
+    first_line: int,
+    text: str,
+    constants: Mapping[str, Any],
+    arguments: Mapping[str, roles.Role],
+    outputs: frontend.Outputs,
+) -> Kernel:
+    """A pickled kernel, whose surroundings are those of its pickling."""
+    returned: Any = None
+    if outputs.form == "one":
+        returned = outputs.roles[0]
+    elif outputs.form == "tuple":
+        returned = outputs.roles
+    elif outputs.form == "dict":
+        keyed = dict(zip(outputs.keys, outputs.roles))
+        returned = keyed or types.GenericAlias(dict, (str, outputs.roles[0]))
+    evaluated = {**arguments, **({} if returned is None else {"return": returned})}
+    return Kernel(frontend.Source(filename, first_line, text), frontend.Names.of_mapping(constants), evaluated)
+
+
 def _annotations(function: types.FunctionType) -> Mapping[str, Any]:
     """The annotations as they stand; those that Python cannot evaluate are read from the text instead."""
     try:
@@ -182,4 +211,4 @@ def _vocabulary() -> dict[str, Any]:
     import eagle
 
     own = {name: getattr(roles, name) for name in roles.__all__ if name != "Role"}
-    return {**own, "eagle": eagle, "math": math, "np": np, "numpy": np, "select": surroundings.select}
+    return {**own, "eagle": eagle, "math": math, "np": np, "numpy": np, "select": language.select}

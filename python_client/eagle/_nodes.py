@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 import numpy as np
 
 from eagle import _core
-from eagle.errors import refusal
+from eagle.errors import refusal, text
 from eagle.plan import BoundPlan
 from eagle.session import Array
 
@@ -61,8 +61,7 @@ def opaque(
     """
     if not callable(fn):
         raise refusal("WRONG_TYPE", f"opaque: expected a callable without arguments, found {type(fn).__name__}")
-    if name is not None and not isinstance(name, str):
-        raise refusal("WRONG_TYPE", f"opaque: name: expected a text, found {type(name).__name__}")
+    text("opaque: name", name)
     if stream is not None and eager:
         raise refusal("BAD_VALUE", "opaque: stream= and eager= exclude each other; choose one")
     read_arrays, written_arrays = _named("opaque: reads", reads, "in"), _named("opaque: writes", writes, "out")
@@ -197,7 +196,7 @@ def repeat_while(step: Any, guard: SkipGuard, max_iters: int) -> Conditional:
     """
     cap = _index("repeat_while: max_iters", max_iters)
     if not 1 <= cap < 2**63:
-        raise refusal("BAD_VALUE", f"repeat_while: max_iters: expected at least 1, found {cap}")
+        raise refusal("BAD_VALUE", f"repeat_while: max_iters: expected 1 to 2^63 - 1, found {cap}")
     return Conditional("repeat_while", step, guard, cap)
 
 
@@ -225,6 +224,7 @@ def _named(where: str, planes: Any, prefix: str) -> dict[str, Any]:
         for name in planes:
             if not isinstance(name, str):
                 raise refusal("WRONG_TYPE", f"{where}: expected texts as names, found {name!r}")
+            text(f"{where}: name", name)
         return dict(planes)
     if isinstance(planes, np.ndarray):
         return {f"{prefix}0": planes}

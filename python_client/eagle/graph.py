@@ -30,9 +30,9 @@ from typing import Any, Callable, Iterable, NamedTuple, Sequence
 
 from eagle import _core
 from eagle._nodes import Conditional, Node, NodeLike, Planes, SkipGuard, opaque, repeat_while, skippable
-from eagle.errors import refusal
-from eagle.plan import BoundPlan
-from eagle.session import Host, Session, default_session, local_session, session_of
+from eagle.errors import refusal, text
+from eagle.plan import BoundPlan, LaunchReport
+from eagle.session import Session, default_session, local_session, session_of
 
 __all__ = [
     "Conditional",
@@ -68,13 +68,8 @@ class Edge(NamedTuple):
         return _core.meaning_of(self.kind)
 
 
-class GraphReport(NamedTuple):
-    """What a launch says about itself."""
-
-    host: Host
-    launches: int
-    threads: int
-    wall_s: float
+# What a launch says about itself.
+GraphReport = LaunchReport
 
 
 class Graph:
@@ -91,7 +86,7 @@ class Graph:
     def __init__(self, session: Session | None = None, *, name: str | None = None) -> None:
         if session is not None and not isinstance(session, Session):
             raise refusal("WRONG_TYPE", f"Graph: session: expected an eagle.Session, found {type(session).__name__}")
-        self._name = _text("Graph", name)
+        self._name = text("Graph: name", name)
         self._found = session  # where the graph belongs: as asked for, else by the first array of a session
         self._adds: list[_Add] = []
         self._changing = threading.Lock()  # held by adds and build; never waited for
@@ -111,7 +106,7 @@ class Graph:
         if not isinstance(bound, BoundPlan):
             hint = "; use add_node for a Node" if isinstance(bound, (Node, Conditional)) else ""
             raise refusal("WRONG_TYPE", f"add: expected a BoundPlan (plan.bind(...)), found {_kind(bound)}{hint}")
-        label = _text("add", name)
+        label = text("add: name", name)
         return self._add(_Add([bound], lambda core: core.add(bound._node, label)))
 
     def add_node(self, node: Node | Conditional, *, name: str | None = None) -> Graph:
@@ -126,7 +121,7 @@ class Graph:
                 f"add_node: expected an eagle.graph.Node, eagle.skippable or eagle.repeat_while, "
                 f"found {_kind(node)}{hint}",
             )
-        label = _text("add_node", name) or node.name or ""
+        label = text("add_node: name", name) or node.name or ""
         return self._add(_Add([node], lambda core: core.add_node(node._node, label)))
 
     def add_group(self, branches: Sequence[Any], *, names: Sequence[str | None] | None = None) -> Graph:
@@ -142,6 +137,8 @@ class Graph:
             raise refusal(
                 "BAD_VALUE", f"add_group: a group needs at least 2 branches, found {len(items)}; add the node alone"
             )
+        if names is not None and (isinstance(names, (str, bytes)) or not isinstance(names, Iterable)):
+            raise refusal("WRONG_TYPE", f"add_group: names: expected a list of texts, found {_kind(names)}")
         labels = list(names) if names is not None else [None] * len(items)
         if len(labels) != len(items):
             raise refusal("BAD_VALUE", f"add_group: {len(labels)} names for {len(items)} branches; give one each")
@@ -186,7 +183,9 @@ class Graph:
         """Runs the graph ``n`` times, one after another.
 
         What an opaque node raises reaches the caller unchanged: nodes after it and further repeats do not
-        run, and the graph stays launchable. Raises GraphState before the build, Busy, SessionClosed.
+        run, and the graph stays launchable. Ctrl-C ends the launch after the node that runs, and raises
+        KeyboardInterrupt; a handler of yours for SIGINT that does not raise leaves an EagleError with reason
+        CANCELLED. Raises GraphState before the build, Busy, SessionClosed.
         """
         if isinstance(n, bool) or not hasattr(n, "__index__"):
             raise refusal("WRONG_TYPE", f"launch: n: expected a whole number, found {_kind(n)}")
@@ -196,9 +195,7 @@ class Graph:
         if self._core is None:
             raise refusal("GRAPH_STATE", "launch: this graph is empty and not built; add nodes, then call build()")
         report = self._core.launch(number, self._calls)
-        self._report = GraphReport(
-            Host(report.host.pid, report.host.host_name), report.launches, report.threads, report.wall_s
-        )
+        self._report = GraphReport.of(report)
         if number > 0:
             for loop, count in zip(self._loops(), report.iterations):
                 loop._iterations = count
@@ -318,12 +315,6 @@ def _kind(found: Any) -> str:
     return type(found).__name__
 
 
-def _text(method: str, name: Any) -> str:
-    if name is not None and not isinstance(name, str):
-        raise refusal("WRONG_TYPE", f"{method}: name: expected a text, found {_kind(name)}")
-    return name or ""
-
-
 def _label(part: Any, name: Any, branch: int) -> str:
     if not isinstance(part, (BoundPlan, Node, Conditional)):
         raise refusal(
@@ -332,4 +323,4 @@ def _label(part: Any, name: Any, branch: int) -> str:
             f"them), found {_kind(part)}",
         )
     own = None if isinstance(part, BoundPlan) else part.name
-    return _text("add_group", name) or own or ""
+    return text("add_group: name", name) or own or ""

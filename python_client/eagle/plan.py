@@ -7,16 +7,44 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any
+from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
 from eagle import _core
 from eagle._kernel import Kernel
 from eagle.errors import refusal
-from eagle.session import Array, Session, default_session, session_of
+from eagle.samples import OneSample, Oriented, are_heads
+from eagle.session import Array, Host, Session, default_session, session_of
 
 _REALS = {"f64": np.dtype(np.float64), "f32": np.dtype(np.float32)}
+
+
+class LaunchReport(NamedTuple):
+    """What a launch says about itself, as told by the process that computed.
+
+    ``clamped`` counts the indices that were outside of their table and took the nearest element,
+    ``zero_divisions`` the integer divisions by zero, which give 0.
+    """
+
+    host: Host
+    launches: int
+    threads: int
+    wall_s: float
+    clamped: int
+    zero_divisions: int
+
+    @classmethod
+    def of(cls, found: _core.LaunchReport) -> LaunchReport:
+        """The report as the core tells it."""
+        return cls(
+            Host(found.host.pid, found.host.host_name),
+            found.launches,
+            found.threads,
+            found.wall_s,
+            found.clamped,
+            found.zero_divisions,
+        )
 
 
 class Plan:
@@ -48,11 +76,23 @@ class Plan:
     def bind(self, *, session: Session | None = None, **arguments: Any) -> BoundPlan:
         """The kernel over these arrays and numbers, each argument once, by name.
 
-        Arrays are (N,) for Scalar, Index and Terminated, (w, N) for vectors; N is the same for all. Outputs
-        that are not given are made. Nothing runs. Raises EagleError (a TypeError for types and for missing or
-        extra arguments, a ValueError for values) that names kernel, argument, expected, found and the cure.
+        Arrays are (N,) for Scalar, Index and Terminated, (w, N) for vectors; N is the same for all. Tables have a
+        length of their own. Outputs that are not given are made. Nothing runs. Raises EagleError (a TypeError for
+        types and for missing or extra arguments, a ValueError for values) that names kernel, argument, expected,
+        found and the cure.
         """
         return BoundPlan(self, arguments, session)
+
+    def call(self, session: Session | None, arguments: dict[str, Any]) -> Any:
+        """Binds, runs and returns the outputs; values of one sample run as a batch of one."""
+        rows = self.kernel.translation(_choose_real(self, arguments)).kernel.arguments
+        if not are_heads(rows, arguments):
+            return self.bind(session=session, **arguments).launch().returned()
+        home = session or session_of(arguments.values()) or default_session()
+        one = OneSample(self.kernel.name, rows, arguments, home)
+        bound = self.bind(session=home, **one.arguments).launch()
+        one.give_back(bound.planes)
+        return bound.returned(one.head)
 
     def __repr__(self) -> str:
         return f"<eagle.plan {self.kernel.name}>"
@@ -67,7 +107,8 @@ class BoundPlan:
 
     def __init__(self, plan: Plan, arguments: dict[str, Any], session: Session | None = None) -> None:
         self.kernel = plan.kernel
-        self.session = session or session_of(arguments.values()) or default_session()
+        arrays = {**arguments, **_oriented(arguments)}.values()
+        self.session = session or session_of(arrays) or default_session()
         translation = plan.kernel.translation(_choose_real(plan, arguments))
         self._form, self._outputs = translation.form, translation.outputs
         rows = translation.kernel.arguments
@@ -78,10 +119,17 @@ class BoundPlan:
             if role == "output" and name not in given:
                 shape = (int(np.prod(extents)), self.n) if extents else (self.n,)
                 given[name] = self.session.zeros(shape, _core_dtype(scalar), name=name)
-        self.planes: dict[str, Array] = {n: v for n, v in given.items() if isinstance(v, np.ndarray)}
+        planes = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
+        self.planes: dict[str, Array] = {**planes, **_oriented(arguments)}
         self._node = _core.plan_node(translation.kernel, given)
         self.session._core.check_plan(self._node)
         self._graph: _core.Graph | None = None
+        self._report: LaunchReport | None = None
+
+    @property
+    def report(self) -> LaunchReport | None:
+        """What the last ``launch`` said about itself; None before the first."""
+        return self._report
 
     def launch(self) -> BoundPlan:
         """Runs the kernel once over all samples. Returns itself."""
@@ -90,12 +138,12 @@ class BoundPlan:
             graph.add(self._node, self.kernel.name)
             graph.build()
             self._graph = graph
-        self._graph.launch(1, {})
+        self._report = LaunchReport.of(self._graph.launch(1, {}))
         return self
 
-    def returned(self) -> Any:
+    def returned(self, shown: Callable[[str, Array], Any] = lambda name, plane: plane) -> Any:
         """The outputs as the kernel returns them: an array, a tuple, a dict by name, or None."""
-        arrays = {name: self.planes[name] for name in self._outputs}
+        arrays = {name: shown(name, self.planes[name]) for name in self._outputs}
         if self._form == "dict":
             return arrays
         if self._form == "tuple":
@@ -125,9 +173,18 @@ class BoundPlan:
             return number
         if kind[2] == "i64":
             raise refusal("BAD_VALUE", f"{where}: {number} is over the range of int64")
-        return float(number)
+        try:
+            return float(number)
+        except OverflowError:
+            raise refusal(
+                "BAD_VALUE",
+                f"{where}: expected a number within the range of float64, found an integer of "
+                f"{number.bit_length()} bits",
+            ) from None
 
     def _array(self, where: str, value: Any, kind: Any) -> Any:
+        if isinstance(value, Oriented):
+            value = value.plane(kind[3])
         if isinstance(value, np.ndarray) and not _known(value.dtype) and not value.dtype.hasobject:
             expected = _core_dtype(kind[2]).name
             raise refusal(
@@ -141,9 +198,9 @@ class BoundPlan:
 
     def _samples(self, kernel: _core.Kernel, given: dict[str, Any]) -> int:
         for name, role, _, _ in kernel.arguments:
-            if role != "param" and name in given:
+            if role not in ("param", "table") and name in given:
                 return _core.samples_of(kernel, name, given[name])
-        missing = [name for name, role, _, _ in kernel.arguments if role not in ("param", "output")]
+        missing = [name for name, role, _, _ in kernel.arguments if role not in ("param", "output", "table")]
         raise refusal(
             "BAD_BINDING",
             f"bind: kernel '{kernel.name}': "
@@ -153,6 +210,10 @@ class BoundPlan:
                 else f"no array says how many samples there are; pass {self._outputs[0]}=array"
             ),
         )
+
+
+def _oriented(arguments: dict[str, Any]) -> dict[str, Array]:
+    return {name: value.array for name, value in arguments.items() if isinstance(value, Oriented)}
 
 
 def _known(dtype: np.dtype[Any]) -> bool:
@@ -184,9 +245,11 @@ def _choose_real(plan: Plan, arguments: dict[str, Any]) -> str:
     if plan.scalar_type is not None:
         return plan.scalar_type
     found: dict[str, str] = {}
-    for name, value in arguments.items():
+    roles = {name: plan.kernel.role(name).kind for name in plan.kernel.arguments}
+    for name, value in {**arguments, **_oriented(arguments)}.items():
         for real, dtype in _REALS.items():
-            if isinstance(value, np.ndarray) and value.dtype == dtype:
+            typed = isinstance(value, (np.ndarray, np.generic)) and roles.get(name) != "param"
+            if typed and value.dtype == dtype:
                 found.setdefault(real, name)
     if len(found) == 2:
         raise refusal(

@@ -12,6 +12,8 @@ annotation              plane           dtype                      meaning
 ``Param[int]``          none            int64                      one integer for the whole launch
 ``Mutable[T]``          as ``T``        as ``T``                   state: read and changed
 ``Terminated``          ``(N,)``        bool                       the mask: a set sample is skipped
+``Table[T]``            own length      as ``T``                   look-up, shared by all samples: ``t.at(i)``
+``Table["a":n, "b":m]`` ``(n, m)``      float64 or float32         look-up over named axes: ``t.at(a=i, b=j)``
 ======================  ==============  =========================  =====================================
 """
 
@@ -20,17 +22,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Index", "Matrix", "Mutable", "Param", "Quat", "Role", "Scalar", "Terminated", "Vector"]
+__all__ = ["Index", "Matrix", "Mutable", "Param", "Quat", "Role", "Scalar", "Table", "Terminated", "Vector"]
 
 
 @dataclass(frozen=True)
 class Role:
     """What one argument is: how it is used, its element type and its extents."""
 
-    kind: str  # "read", "mutable", "param" or "terminated"
+    kind: str  # "read", "mutable", "param", "terminated" or "table"
     scalar: str  # "real" (float64 or float32, as the planes are), "i64" or "bool"
     extents: tuple[int, ...] = ()
     name: str = ""  # as the user writes it
+    axes: tuple[tuple[str, int], ...] = ()  # of a table; none: one axis, as long as its array
 
     def __repr__(self) -> str:
         return self.name
@@ -70,6 +73,34 @@ class _Mutable:
         return "Mutable"
 
 
+class _Table:
+    """``Table[T]``, ``Table["a":n, "b":m]`` (of Scalar) and ``Table[T, "a":n]``."""
+
+    def __getitem__(self, item: Any) -> Role:
+        items = list(item) if isinstance(item, tuple) else [item]
+        element: Any = items.pop(0) if isinstance(items[0], Role) else Scalar
+        if element.kind != "read" or not all(_is_axis(axis) for axis in items):
+            raise TypeError(
+                f"Table[{item!r}]: expected the role of an element, named axes, or both, as in Table[Scalar], "
+                'Table["row":4, "column":8] or Table[Vector[3], "row":4]'
+            )
+        axes = tuple((axis.start, int(axis.stop)) for axis in items)
+        if len({name for name, _ in axes}) != len(axes):
+            raise TypeError(f"Table[{item!r}]: two axes have the same name")
+        shown = ", ".join([element.name] * (element is not Scalar or not axes) + [f'"{n}":{m}' for n, m in axes])
+        return Role("table", element.scalar, element.extents, f"Table[{shown}]", axes)
+
+    def __repr__(self) -> str:
+        return "Table"
+
+
+def _is_axis(axis: Any) -> bool:
+    if not isinstance(axis, slice) or not isinstance(axis.start, str) or axis.step is not None:
+        return False
+    whole = isinstance(axis.stop, int) and not isinstance(axis.stop, bool)
+    return axis.start.isidentifier() and whole and 1 <= axis.stop < 2**31
+
+
 class _Param(Role):
     """``Param``: a role by itself (a real), and ``Param[int]``."""
 
@@ -93,6 +124,7 @@ if TYPE_CHECKING:
     Vector: TypeAlias = Any
     Matrix: TypeAlias = Any
     Index: TypeAlias = int
+    Table: TypeAlias = Any
     Terminated: TypeAlias = bool
     Mutable = Annotated[_T, "state"]
     Param: TypeAlias = float
@@ -103,5 +135,6 @@ else:
     Matrix = _Sized("Matrix", 2)
     Index = Role("read", "i64", (), "Index")
     Terminated = Role("terminated", "bool", (), "Terminated")
+    Table = _Table()
     Mutable = _Mutable()
     Param = _Param("param", "real", (), "Param")

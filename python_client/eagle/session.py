@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import itertools
 import os
 import threading
 import weakref
@@ -12,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from eagle import _core
-from eagle.errors import refusal
+from eagle.errors import refusal, text
 
 Array = npt.NDArray[Any]
 Shape = Union[int, Sequence[int]]
 
-# Every session with a handle or an array alive, so that an array's session can be found from its address.
-_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+# Every session with a handle or an array alive, so that an array's session can be found from its address. Threads
+# add and remove while others look: each access is one step of the interpreter, and needs no lock.
+_sessions: dict[int, weakref.ref[Session]] = {}
+_session_numbers = itertools.count()
 _current: contextvars.ContextVar[Session | None] = contextvars.ContextVar("eagle_session", default=None)
 
 
@@ -68,7 +71,8 @@ class Session:
         self._tokens: list[contextvars.Token[Session | None]] = []
         self._pid = os.getpid()
         self._info: SessionInfo | None = None
-        _sessions.add(self)
+        number = next(_session_numbers)
+        _sessions[number] = weakref.ref(self, lambda _: _sessions.pop(number, None))
 
     # ---- arrays
 
@@ -87,9 +91,7 @@ class Session:
         """
         if device not in (None, "cpu"):
             raise refusal("BAD_VALUE", f"zeros: device {device!r}; this session computes on 'cpu'")
-        if name is not None and not isinstance(name, str):
-            raise refusal("WRONG_TYPE", f"zeros: name: expected a text, found {type(name).__name__}")
-        return self._core.allocate(_shape(shape), _dtype(dtype).name, name or "", self)
+        return self._core.allocate(_shape(shape), _dtype(dtype).name, text("zeros: name", name), self)
 
     def empty(
         self, shape: Shape, dtype: npt.DTypeLike = float, device: str | None = None, name: str | None = None
@@ -164,6 +166,8 @@ class Session:
         self._core.close()
 
     def __enter__(self) -> Session:
+        if self.closed:
+            raise refusal("SESSION_CLOSED", f"with: {self._core.name} is closed; open another session")
         self._tokens.append(_current.set(self))
         return self
 
@@ -188,7 +192,7 @@ def connect(endpoint: str | None = None, *, timeout: float = 10.0) -> Session:
     """
     if endpoint is not None and not isinstance(endpoint, str):
         raise refusal("WRONG_TYPE", f"connect: endpoint: expected 'unix:PATH', found {type(endpoint).__name__}")
-    return Session(_core.connect(endpoint or "", _real(timeout, "connect: timeout")))
+    return Session(_core.connect(text("connect: endpoint", endpoint), _real(timeout, "connect: timeout")))
 
 
 def local(threads: int | None = None) -> Session:
@@ -248,8 +252,9 @@ def session_of(arrays: Iterable[Any]) -> Session | None:
     """
     for array in arrays:
         if isinstance(array, np.ndarray) and array.size:
-            for session in tuple(_sessions):
-                if session._pid == os.getpid() and session.owns(array):
+            for known in _sessions.copy().values():
+                session = known()
+                if session is not None and session._pid == os.getpid() and session.owns(array):
                     return session
     return None
 
@@ -336,5 +341,8 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
 
 def _real(value: Any, where: str) -> float:
     if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise refusal("BAD_VALUE", f"{where}: the number is over the range of float64") from None
     raise refusal("WRONG_TYPE", f"{where}: expected a number, found {type(value).__name__}")

@@ -20,7 +20,8 @@ class RunReport(NamedTuple):
 
     ``host`` is its (pid, name); ``finished`` counts the samples that this run finished, ``launches`` the
     passes over them; ``build_s`` and ``wall_s`` are seconds; ``compiled`` is False where compiled code was
-    found in the cache.
+    found in the cache. ``clamped`` counts indices outside of their table (the nearest element was taken),
+    ``zero_divisions`` integer divisions by zero (which give 0).
     """
 
     host: Host
@@ -33,6 +34,8 @@ class RunReport(NamedTuple):
     build_s: float
     wall_s: float
     compiled: bool
+    clamped: int
+    zero_divisions: int
 
 
 class SimResult:
@@ -134,4 +137,6 @@ def _report(found: Any) -> RunReport:
         build_s=found.build_s,
         wall_s=found.wall_s,
         compiled=found.compiled,
+        clamped=found.clamped,
+        zero_divisions=found.zero_divisions,
     )

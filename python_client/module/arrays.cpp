@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "errors.h"
+#include "gil.h"
 
 namespace eagle::python {
 namespace {
@@ -28,29 +29,30 @@ constexpr std::array element_types = {
     ElementType{"bool", "|b1", DType::boolean},
 };
 
-// numpy's classes, looked up once. Never released: views may be made until the process ends.
+// numpy's classes. Never released: views may be made until the process ends.
 struct Numpy {
-  nb::handle array = nb::object(nb::module_::import_("numpy").attr("ndarray")).release();
-  nb::handle masked = nb::object(nb::module_::import_("numpy.ma").attr("MaskedArray")).release();
+  nb::handle array;
+  nb::handle masked;
 };
-const Numpy& numpy() {
-  static const Numpy classes;
-  return classes;
+Numpy numpy;
+
+[[noreturn]] void refuse(const std::string& where, const std::string& what) {
+  throw StatusError({Reason::wrong_type, where + ": " + what});
+}
+
+void check_array(nb::handle array, const std::string& where) {
+  if (nb::isinstance(array, numpy.array)) return;
+  refuse(where, "expected a numpy array, found " + nb::cast<std::string>(array.type().attr("__name__")) +
+                    "; make one with eagle.asarray(...)");
 }
 
 void check_kind(nb::handle array, const std::string& where) {
-  const auto refuse = [&](const std::string& what) {
-    throw StatusError({Reason::wrong_type, where + ": " + what});
-  };
-  if (!nb::isinstance(array, numpy().array)) {
-    refuse("expected a numpy array, found " + nb::cast<std::string>(array.type().attr("__name__")) +
-           "; make one with eagle.asarray(...)");
-  }
-  if (nb::isinstance(array, numpy().masked)) {
-    refuse("a masked array has values that a node would not see; pass a.filled(value)");
+  check_array(array, where);
+  if (nb::isinstance(array, numpy.masked)) {
+    refuse(where, "a masked array has values that a node would not see; pass a.filled(value)");
   }
   if (nb::cast<bool>(array.attr("dtype").attr("hasobject"))) {
-    refuse("an array of Python objects; pass an array of numbers, for example a.astype(np.float64)");
+    refuse(where, "an array of Python objects; pass an array of numbers, for example a.astype(np.float64)");
   }
 }
 
@@ -59,12 +61,23 @@ std::vector<std::int64_t> integers(nb::handle tuple) { return nb::cast<std::vect
 std::shared_ptr<const void> hold(nb::handle object) {
   return {object.inc_ref().ptr(), [](PyObject* held) {
             if (!nb::is_alive()) return;  // the interpreter is gone, and the object with it
-            const nb::gil_scoped_acquire gil;
+            const Acquired gil;
             Py_DECREF(held);
           }};
 }
 
 }  // namespace
+
+void find_numpy() {
+  numpy.array = nb::object(nb::module_::import_("numpy").attr("ndarray")).release();
+  numpy.masked = nb::object(nb::module_::import_("numpy.ma").attr("MaskedArray")).release();
+}
+
+const void* address_of(nb::handle array, const std::string& where) {
+  check_array(array, where);
+  const nb::object data = array.attr("__array_interface__")["data"];
+  return reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(data[0]));
+}
 
 ArrayView view_of(nb::handle array, const std::string& where) {
   check_kind(array, where);
@@ -100,7 +113,7 @@ nb::object allocate_array(const Session& session, const Shape& shape, std::strin
   };
   std::shared_ptr<Buffer> buffer;
   {
-    const nb::gil_scoped_release released;
+    const Released released;
     buffer = take(session.allocate(std::max<std::uint64_t>(bytes, 1), label));
   }
   auto owner = std::make_unique<Owner>(Owner{std::move(buffer), std::move(keep)});

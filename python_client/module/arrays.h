@@ -13,9 +13,16 @@ namespace eagle::python {
 
 namespace nb = nanobind;
 
+// Looks numpy's classes up, once, on import: a lookup gives up the GIL, so it must not hold a lock of ours
+// (such as that of a function's static variable) that a thread with the GIL may wait for.
+void find_numpy();
+
 // The array's address, shape and strides; holds a reference to it for as long as a view lives. `where` begins
 // the text of an error. WRONG_TYPE for what is no numpy array, for masked arrays and arrays of objects.
 ArrayView view_of(nb::handle array, const std::string& where);
+
+// The address of a numpy array of any kind. WRONG_TYPE for anything else.
+const void* address_of(nb::handle array, const std::string& where);
 
 // A numpy array over `bytes` of fresh session memory, row-major. It keeps the memory, and `keep` (the Python
 // object of its session).

@@ -20,16 +20,22 @@
 #include "engine/graph/schedule.h"
 #include "engine/plane/layout.h"
 #include "errors.h"
+#include "gil.h"
+#include "interruptible.h"
 #include "nodes.h"
 
 namespace eagle::python {
 
-thread_local nb::handle HostCalls::current_;
+thread_local HostCalls* HostCalls::current_ = nullptr;
 
 Status HostCalls::run(std::int64_t number) {
-  const nb::gil_scoped_acquire gil;
-  if (!current_.is_valid()) return {Reason::internal, "a host node ran outside of a launch"};
-  nb::borrow<nb::dict>(current_)[nb::int_(number)]();
+  if (current_ == nullptr) return {Reason::internal, "a host node ran outside of a launch"};
+  HostCalls& frame = *current_;
+  frame.interrupts_.pause();
+  const Released::Interval gil(frame.released_);
+  nb::borrow<nb::dict>(frame.calls_)[nb::int_(number)]();
+  frame.interrupts_.resume();
+  InterruptWatch::check();
   return {};
 }
 
@@ -102,20 +108,36 @@ std::int64_t samples_of(const Kernel& kernel, std::string_view name, nb::handle 
 void add_group(Graph& graph, const std::vector<NamedNodes>& branches) {
   std::vector<BranchSpec> specs;
   for (const NamedNodes& nodes : branches) specs.push_back({kinds_of(nodes)});
-  const nb::gil_scoped_release released;
+  const Released released;
   check(graph.add_group(std::move(specs)));
 }
 
+Status stopped_in_last_node(const Session& session) {
+  if (session.closed())
+    return {Reason::session_closed, "launch: " + session.name() + " is closed; open another session"};
+  return {Reason::cancelled, "launch: the launch was cancelled; its last node may have been left part way"};
+}
+
 LaunchReport launch(Graph& graph, std::int64_t n, const nb::dict& calls) {
-  const HostCalls frame(calls);
-  const nb::gil_scoped_release released;
-  return take(graph.launch(n));
+  const RunningCall running(graph.session());
+  StatusOr<LaunchReport> report = [&] {
+    InterruptWatch interrupts(*running.cancel());
+    InterruptWatch::check();
+    Released released;
+    const HostCalls frame(calls, released, interrupts);
+    return graph.launch(n, {std::nullopt, running.cancel()});
+  }();
+  const bool stopped = running.cancel()->load() || graph.session().closed();
+  if (stopped || !report.ok()) running.raise_stop();
+  // A kernel that loops leaves when it is stopped, and as the last node it may have left part way.
+  if (stopped && report.ok()) throw StatusError(stopped_in_last_node(graph.session()));
+  return take(std::move(report));
 }
 
 nb::list edge_rows(const Graph& graph) {
   std::vector<Edge> edges;
   {
-    const nb::gil_scoped_release released;
+    const Released released;
     edges = take(graph.edges());
   }
   nb::list rows;
@@ -138,7 +160,7 @@ std::string meaning_named(std::string_view kind) {
 void bind_graphs(nb::module_& m) {
   m.attr("BRANCH_TASKS_MAX_SAMPLES") = graph::branch_tasks_max_samples;
   m.def("meaning_of", meaning_named);
-  m.def("samples_of", samples_of);
+  m.def("samples_of", samples_of, nb::arg("kernel"), nb::arg("name"), nb::arg("array").none());
 
   nb::class_<Node>(m, "Node");
   m.def("plan_node", plan_node);
@@ -151,9 +173,11 @@ void bind_graphs(nb::module_& m) {
       .def_ro("launches", &LaunchReport::launches)
       .def_ro("threads", &LaunchReport::threads)
       .def_ro("wall_s", &LaunchReport::wall_s)
-      .def_ro("iterations", &LaunchReport::iterations);
+      .def_ro("iterations", &LaunchReport::iterations)
+      .def_prop_ro("clamped", [](const LaunchReport& report) { return report.counts.clamped; })
+      .def_prop_ro("zero_divisions", [](const LaunchReport& report) { return report.counts.zero_divisions; });
 
-  using Released = nb::call_guard<nb::gil_scoped_release>;
+  using NoGil = nb::call_guard<Released>;
   nb::class_<Graph>(m, "Graph")
       .def("__init__", [](Graph* self, const Session& session,
                           std::string name) { new (self) Graph(session, {std::move(name)}); })
@@ -162,24 +186,24 @@ void bind_graphs(nb::module_& m) {
           [](Graph& self, const Node& node, const std::string& name) {
             check(self.add(std::get<BoundPlan>(node.kind), name));
           },
-          Released())
+          NoGil())
       .def(
           "add_node",
           [](Graph& self, const Node& node, const std::string& name) {
             check(self.add_node(node.kind, name));
           },
-          Released())
+          NoGil())
       .def("add_group", add_group)
       .def(
-          "build", [](Graph& self) { check(self.build()); }, Released())
+          "build", [](Graph& self) { check(self.build()); }, NoGil())
       .def("launch", launch)
       .def("edges", edge_rows)
-      .def("node_labels", &Graph::node_labels, Released())
-      .def("schedule", &Graph::schedule, Released())
-      .def("built", &Graph::built, Released())
+      .def("node_labels", &Graph::node_labels, NoGil())
+      .def("schedule", &Graph::schedule, NoGil())
+      .def("built", &Graph::built, NoGil())
       .def(
-          "show", [](const Graph& self) { return take(self.show()); }, Released())
-      .def("host_picture", [](const Graph& self) { return take(self.host_picture()); }, Released());
+          "show", [](const Graph& self) { return take(self.show()); }, NoGil())
+      .def("host_picture", [](const Graph& self) { return take(self.host_picture()); }, NoGil());
 }
 
 }  // namespace eagle::python

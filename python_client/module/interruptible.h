@@ -1,4 +1,5 @@
-// A long call of the client library that Ctrl-C can end.
+// Calls of the client library that may take long, and what ends them early: Ctrl-C, the closing of their
+// session, the end of the interpreter.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -6,25 +7,77 @@
 #include <atomic>
 #include <chrono>
 #include <future>
-#include <utility>
+#include <memory>
+
+#include "eagle/client/session.h"
+#include "gil.h"
 
 namespace eagle::python {
 
-// Runs `call` with the GIL released. Python runs signal handlers in the main thread only; where the caller is
-// that one, `call` runs in a thread of its own while this one looks for signals. A handler that raises
-// (KeyboardInterrupt) sets `cancel`, waits for `call` to end, and the exception goes on to the caller.
+namespace nb = nanobind;
+
+// Whether Python runs its signal handlers in this thread.
+bool in_main_thread();
+
+// One launch or run, from before the GIL is given up until after it is taken again. Raises SystemExit where
+// the interpreter is ending.
+class RunningCall {
+public:
+  explicit RunningCall(const Session& session);
+  ~RunningCall();
+  RunningCall(const RunningCall&) = delete;
+  RunningCall& operator=(const RunningCall&) = delete;
+
+  [[nodiscard]] const std::shared_ptr<std::atomic<bool>>& cancel() const { return cancel_; }
+  // Raises what stopped the call from outside, if anything did: SystemExit, or what a signal's handler
+  // raises.
+  void raise_stop() const;
+
+  // Stops the calls of a session; kernels that loop look at their caller's flag only.
+  static void stop_calls_of(const Session& session);
+
+private:
+  const Host* host_;
+  std::shared_ptr<std::atomic<bool>> cancel_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+// Ctrl-C while this thread runs a call in place: sets `cancel` and then does what it always does. Only in the
+// main thread, and only where SIGINT has a handler. Made, destroyed, paused and resumed with or without the
+// GIL, by one thread; `check` needs it.
+class InterruptWatch {
+public:
+  explicit InterruptWatch(std::atomic<bool>& cancel) : cancel_(cancel), wanted_(in_main_thread()) {
+    resume();
+  }
+  ~InterruptWatch() { pause(); }
+  InterruptWatch(const InterruptWatch&) = delete;
+  InterruptWatch& operator=(const InterruptWatch&) = delete;
+
+  // Around Python code that the call runs: that is interrupted by Python itself.
+  void pause();
+  void resume();
+  // Runs the handlers of signals that came before the watch began; raises what they raise.
+  static void check();
+
+private:
+  std::atomic<bool>& cancel_;
+  bool wanted_;
+  bool watching_ = false;
+};
+
+// Runs `call` with the GIL released. In the main thread `call` runs in a thread of its own while this one
+// looks for signals, so that handlers of all signals run meanwhile. One that raises (KeyboardInterrupt) sets
+// `cancel`, waits for `call` to end, and the exception goes on to the caller.
 template <typename Call>
 auto interruptible(std::atomic<bool>& cancel, const Call& call) -> decltype(call()) {
-  namespace nb = nanobind;
-  const nb::object threading = nb::module_::import_("threading");
-  if (!threading.attr("current_thread")().is(threading.attr("main_thread")())) {
-    const nb::gil_scoped_release released;
+  if (!in_main_thread()) {
+    const Released released;
     return call();
   }
   auto running = std::async(std::launch::async, call);
   for (;;) {
     {
-      const nb::gil_scoped_release released;
+      const Released released;
       // Wakes the moment the call ends; the bound is how long Ctrl-C may take to be seen.
       if (running.wait_for(std::chrono::milliseconds(20)) == std::future_status::ready) return running.get();
     }
@@ -32,12 +85,15 @@ auto interruptible(std::atomic<bool>& cancel, const Call& call) -> decltype(call
       nb::python_error raised;
       cancel.store(true);
       {
-        const nb::gil_scoped_release released;
+        const Released released;
         running.wait();
       }
       throw raised;
     }
   }
 }
+
+// Registers with the interpreter: its end stops every call that still runs.
+void bind_interrupts();
 
 }  // namespace eagle::python

@@ -1,14 +1,22 @@
 // KernelBuilder and Kernel, for the front end.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bindings.h"
 #include "eagle/client/kernel_builder.h"
+#include "engine/kernel/algebra.h"
 #include "engine/kernel/ir.h"
 #include "engine/kernel/text.h"
 #include "engine/kernel/typing.h"
@@ -53,6 +61,56 @@ Value read_argument(KernelBuilder& builder, std::string name, std::string_view s
   if (extents.empty()) return builder.scalar(std::move(name));
   if (extents.size() == 1) return builder.vector(std::move(name), extents[0]);
   return builder.matrix(std::move(name), extents[0], extents[1]);
+}
+
+// What of engine/kernel/algebra.h takes whole vectors, by the names of eagle.math.
+struct Algebra {
+  std::string_view name;
+  Value (*one)(KernelBuilder&, Value) = nullptr;
+  Value (*two)(KernelBuilder&, Value, Value) = nullptr;
+};
+constexpr std::array algebra_table = {
+    Algebra{"sum", kernel::algebra::sum},
+    Algebra{"norm", kernel::algebra::norm},
+    Algebra{"transpose", kernel::algebra::transpose},
+    Algebra{"quat_conjugate", kernel::algebra::quaternion_conjugate},
+    Algebra{"quat_normalize", kernel::algebra::quaternion_normalise},
+    Algebra{"scale", nullptr, kernel::algebra::scale},
+    Algebra{"dot", nullptr, kernel::algebra::dot},
+    Algebra{"cross", nullptr, kernel::algebra::cross},
+    Algebra{"matmul", nullptr, kernel::algebra::matmul},
+    Algebra{"outer", nullptr, kernel::algebra::outer},
+    Algebra{"quat_multiply", nullptr, kernel::algebra::quaternion_multiply},
+    Algebra{"quat_rotate", nullptr, kernel::algebra::quaternion_rotate},
+};
+
+Value algebra(KernelBuilder& builder, std::string_view name, const std::vector<Value>& operands) {
+  for (const Algebra& known : algebra_table) {
+    if (known.name != name) continue;
+    if (known.one != nullptr && operands.size() == 1) return known.one(builder, operands[0]);
+    if (known.two != nullptr && operands.size() == 2) return known.two(builder, operands[0], operands[1]);
+    throw StatusError({Reason::bad_value, "KernelBuilder.algebra: '" + std::string(name) + "' of " +
+                                              std::to_string(operands.size()) + " operands"});
+  }
+  throw StatusError({Reason::bad_value, "KernelBuilder.algebra: unknown '" + std::string(name) + "'"});
+}
+
+kernel::DispatchPolicy policy_named(std::string_view name) {
+  using kernel::DispatchPolicy;
+  for (const DispatchPolicy policy : {DispatchPolicy::automatic, DispatchPolicy::switch_,
+                                      DispatchPolicy::segmented, DispatchPolicy::predicated}) {
+    if (kernel::name_of(policy) == name) return policy;
+  }
+  throw StatusError({Reason::bad_value, "KernelBuilder: unknown policy '" + std::string(name) + "'"});
+}
+
+void declare_table(KernelBuilder& builder, std::string name, std::string_view scalar,
+                   const std::vector<int>& extents,
+                   const std::vector<std::pair<std::string, std::uint32_t>>& axes) {
+  std::vector<kernel::Axis> named;
+  named.reserve(axes.size());
+  for (const auto& [axis, extent] : axes) named.push_back({axis, extent});
+  builder.table(std::move(name), type_of(scalar, extents), std::move(named));
 }
 
 nb::list argument_rows(const Kernel& kernel) {
@@ -109,6 +167,27 @@ void bind_kernels(nb::module_& m) {
       .def("op", plain_op)
       .def("convert", [](KernelBuilder& self, Value value,
                          std::string_view to) { return self.convert(value, scalar_named(to)); })
+      .def("table", declare_table)
+      .def("gather", [](KernelBuilder& self, std::string_view table,
+                        const std::vector<Value>& indices) { return self.gather(table, indices); })
+      .def("extract", &KernelBuilder::extract)
+      .def("compose",
+           [](KernelBuilder& self, const std::vector<Value>& components, std::string_view scalar,
+              const std::vector<int>& extents) { return self.compose(components, type_of(scalar, extents)); })
+      .def("splat",
+           [](KernelBuilder& self, Value value, const std::vector<int>& extents) {
+             return kernel::algebra::splat(self, value, type_of(kernel::name_of(value.type.scalar), extents));
+           })
+      .def("algebra", algebra)
+      .def("begin_while", &KernelBuilder::begin_while)
+      .def("while_condition", &KernelBuilder::while_condition)
+      .def("end_while", &KernelBuilder::end_while)
+      .def("begin_switch",
+           [](KernelBuilder& self, Value selector, std::string name, std::string_view policy) {
+             self.begin_switch(selector, kernel::Dispatch{std::move(name), policy_named(policy)});
+           })
+      .def("next_case", &KernelBuilder::next_case)
+      .def("end_switch", &KernelBuilder::end_switch)
       .def("begin_if", &KernelBuilder::begin_if)
       .def("otherwise", &KernelBuilder::otherwise)
       .def("end_if", &KernelBuilder::end_if)

@@ -2,8 +2,10 @@
 // views and the kernel front end on top; nothing else should import it.
 #include <nanobind/nanobind.h>
 
+#include "arrays.h"
 #include "bindings.h"
 #include "errors.h"
+#include "interruptible.h"
 
 namespace nb = nanobind;
 
@@ -12,6 +14,8 @@ NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);
   m.attr("__version__") = EAGLE_VERSION;
   eagle::python::bind_errors(m);
+  eagle::python::find_numpy();
+  eagle::python::bind_interrupts();
   eagle::python::bind_kernels(m);
   eagle::python::bind_sessions(m);
   eagle::python::bind_graphs(m);

@@ -4,6 +4,8 @@
 #include <nanobind/nanobind.h>
 
 #include "eagle/client/graph.h"
+#include "gil.h"
+#include "interruptible.h"
 
 namespace eagle::python {
 
@@ -16,7 +18,10 @@ struct Node {
 // collected.
 class HostCalls {
 public:
-  explicit HostCalls(nanobind::handle calls) : outer_(current_) { current_ = calls; }
+  HostCalls(nanobind::handle calls, Released& released, InterruptWatch& interrupts)
+      : calls_(calls), released_(released), interrupts_(interrupts), outer_(current_) {
+    current_ = this;
+  }
   ~HostCalls() { current_ = outer_; }
   HostCalls(const HostCalls&) = delete;
   HostCalls& operator=(const HostCalls&) = delete;
@@ -25,8 +30,11 @@ public:
   static Status run(std::int64_t number);
 
 private:
-  static thread_local nanobind::handle current_;
-  nanobind::handle outer_;  // of the launch that this one is called from
+  static thread_local HostCalls* current_;
+  nanobind::handle calls_;
+  Released& released_;          // the GIL
+  InterruptWatch& interrupts_;  // Ctrl-C
+  HostCalls* outer_;            // of the launch that this one is called from
 };
 
 }  // namespace eagle::python

@@ -19,6 +19,7 @@
 #include "eagle/client/run.h"
 #include "eagle/client/session.h"
 #include "errors.h"
+#include "gil.h"
 #include "interruptible.h"
 #include "nodes.h"
 
@@ -37,50 +38,63 @@ Milliseconds milliseconds(double seconds, const char* where) {
 
 Session connect_to(const std::string& endpoint, double timeout) {
   const ConnectOptions options{milliseconds(timeout, "connect"), {}};
-  const nb::gil_scoped_release released;
+  const Released released;
   return take(connect(endpoint, options));
 }
 
 Session open_local(int threads) {
-  const nb::gil_scoped_release released;
+  const Released released;
   return take(local({threads}));
 }
 
 SessionInfo info_of(const Session& session) {
-  const nb::gil_scoped_release released;
+  const Released released;
   return take(session.info());
 }
 
 void close(const Session& session) {
-  const nb::gil_scoped_release released;
-  check(session.close());
+  Status closed;
+  {
+    const Released released;
+    closed = session.close();
+  }
+  RunningCall::stop_calls_of(session);
+  check(closed);
 }
 
-bool owns(const Session& session, nb::handle array) { return session.owns(view_of(array, "array").data); }
+bool owns(const Session& session, nb::handle array) { return session.owns(address_of(array, "owns: array")); }
 
 // What a user would like to hear of a plan that cannot run; the graph that finds out is thrown away.
 void check_plan(const Session& session, const Node& node) {
   const auto& plan = std::get<BoundPlan>(node.kind);
   Status status;
   {
-    const nb::gil_scoped_release released;
+    const Released released;
     Graph probe(session);
     status = probe.add(plan, plan.kernel->name);
   }
   if (status.ok()) return;
-  constexpr std::string_view prefix = "add: node 0 ";
-  const std::string_view message = status.message();
-  const bool known = message.substr(0, prefix.size()) == prefix;
-  throw StatusError(
-      {status.reason(), "bind: kernel " + std::string(known ? message.substr(prefix.size()) : message)});
+  // A plan has one kernel and no place yet: what the graph calls "add: node 0 'f'" or "add: node 'f'" is
+  // that.
+  std::string_view message = status.message();
+  bool known = false;
+  for (const std::string_view prefix : {"add: node 0 ", "add: node "}) {
+    known = known || message.starts_with(prefix);
+    if (message.starts_with(prefix)) message.remove_prefix(prefix.size());
+  }
+  throw StatusError({status.reason(), (known ? "bind: kernel " : "bind: ") + std::string(message)});
 }
 
 RunResult simulate(const Session& session, const Node& model, std::int64_t max_steps) {
   SimulateOptions options;
   options.max_steps = max_steps;
-  options.cancel = std::make_shared<std::atomic<bool>>(false);
+  const RunningCall running(session);
+  options.cancel = running.cancel();
   const auto& plan = std::get<BoundPlan>(model.kind);
-  return take(interruptible(*options.cancel, [&] { return session.simulate(plan, options); }));
+  StatusOr<RunResult> result =
+      interruptible(*options.cancel, [&] { return session.simulate(plan, options); });
+  if (!result.ok() || result->status == RunStatus::cancelled) running.raise_stop();
+  return take(std::move(result));
 }
 
 }  // namespace
@@ -116,7 +130,9 @@ void bind_sessions(nb::module_& m) {
       .def_ro("build_s", &RunReport::build_s)
       .def_ro("wall_s", &RunReport::wall_s)
       .def_ro("compiled", &RunReport::compiled)
-      .def_ro("kernels", &RunReport::kernels);
+      .def_ro("kernels", &RunReport::kernels)
+      .def_prop_ro("clamped", [](const RunReport& report) { return report.counts.clamped; })
+      .def_prop_ro("zero_divisions", [](const RunReport& report) { return report.counts.zero_divisions; });
   nb::class_<RunResult>(m, "RunResult")
       .def_prop_ro("status",
                    [](const RunResult& result) { return std::string(step::name_of(result.status)); })
@@ -124,11 +140,12 @@ void bind_sessions(nb::module_& m) {
 
   nb::class_<Session>(m, "Session")
       .def("allocate", allocate_array, nb::arg("shape"), nb::arg("dtype"), nb::arg("label"), nb::arg("keep"))
-      .def("owns", owns)
+      .def("owns", owns, nb::arg("array").none())
       .def("info", info_of)
       .def("close", close)
       .def("check_plan", check_plan)
       .def("simulate", simulate)
+      .def_prop_ro("name", &Session::name)
       .def_prop_ro("closed", &Session::closed)
       .def_prop_ro("remote", &Session::remote);
   m.def("connect", connect_to);

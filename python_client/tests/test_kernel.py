@@ -124,7 +124,7 @@ def test_functions_are_known_by_what_they_are_and_not_by_their_names(local):
 
 def test_annotations_may_be_texts(local):
     @kernel
-    def energy(v: "Vector[2]", m: "eagle.Param") -> "Vector[2]":  # noqa: UP037
+    def energy(v: "Vector[2]", m: "eagle.Param") -> "Vector[2]":
         return v * v
 
     v = local.asarray([[1.0], [3.0]])

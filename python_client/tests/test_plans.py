@@ -135,6 +135,9 @@ def test_params_take_every_kind_of_number(session):
     for two in (2, 2.0, np.float32(2), np.float64(2), np.int32(2), np.uint8(2)):
         assert affine(x, two, 0).tolist() == [2.0, 4.0]
     assert affine(x, 10**30, 0).tolist() == [1e30, 2e30]
+    with pytest.raises(eagle.EagleError, match="'a': expected a number within the range of float64") as refused:
+        affine(x, 10**400, 0)
+    assert isinstance(refused.value, ValueError)
 
 
 def test_integer_params_take_integers_only(session):

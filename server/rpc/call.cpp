@@ -70,10 +70,17 @@ grpc::ServerUnaryReactor* at_once(Daemon& daemon, grpc::CallbackServerContext& c
 
 grpc::ServerUnaryReactor* on_pool(Daemon& daemon, WorkPool& pool, grpc::CallbackServerContext& context,
                                   std::function<Status(Session&, const PendingCall&)> work) {
+  return on_pool(daemon, [&pool](Session&) -> WorkPool& { return pool; }, context, std::move(work));
+}
+
+grpc::ServerUnaryReactor* on_pool(Daemon& daemon, const std::function<WorkPool&(Session&)>& pool,
+                                  grpc::CallbackServerContext& context,
+                                  std::function<Status(Session&, const PendingCall&)> work) {
   auto session = session_of(daemon, context);
   if (!session.ok()) return refuse(context, session.status());
   auto call = PendingCall::make(context);
-  const Status queued = pool.submit([call, session = *std::move(session), work = std::move(work)] {
+  WorkPool& chosen = pool(**session);
+  const Status queued = chosen.submit([call, session = *std::move(session), work = std::move(work)] {
     call->finish(call->cancelled() ? Status(Reason::cancelled, "the caller cancelled")
                                    : work(*session, *call));
   });

@@ -50,6 +50,10 @@ grpc::ServerUnaryReactor* at_once(Daemon& daemon, grpc::CallbackServerContext& c
 // Answers a call from a thread of `pool`; `work` is told by the call whether it is still wanted.
 grpc::ServerUnaryReactor* on_pool(Daemon& daemon, WorkPool& pool, grpc::CallbackServerContext& context,
                                   std::function<Status(Session&, const PendingCall&)> work);
+// Where the session's state tells which pool that is.
+grpc::ServerUnaryReactor* on_pool(Daemon& daemon, const std::function<WorkPool&(Session&)>& pool,
+                                  grpc::CallbackServerContext& context,
+                                  std::function<Status(Session&, const PendingCall&)> work);
 // A call that is over before it began.
 grpc::ServerUnaryReactor* refuse(grpc::CallbackServerContext& context, const Status& status);
 

@@ -118,7 +118,11 @@ public:
   grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context,
                                     const v1::ReleaseGraphRequest* request, v1::ReleaseGraphReply*) override {
     // It may free the last of a released plane, hence where memory goes.
-    return on_pool(daemon_, daemon_.memory_pool(), *context, [request](Session& session, const PendingCall&) {
+    const auto pool = [this, request](Session& session) -> WorkPool& {
+      const auto graph = session.graph(request->graph());
+      return daemon_.memory_pool(graph.ok() ? (*graph)->released_bytes() : 0);
+    };
+    return on_pool(daemon_, pool, *context, [request](Session& session, const PendingCall&) {
       return session.release_graph(request->graph());
     });
   }

@@ -19,6 +19,8 @@ void describe(const LaunchReport& report, v1::LaunchReport& message) {
   message.set_threads(report.threads);
   message.set_wall_s(report.wall_s);
   message.mutable_iterations()->Add(report.iterations.begin(), report.iterations.end());
+  message.mutable_counts()->set_clamped(report.counts.clamped);
+  message.mutable_counts()->set_zero_divisions(report.counts.zero_divisions);
 }
 
 // The stream of one launch. The client sends the launch, then one reply to each host call; the daemon sends

@@ -22,11 +22,21 @@ std::vector<graph::PlaneId> ids_of(const Refs& refs) {
   return ids;
 }
 
+// Saturating: what is too much in all is too much.
+std::uint64_t bytes_of(const v1::CreatePlanesRequest& request) {
+  std::uint64_t bytes = 0;
+  for (const auto& spec : request.planes()) {
+    if (__builtin_add_overflow(bytes, spec.bytes(), &bytes)) return UINT64_MAX;
+  }
+  return bytes;
+}
+
 Status create(Session& session, const PendingCall& call, const v1::CreatePlanesRequest& request,
               v1::CreatePlanesReply& reply) {
   std::vector<PlaneStore::Spec> specs;
   for (const auto& spec : request.planes()) specs.push_back({spec.bytes(), spec.label()});
-  EAGLE_ASSIGN_OR_RETURN(const auto made, session.planes().create(specs));
+  EAGLE_ASSIGN_OR_RETURN(const auto made,
+                         session.planes().create(specs, [&call] { return call.cancelled(); }));
   for (const PlaneStore::Created& created : made) {
     v1::PlaneInfo& plane = *reply.add_planes();
     describe(*created.plane, plane);
@@ -47,7 +57,7 @@ public:
   grpc::ServerUnaryReactor* Create(grpc::CallbackServerContext* context,
                                    const v1::CreatePlanesRequest* request,
                                    v1::CreatePlanesReply* reply) override {
-    return on_pool(daemon_, daemon_.memory_pool(), *context,
+    return on_pool(daemon_, daemon_.memory_pool(bytes_of(*request)), *context,
                    [this, request, reply](Session& session, const PendingCall& call) {
                      EAGLE_RETURN_IF_ERROR(daemon_.accepts_work());
                      return create(session, call, *request, *reply);
@@ -57,7 +67,10 @@ public:
   grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context,
                                     const v1::ReleasePlanesRequest* request,
                                     v1::ReleasePlanesReply*) override {
-    return on_pool(daemon_, daemon_.memory_pool(), *context, [request](Session& session, const PendingCall&) {
+    const auto pool = [this, request](Session& session) -> WorkPool& {
+      return daemon_.memory_pool(session.planes().bytes_of(ids_of(request->planes())));
+    };
+    return on_pool(daemon_, pool, *context, [request](Session& session, const PendingCall&) {
       return session.planes().release(ids_of(request->planes()));
     });
   }

@@ -24,6 +24,8 @@ void describe(const step::RunResult& result, v1::RunResult& message) {
   out.set_wall_s(report.wall_s);
   out.set_compiled(report.compiled);
   for (const std::string& kernel : report.kernels) out.add_kernels(kernel);
+  out.mutable_counts()->set_clamped(report.counts.clamped);
+  out.mutable_counts()->set_zero_divisions(report.counts.zero_divisions);
 }
 
 // The stream of one run: progress while it lasts, then the result. A client that reads slowly gets the
@@ -157,13 +159,14 @@ private:
       stream->progress(steps, finished);
     };
     events.done = [stream](const StatusOr<step::RunResult>& outcome) { stream->end(outcome); };
-    EAGLE_ASSIGN_OR_RETURN(const auto job, SimulationJob::enter(session, request.launch_id(),
-                                                                deadline_of(context), std::move(events)));
+    EAGLE_ASSIGN_OR_RETURN(const auto job,
+                           SimulationJob::enter(daemon_.executor(), session, request.launch_id(),
+                                                deadline_of(context), std::move(events)));
     stream->started(job);
     const Status queued = daemon_.build_pool().submit([this, job, &request] {
       const Status accepts = daemon_.accepts_work();
       if (!accepts.ok()) return job->refuse(accepts);
-      job->prepare(daemon_.engine(), daemon_.executor(), request.run());
+      job->prepare(daemon_.engine(), request.run());
     });
     if (!queued.ok()) job->refuse(queued);
     return {};

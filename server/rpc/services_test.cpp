@@ -209,6 +209,62 @@ TEST_F(Rpc, TheBudgetIsRefusedWithItsNumbers) {
   EXPECT_THAT(status.message(), HasSubstr("1048576"));
 }
 
+// Keeps the one thread of a pool while it lives.
+class Busy {
+public:
+  explicit Busy(WorkPool& pool) {
+    EXPECT_TRUE(pool.submit([this] {
+                      busy_.put(1);
+                      go_.take();
+                      over_.put(1);
+                    })
+                    .ok());
+    busy_.take();
+  }
+  ~Busy() {
+    go_.put(1);
+    over_.take();
+  }
+
+private:
+  server::testing::Mailbox<int> busy_;
+  server::testing::Mailbox<int> go_;
+  server::testing::Mailbox<int> over_;
+};
+
+TEST_F(Rpc, SmallPlanesComeAndGoWhileALargeOneIsBeingMade) {
+  const std::uint64_t small = served_->daemon().limits().small_memory_bytes;
+  const Busy large(served_->daemon().memory_pool(small + 1));
+  EXPECT_TRUE(release(create(100)).ok());
+}
+
+TEST_F(Rpc, LargePlanesAreNotForTheThreadOfTheSmallOnes) {
+  Daemon::Options options;
+  options.limits.small_memory_bytes = 4096;
+  serve(std::move(options));
+  const Busy small(served_->daemon().memory_pool(4096));
+  const v1::PlaneInfo plane = create(4097);
+  // A graph that is given up frees the planes that were released before.
+  GraphScene scene(*session_);
+  const auto x = scene.plane<double>(1024, 0.0);
+  add_increment(scene, x);
+  v1::ReleaseGraphRequest request;
+  request.set_graph(build(scene).graph());
+  const graph::PlaneId id = x.plane->id();
+  ASSERT_TRUE(session_->planes().release({&id, 1}).ok());
+  v1::ReleaseGraphReply reply;
+  EXPECT_TRUE(call(graphs_, &v1::Graphs::Stub::Release, request, reply).ok());
+  EXPECT_TRUE(release(plane).ok());
+}
+
+TEST_F(Rpc, SizesThatWrapAroundAreOverTheBudget) {
+  v1::CreatePlanesRequest request;
+  request.add_planes()->set_bytes(UINT64_MAX);
+  request.add_planes()->set_bytes(2);
+  v1::CreatePlanesReply reply;
+  EXPECT_EQ(call(planes_, &v1::Planes::Stub::Create, request, reply).reason(), Reason::plane_budget);
+}
+
 TEST_F(Rpc, AGraphComputesOnTheMemoryThatTheClientMapped) {
   GraphScene scene(*session_);
   const v1::PlaneInfo plane = create(4 * sizeof(double));

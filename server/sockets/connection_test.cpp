@@ -218,6 +218,42 @@ TEST_F(SideConnection, WhoSaysNothingMakesRoomForWhoComesAfter) {
   expect_still_serves();
 }
 
+// Whether gRPC serves a connection: it sends its settings first.
+bool served_by_grpc(const UniqueFd& connection) {
+  using namespace std::string_view_literals;
+  constexpr std::string_view preface =
+      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"sv;  // and no settings
+  if (::send(connection.get(), preface.data(), preface.size(), MSG_NOSIGNAL) < 0) return false;
+  char byte = 0;
+  return ::recv(connection.get(), &byte, 1, 0) == 1;
+}
+
+TEST_F(SideConnection, AProcessHasSoManyGrpcConnectionsAndNoMore) {
+  Daemon::Options options;
+  options.limits.grpc_connections_per_process = 2;
+  serve(std::move(options));
+  std::vector<UniqueFd> open;
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(served_by_grpc(open.emplace_back(connect_to(served_->path()))));
+  EXPECT_FALSE(served_by_grpc(connect_to(served_->path())));
+  expect_still_serves();
+  EXPECT_FALSE(served_by_grpc(connect_to(served_->path())));
+  // One that is closed makes room, some time later.
+  open.pop_back();
+  while (!served_by_grpc(connect_to(served_->path()))) std::this_thread::yield();
+}
+
+TEST_F(SideConnection, GrpcConnectionsAreBoundedInAll) {
+  Daemon::Options options;
+  options.limits.grpc_connections = 1;
+  serve(std::move(options));
+  UniqueFd one = connect_to(served_->path());
+  EXPECT_TRUE(served_by_grpc(one));
+  EXPECT_FALSE(served_by_grpc(connect_to(served_->path())));
+  // Also where it is gRPC that closes.
+  EXPECT_GT(::send(one.get(), "garbage in place of a frame", 27, MSG_NOSIGNAL), 0);
+  while (!served_by_grpc(connect_to(served_->path()))) std::this_thread::yield();
+}
+
 TEST_F(SideConnection, TheEndOfTheConnectionEndsTheSession) {
   SideClient client(served_->path());
   client.open();

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "server/sockets/connection.h"
+#include "server/sockets/grpc_connections.h"
 
 namespace eagle::server {
 namespace {
@@ -33,7 +34,11 @@ constexpr int accepts_a_turn = 64;
 class Listener::State final : public Connection::Owner {
 public:
   State(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc)
-      : daemon_(daemon), hand_to_grpc_(std::move(hand_to_grpc)), listening_(io_), pause_(io_) {
+      : daemon_(daemon),
+        hand_to_grpc_(std::move(hand_to_grpc)),
+        listening_(io_),
+        pause_(io_),
+        grpc_connections_(io_, daemon.limits()) {
     listening_.assign(listening.release());
     wait();
     thread_ = std::jthread([this] { io_.run(); });
@@ -43,6 +48,7 @@ public:
     asio::post(io_, [this] {
       stop_accepting();
       close_all();
+      grpc_connections_.close();
       io_.stop();
     });
   }
@@ -51,7 +57,10 @@ public:
     asio::post(io_, [this] { stop_accepting(); });
   }
 
-  void hand_to_grpc(UniqueFd fd) override { hand_to_grpc_(std::move(fd)); }
+  void hand_to_grpc(UniqueFd fd) override {
+    if (grpc_connections_.admit(fd.get())) return hand_to_grpc_(std::move(fd));
+    spdlog::info("connection closed: it is one too many for gRPC (grpc_connections{{,_per_process}})");
+  }
   void greeted(const Connection& connection) override { waiting_.erase(number_of_.at(&connection)); }
   void closed(const Connection& connection) override {
     const auto number = number_of_.find(&connection);
@@ -124,6 +133,7 @@ private:
   std::set<std::uint64_t> waiting_;  // not yet known to be gRPC, nor a session
   asio::posix::stream_descriptor listening_;
   asio::steady_timer pause_;
+  GrpcConnections grpc_connections_;
   std::jthread thread_;  // last: ends before what it uses
 };
 

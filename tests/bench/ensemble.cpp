@@ -72,15 +72,18 @@ public:
     endpoint_ = "unix:" + directory_ + "/eagled.sock";
     std::error_code error;
     const char* named = std::getenv("EAGLED");
-    std::string program = named != nullptr
-                              ? named
-                              : (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "eagled").string();
+    std::string program =
+        named != nullptr
+            ? named
+            : (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "eagled").string();
     std::string team = std::to_string(threads);
-    std::array<std::string, 7> words = {program, "--listen", endpoint_, "--threads", team, "--log-level", "warn"};
+    std::array<std::string, 7> words = {program, "--listen",    endpoint_, "--threads",
+                                        team,    "--log-level", "warn"};
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
-    if (::posix_spawn(&pid_, program.c_str(), nullptr, nullptr, arguments.data(), environ) != 0) die("cannot start " + program);
+    if (::posix_spawn(&pid_, program.c_str(), nullptr, nullptr, arguments.data(), environ) != 0)
+      die("cannot start " + program);
   }
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
@@ -113,8 +116,11 @@ struct Arrays {
   Array<bool> done;
 
   Arrays(const Session& session, std::int64_t n)
-      : x(need(session.zeros<double>({n}))), v(need(session.zeros<double>({n}))), t(need(session.zeros<double>({n}))),
-        omega(need(session.zeros<double>({n}))), done(need(session.zeros<bool>({n}))) {}
+      : x(need(session.zeros<double>({n}))),
+        v(need(session.zeros<double>({n}))),
+        t(need(session.zeros<double>({n}))),
+        omega(need(session.zeros<double>({n}))),
+        done(need(session.zeros<bool>({n}))) {}
 
   void reset() const {
     const std::int64_t n = x.size();
@@ -122,10 +128,12 @@ struct Arrays {
     std::ranges::fill(v.span(), 0.0);
     std::ranges::fill(t.span(), 0.0);
     std::ranges::fill(done.span(), false);
-    for (std::int64_t i = 0; i < n; ++i) omega[i] = 1.0 + 2.0 * static_cast<double>(i) / static_cast<double>(std::max<std::int64_t>(n - 1, 1));
+    for (std::int64_t i = 0; i < n; ++i)
+      omega[i] = 1.0 + 2.0 * static_cast<double>(i) / static_cast<double>(std::max<std::int64_t>(n - 1, 1));
   }
   [[nodiscard]] bench::Oscillators raw() const {
-    return {x.span().data(), v.span().data(), t.span().data(), omega.span().data(), done.span().data(), x.size()};
+    return {x.span().data(),     v.span().data(),    t.span().data(),
+            omega.span().data(), done.span().data(), x.size()};
   }
 };
 
@@ -165,14 +173,23 @@ int main(int argc, char** argv) {
     arrays.push_back(std::make_unique<Arrays>(there, samples));
     const Arrays* theirs = arrays.back().get();
     const auto simulate = [kernel](const Session& session, const Arrays& a) {
-      const BoundPlan plan{kernel, {{"x", a.x.view()}, {"v", a.v.view()}, {"t", a.t.view()}, {"omega", a.omega.view()},
-                                    {"dt", dt}, {"t_end", t_end}, {"done", a.done.view()}}};
+      const BoundPlan plan{kernel,
+                           {{"x", a.x.view()},
+                            {"v", a.v.view()},
+                            {"t", a.t.view()},
+                            {"omega", a.omega.view()},
+                            {"dt", dt},
+                            {"t_end", t_end},
+                            {"done", a.done.view()}}};
       need(session.simulate(plan, {.max_steps = max_steps, .timeout = {}, .cancel = {}}));
       return true;
     };
     forms.push_back({"interleaved C++ (AVX-512)", threads, mine,
                      [=] { return bench::interleaved_loop(mine->raw(), dt, t_end, max_steps, threads); }});
-    forms.push_back({"plain C++ loop", threads, mine, [=] { bench::plain_loop(mine->raw(), dt, t_end, max_steps, threads); return true; }});
+    forms.push_back({"plain C++ loop", threads, mine, [=] {
+                       bench::plain_loop(mine->raw(), dt, t_end, max_steps, threads);
+                       return true;
+                     }});
     forms.push_back({"eagle in process", threads, mine, [=] { return simulate(here, *mine); }});
     forms.push_back({"eagle through eagled", threads, theirs, [=] { return simulate(there, *theirs); }});
   }
@@ -186,12 +203,13 @@ int main(int argc, char** argv) {
       form.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
       const auto x = form.arrays->x.span();
       if (expected.empty()) expected.assign(x.begin(), x.end());
-      if (std::memcmp(expected.data(), x.data(), x.size_bytes()) != 0) die(form.name + ": other bits than the first form");
+      if (std::memcmp(expected.data(), x.data(), x.size_bytes()) != 0)
+        die(form.name + ": other bits than the first form");
     }
   }
 
-  std::printf("oscillator, %lld samples x 1000 steps, %d runs in turn, %u CPUs\n\n", static_cast<long long>(samples), repeats,
-              std::thread::hardware_concurrency());
+  std::printf("oscillator, %lld samples x 1000 steps, %d runs in turn, %u CPUs\n\n",
+              static_cast<long long>(samples), repeats, std::thread::hardware_concurrency());
   std::printf("%-28s %8s %10s %10s %8s\n", "form", "threads", "min ms", "median ms", "ratio");
   double limit = 0;
   for (const Form& form : forms) {
@@ -202,7 +220,8 @@ int main(int argc, char** argv) {
     }
     const double best = std::ranges::min(form.seconds);
     if (form.name.starts_with("interleaved")) limit = best;
-    std::printf("%-28s %8d %10.2f %10.2f", form.name.c_str(), form.threads, 1e3 * best, 1e3 * median(form.seconds));
+    std::printf("%-28s %8d %10.2f %10.2f", form.name.c_str(), form.threads, 1e3 * best,
+                1e3 * median(form.seconds));
     if (limit > 0) std::printf(" %8.2f", best / limit);
     std::printf("\n");
   }

@@ -193,6 +193,27 @@ TEST_F(Daemon, WhereNoneIsFoundAPrivateOneServesTheProcessAndEndsWithIt) {
   std::filesystem::remove_all(folder);
 }
 
+// The process may still be dying when its client, which heard first, looks for a daemon again.
+TEST_F(Daemon, APrivateOneThatWasKilledIsReplacedAtOnce) {
+  if (std::filesystem::exists("/run/eagled/eagled.sock"))
+    GTEST_SKIP() << "the system's own daemon comes first";
+  char folder[] = "/tmp/eagle-runtime-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const Environment runtime("XDG_RUNTIME_DIR", folder);
+  const Environment endpoint("EAGLE_ENDPOINT", "");
+  for (int round = 0; round < 5; ++round) {
+    SCOPED_TRACE(round);
+    const auto first = connect();
+    ASSERT_TRUE(first.ok()) << first.status().to_string();
+    const std::int64_t pid = first->info()->host.pid;
+    ASSERT_EQ(::kill(static_cast<pid_t>(pid), SIGKILL), 0);
+    const auto second = connect();
+    ASSERT_TRUE(second.ok()) << second.status().to_string();
+    EXPECT_NE(second->info()->host.pid, pid);
+  }
+  std::filesystem::remove_all(folder);
+}
+
 TEST_F(Daemon, IsWhatEaglectlShows) {
   const char* program = std::getenv("EAGLECTL");
   if (program == nullptr) GTEST_SKIP() << "EAGLECTL is not set (ctest sets it)";

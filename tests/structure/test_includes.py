@@ -59,6 +59,7 @@ PRIVATE_HEADERS: dict[str, set[str]] = {
         "engine/codegen/target_machine.h",
     },
     "gRPC": {"server/rpc/call.h", "server/rpc/launch_call.h"},
+    "Boost": {"server/sockets/grpc_connections.h"},
 }
 MOST_USERS_OF_A_PRIVATE_HEADER = 8
 TEST_ENDINGS = ("_test", "_benchmark", "_fuzz")

@@ -50,16 +50,21 @@ StatusOr<BoundLaunch> BoundLaunch::bind(const graph::KernelLaunch& launch, const
     bound.planes_.push_back(address);
     bound.component_strides_.push_back(argument.layout.component_stride);
     bound.params_.push_back(argument.bits);
+    bound.lengths_.push_back(argument.layout.samples);
   }
   bound.one_step_a_call_ = written_under_two_names(launch, kernel::accesses(kernel));
   return bound;
 }
 
-BoundLaunch::Outcome BoundLaunch::run(std::int64_t begin, std::int64_t end, std::int64_t max_steps) const {
-  if (!one_step_a_call_) return call(begin, end, max_steps);
+BoundLaunch::Outcome BoundLaunch::run(const Part& part) const {
+  if (!one_step_a_call_) return call(part);
   Outcome total;
-  while (total.steps < max_steps) {
-    const Outcome step = call(begin, end, 1);
+  Part one = part;
+  one.max_steps = 1;
+  while (total.steps < part.max_steps) {
+    one.first_step = part.first_step + total.steps;
+    const Outcome step = call(one);
+    total.counts += step.counts;
     if (step.steps == 0) break;  // nobody is left to take one
     total.finished += step.finished;
     ++total.steps;
@@ -67,16 +72,21 @@ BoundLaunch::Outcome BoundLaunch::run(std::int64_t begin, std::int64_t end, std:
   return total;
 }
 
-BoundLaunch::Outcome BoundLaunch::call(std::int64_t begin, std::int64_t end, std::int64_t max_steps) const {
+BoundLaunch::Outcome BoundLaunch::call(const Part& part) const {
+  static_assert(std::atomic<bool>::is_always_lock_free && sizeof(std::atomic<bool>) == 1);
   codegen::KernelCall call;
   call.planes = planes_.data();
   call.component_strides = component_strides_.data();
   call.params = params_.data();
-  call.begin = begin;
-  call.end = end;
-  call.max_steps = max_steps;
+  call.lengths = lengths_.data();
+  call.begin = part.begin;
+  call.end = part.end;
+  call.max_steps = part.max_steps;
+  call.total_samples = samples_;
+  call.first_step = part.first_step;
+  if (part.control != nullptr) call.cancel = reinterpret_cast<const std::uint8_t*>(&part.control->flag());
   code_->function()(&call);
-  return {call.finished, call.steps};
+  return {call.finished, call.steps, {call.clamped, call.zero_divisions, call.cancelled}};
 }
 
 }  // namespace eagle::run

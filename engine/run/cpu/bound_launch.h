@@ -12,6 +12,8 @@
 #include "engine/codegen/compiler.h"
 #include "engine/graph/graph.h"
 #include "engine/run/built_graph.h"
+#include "engine/run/control.h"
+#include "engine/run/kernel_counts.h"
 
 namespace eagle::run {
 
@@ -28,17 +30,26 @@ public:
   // The first sample of an argument's plane; null for a param, and for every argument of no samples.
   [[nodiscard]] std::byte* plane(std::size_t argument) const { return planes_[argument]; }
 
+  // What one thread is to do: samples [begin, end), not empty, for up to `max_steps` steps.
+  struct Part {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    std::int64_t max_steps = 1;
+    std::int64_t first_step = 0;       // steps that the run took before: what step_index() counts from
+    const Control* control = nullptr;  // loops inside the kernel look at its flag
+  };
   struct Outcome {
     std::int64_t finished = 0;  // samples whose mask this call set
     std::int64_t steps = 0;     // the last step that any sample took
+    KernelCounts counts;
   };
-  // Runs samples [begin, end), not empty, for up to `max_steps` steps on the calling thread, which has a
-  // kernel::FloatEnvironment. Allocates nothing. Calls over different ranges may run at the same time.
-  Outcome run(std::int64_t begin, std::int64_t end, std::int64_t max_steps) const;
+  // On the calling thread, which has a kernel::FloatEnvironment. Allocates nothing. Parts that do not
+  // overlap may run at the same time.
+  Outcome run(const Part& part) const;
 
 private:
   BoundLaunch() = default;
-  Outcome call(std::int64_t begin, std::int64_t end, std::int64_t max_steps) const;
+  [[nodiscard]] Outcome call(const Part& part) const;
 
   std::shared_ptr<const codegen::Code> code_;
   std::int64_t samples_ = 0;
@@ -47,6 +58,7 @@ private:
   std::vector<std::byte*> planes_;
   std::vector<std::int64_t> component_strides_;
   std::vector<std::uint64_t> params_;
+  std::vector<std::int64_t> lengths_;
 };
 
 }  // namespace eagle::run

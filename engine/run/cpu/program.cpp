@@ -14,6 +14,8 @@
 namespace eagle::run {
 namespace {
 
+#pragma omp declare reduction(+ : KernelCounts : omp_out += omp_in)
+
 // The guard that an instruction looks at, or null.
 const graph::Guard* guard_of(const graph::Instruction& instruction) {
   if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) return &skip->guard;
@@ -21,8 +23,9 @@ const graph::Guard* guard_of(const graph::Instruction& instruction) {
   return nullptr;
 }
 
-void run_in_place(const BoundLaunch& launch) {
-  if (launch.samples() > 0) launch.run(0, launch.samples(), 1);
+KernelCounts run_in_place(const BoundLaunch& launch, const Control* control) {
+  if (launch.samples() == 0) return {};
+  return launch.run({.begin = 0, .end = launch.samples(), .control = control}).counts;
 }
 
 }  // namespace
@@ -56,35 +59,39 @@ Status CpuProgram::bind_guards(std::span<const PlaneMemory> planes) {
   return {};
 }
 
-void CpuProgram::run(const graph::RunKernel& instruction) const {
+KernelCounts CpuProgram::run(const graph::RunKernel& instruction, const Control* control) const {
   const BoundLaunch& launch = launches_[instruction.launch];
   const std::int64_t samples = launch.samples();
   if (team_ == 1 || samples <= inline_samples || omp_in_parallel()) {
     const kernel::FloatEnvironment environment;
-    run_in_place(launch);
-    return;
+    return run_in_place(launch, control);
   }
-#pragma omp parallel num_threads(team_)
+  KernelCounts counts;
+#pragma omp parallel num_threads(team_) reduction(+ : counts)
   {
     const kernel::FloatEnvironment environment;
     // The team may be smaller than asked for.
     const Range share = share_of(samples, omp_get_thread_num(), omp_get_num_threads());
-    if (!share.empty()) launch.run(share.begin, share.end, 1);
+    if (!share.empty())
+      counts += launch.run({.begin = share.begin, .end = share.end, .control = control}).counts;
   }
+  return counts;
 }
 
-void CpuProgram::run(const graph::RunBranches& instruction) const {
+KernelCounts CpuProgram::run(const graph::RunBranches& instruction, const Control* control) const {
   const std::span branches = std::span(branches_).subspan(instruction.first, instruction.count);
   const int threads =
       static_cast<int>(std::min<std::size_t>(branches.size(), static_cast<std::size_t>(team_)));
+  KernelCounts counts;
 #pragma omp parallel num_threads(threads) if (!omp_in_parallel())
   {
     const kernel::FloatEnvironment environment;
-#pragma omp for schedule(static, 1)
+#pragma omp for schedule(static, 1) reduction(+ : counts)
     for (std::size_t i = 0; i < branches.size(); ++i) {
-      for (const std::uint32_t launch : branches[i]) run_in_place(launches_[launch]);
+      for (const std::uint32_t launch : branches[i]) counts += run_in_place(launches_[launch], control);
     }
   }
+  return counts;
 }
 
 }  // namespace eagle::run

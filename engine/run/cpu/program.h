@@ -38,8 +38,9 @@ public:
   // The guard of the instruction at `position`, a SkipUnless or LoopTest.
   [[nodiscard]] bool holds(std::uint32_t position) const { return guards_[position]->holds(); }
 
-  void run(const graph::RunKernel& instruction) const;
-  void run(const graph::RunBranches& instruction) const;
+  // `control` may be null; loops inside kernels look at its flag.
+  KernelCounts run(const graph::RunKernel& instruction, const Control* control) const;
+  KernelCounts run(const graph::RunBranches& instruction, const Control* control) const;
 
   [[nodiscard]] Counters& counters() const { return *counters_; }
 

@@ -3,7 +3,8 @@
 - Two constants fold as Python computes them. A constant beside a value takes the value's type, rounded
   once; an integer value beside a real is converted to the kernel's real.
 - Booleans are conditions, not numbers: arithmetic on them is refused.
-- Vectors and matrices meet their equals only.
+- Vectors and matrices meet their equals only; a product with a number, and a quotient by one, excepted.
+- Both sides of a choice are computed, unless what they do is counted or repeated: then only the side taken is.
 """
 
 from __future__ import annotations
@@ -14,13 +15,20 @@ import operator
 from typing import Any, Callable, NoReturn
 
 from eagle.frontend.source import Source
-from eagle.frontend.tape import BOOL, INTEGER, Block, Constant, Operand, Place, Type, Value
+from eagle.frontend.tape import BOOL, INTEGER, Block, Constant, If, Operand, Place, Tape, Type, Value
 
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
     "div": operator.truediv,
+    "floor_div": operator.floordiv,
+    "modulo": operator.mod,
+    "shift_left": operator.lshift,
+    "shift_right": operator.rshift,
+    "bit_and": operator.and_,
+    "bit_or": operator.or_,
+    "bit_xor": operator.xor,
     "eq": operator.eq,
     "ne": operator.ne,
     "lt": operator.lt,
@@ -29,15 +37,31 @@ _FOLD: dict[str, Callable[[Any, Any], Any]] = {
     "ge": operator.ge,
 }
 _I64 = range(-(2**63), 2**63)
+_MOST_FOLDED = 1024  # bits that a folded shift or power may add: constants, not computations
+_MOST_PRODUCTS = 16  # the largest exponent that is written out
+
+
+_AND_OR = "Write `and`, `or`, `a != b` or `not` between conditions."
+# (symbol, found a condition) -> what to write instead
+_CURES_OF_INTEGRAL = {
+    (
+        "//",
+        False,
+    ): "Write int(a / b), which cuts towards zero; floor comes with the math functions.",
+    ("%", False): "Write a - b * int(a / b), which has the sign of a; remainders come with the math functions.",
+    ("&", True): _AND_OR,
+    ("|", True): _AND_OR,
+    ("^", True): _AND_OR,
+}
 
 
 class Arithmetic:
     """Records operations into the current block, with the conversions they need."""
 
-    def __init__(self, source: Source, real: str) -> None:
+    def __init__(self, source: Source, real: Type, tape: Tape) -> None:
         self.source = source
-        self.real = Type(real)
-        self.block = Block()
+        self.real = real
+        self.tape = tape
 
     # ---- types
 
@@ -65,15 +89,15 @@ class Arithmetic:
     # ---- making values
 
     def place(self, node: ast.AST) -> Place:
-        return Place(self.source.line_of(node), self.source.column_of(node))
+        return Place(self.source.filename, self.source.line_of(node), self.source.column_of(node))
 
     def as_type(self, operand: Operand, type_: Type, node: ast.AST) -> Value:
         """The operand as a value of the type: a constant is rounded once, a value converted."""
         if isinstance(operand, Constant):
-            return self.block.constant(self._number(operand, type_, node), type_, self.place(node))
+            return self.tape.block.constant(self._number(operand, type_, node), type_, self.place(node))
         if operand.type == type_:
             return operand
-        return self.block.add("convert", (operand,), type_, self.place(node))
+        return self.tape.block.add("convert", (operand,), type_, self.place(node))
 
     def value(self, operand: Operand, node: ast.AST) -> Value:
         return self.as_type(operand, self.type_of(operand), node)
@@ -94,15 +118,79 @@ class Arithmetic:
     # ---- operations
 
     def numeric(self, code: str, symbol: str, a: Operand, b: Operand, node: ast.AST) -> Operand:
-        """``+ - * /``."""
+        """``+ - * /``, and ``min``, ``max`` of ``eagle.math``."""
         self._refuse_booleans(symbol, (a, b), node)
-        if isinstance(a, Constant) and isinstance(b, Constant):
+        if isinstance(a, Constant) and isinstance(b, Constant) and code in _FOLD:
             return self._fold(code, a, b, node)
+        if code in ("mul", "div") and self.extents(a) != self.extents(b):
+            scaled = self._scaled(code, a, b, node)
+            if scaled is not None:
+                return scaled
         type_ = self._meet(symbol, a, b, node)
         if code == "div" and not type_.is_real:
             return self._integer_division(a, b, node)
         operands = (self.as_type(a, type_, node), self.as_type(b, type_, node))
-        return self.block.add(code, operands, type_, self.place(node))
+        return self.tape.block.add(code, operands, type_, self.place(node))
+
+    def _scaled(self, code: str, a: Operand, b: Operand, node: ast.AST) -> Value | None:
+        """A vector or matrix times a number, or divided by one."""
+        if self.extents(b) and not self.extents(a):
+            if code == "div":
+                return None
+            a, b = b, a
+        if self.extents(b):
+            return None
+        whole = self.real._replace(extents=self.extents(a))
+        number, place = self.as_type(b, self.real, node), self.place(node)
+        if code == "mul":
+            return self.tape.block.add("scale", (number, self.as_type(a, whole, node)), whole, place)
+        spread = self.tape.block.add("splat", (number,), whole, place)
+        return self.tape.block.add("div", (self.as_type(a, whole, node), spread), whole, place)
+
+    def integral(self, code: str, symbol: str, a: Operand, b: Operand, node: ast.AST) -> Operand:
+        """``// % << >> & | ^``, of integers."""
+        for operand in (a, b):
+            type_ = self.type_of(operand)
+            if type_ != INTEGER:
+                cure = _CURES_OF_INTEGRAL.get((symbol, type_.scalar == "bool"), "Convert with int(...), towards zero.")
+                self.source.refuse(node, f"`{symbol}` takes integers, found a {type_}", cure)
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            if symbol in ("<<", ">>") and b.value > _MOST_FOLDED:
+                self.source.refuse(node, f"a shift by {b.value}", "Write a count from 0 to 63.")
+            return self._fold(code, a, b, node)
+        operands = (self.as_type(a, INTEGER, node), self.as_type(b, INTEGER, node))
+        return self.tape.block.add(code, operands, INTEGER, self.place(node))
+
+    def invert(self, a: Operand, node: ast.AST) -> Operand:
+        """``~x``."""
+        if self.type_of(a) != INTEGER:
+            self.source.refuse(
+                node, f"`~` takes an integer, found a {self.type_of(a)}", "Write `not` before a condition."
+            )
+        if isinstance(a, Constant):
+            return Constant(~int(a.value))
+        return self.tape.block.add("bit_not", (a,), INTEGER, self.place(node))
+
+    def power(self, a: Operand, b: Operand, node: ast.AST) -> Operand:
+        """``a ** n`` as products: from the highest bit of n on, square, and multiply by a where the bit is 1."""
+        self._refuse_booleans("**", (a, b), node)
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            return self._constant_power(a, b, node)
+        if not isinstance(b, Constant) or b.is_real or not 0 <= b.value <= _MOST_PRODUCTS or self.extents(a):
+            self.source.refuse(
+                node,
+                f"`**` takes a number and a constant integer from 0 to {_MOST_PRODUCTS}, found a "
+                f"{self._kind(a)} and {b if isinstance(b, Constant) else f'a {self._kind(b)}'}",
+                "Write the products: x * x; 1 / x ** 2 for a negative exponent, math.sqrt(x) for the square root.",
+            )
+        if b.value == 0:
+            return Constant(1.0 if self.type_of(a).is_real else 1)
+        result = a
+        for bit in bin(int(b.value))[3:]:
+            result = self.numeric("mul", "*", result, result, node)
+            if bit == "1":
+                result = self.numeric("mul", "*", result, a, node)
+        return result
 
     def compare(self, code: str, symbol: str, a: Operand, b: Operand, node: ast.AST) -> Operand:
         if isinstance(a, Constant) and isinstance(b, Constant):
@@ -111,10 +199,22 @@ class Arithmetic:
             self._refuse_booleans(symbol, (a, b), node)
         type_ = self._meet(symbol, a, b, node)
         if type_.extents:
-            self.source.refuse(node, f"`{symbol}` compares a {type_} with another", "Compare Scalar arguments.")
-        return self.block.add(
+            self.source.refuse(node, f"`{symbol}` compares a {type_} with another", "Compare numbers: v[0] is one.")
+        return self.tape.block.add(
             code, (self.as_type(a, type_, node), self.as_type(b, type_, node)), BOOL, self.place(node)
         )
+
+    def logic_of(self, code: str, a: Operand, then: Callable[[], Operand], node: ast.AST) -> Operand:
+        """``and`` and ``or``; what is counted or repeated on the right runs only where the left side asks for it."""
+        with self.tape.region() as right:
+            b = then()
+        if right.is_plain or isinstance(a, Constant):
+            if not isinstance(a, Constant) or a.value == (code == "and"):
+                self.tape.block.ops += right.ops
+            return self.logic(code, a, b, node)
+        other = Block()
+        op = If(a, *((right, other) if code == "and" else (other, right)), self.place(node))
+        return self._join_sides(op, {right: b, other: Constant(code == "or")}, BOOL, node)
 
     def logic(self, code: str, a: Operand, b: Operand, node: ast.AST) -> Operand:
         """``and`` and ``or`` of two conditions."""
@@ -122,19 +222,19 @@ class Arithmetic:
             if isinstance(left, Constant):
                 decided = left.value == (code == "or")
                 return Constant(code == "or") if decided else right
-        return self.block.add(code, (self.value(a, node), self.value(b, node)), BOOL, self.place(node))
+        return self.tape.block.add(code, (self.value(a, node), self.value(b, node)), BOOL, self.place(node))
 
     def logical_not(self, a: Operand, node: ast.AST) -> Operand:
         if isinstance(a, Constant):
             return Constant(not a.value)
-        return self.block.add("not", (a,), BOOL, self.place(node))
+        return self.tape.block.add("not", (a,), BOOL, self.place(node))
 
     def unary(self, code: str, symbol: str, a: Operand, node: ast.AST) -> Operand:
         """``-x`` and ``abs(x)``."""
         self._refuse_booleans(symbol, (a,), node)
         if isinstance(a, Constant):
             return Constant(-a.value if code == "neg" else abs(a.value))
-        return self.block.add(code, (a,), a.type, self.place(node))
+        return self.tape.block.add(code, (a,), a.type, self.place(node))
 
     def sqrt(self, a: Operand, node: ast.AST) -> Operand:
         self._refuse_booleans("sqrt", (a,), node)
@@ -144,7 +244,38 @@ class Arithmetic:
                 self.source.refuse(node, f"the square root of {number}", "Write a constant of at least 0.")
             return Constant(math.sqrt(number))
         type_ = self.real._replace(extents=a.type.extents)
-        return self.block.add("sqrt", (self.as_type(a, type_, node),), type_, self.place(node))
+        return self.tape.block.add("sqrt", (self.as_type(a, type_, node),), type_, self.place(node))
+
+    def choose(
+        self, condition: Operand, then: Callable[[], Operand], otherwise: Callable[[], Operand], node: ast.AST
+    ) -> Operand:
+        """``a if condition else b``."""
+        with self.tape.region() as first:
+            a = then()
+        with self.tape.region() as second:
+            b = otherwise()
+        type_ = self._meet("a choice", a, b, node)
+        if isinstance(condition, Constant):
+            self.tape.block.ops += first.ops if condition.value else second.ops
+            return a if condition.value else b
+        if first.is_plain and second.is_plain:
+            self.tape.block.ops += [*first.ops, *second.ops]
+            return self.select(condition, a, b, node)
+        return self._join_sides(If(condition, first, second, self.place(node)), {first: a, second: b}, type_, node)
+
+    def _join_sides(self, op: If, sides: dict[Block, Operand], type_: Type, node: ast.AST) -> Value:
+        for block, operand in sides.items():
+            with self.tape.region(block):
+                block.yields.append(self.as_type(operand, type_, node))
+        result = Value(type_)
+        op.results.append(result)
+        self.tape.block.ops.append(op)
+        return result
+
+    def zero(self, type_: Type, node: ast.AST) -> Value:
+        """A value that nothing looks at."""
+        number = self.as_type(Constant(False if type_.scalar == "bool" else 0), type_._replace(extents=()), node)
+        return self.tape.block.add("splat", (number,), type_, self.place(node)) if type_.extents else number
 
     def select(self, condition: Operand, a: Operand, b: Operand, node: ast.AST) -> Operand:
         type_ = self._meet("a choice", a, b, node)
@@ -153,7 +284,7 @@ class Arithmetic:
             self.as_type(a, type_, node),
             self.as_type(b, type_, node),
         )
-        return self.block.add("select", operands, type_, self.place(node))
+        return self.tape.block.add("select", operands, type_, self.place(node))
 
     def extreme(self, name: str, a: Operand, b: Operand, node: ast.AST) -> Operand:
         """Python's own ``min`` and ``max``: ``b if b < a else a``."""
@@ -186,13 +317,24 @@ class Arithmetic:
         """True division of integers: in float64, then the kernel's real."""
         wide = Type("f64")
         left, right = (self.as_type(self.as_type(x, INTEGER, node), wide, node) for x in (a, b))
-        return self.as_type(self.block.add("div", (left, right), wide, self.place(node)), self.real, node)
+        return self.as_type(self.tape.block.add("div", (left, right), wide, self.place(node)), self.real, node)
 
     def _fold(self, code: str, a: Constant, b: Constant, node: ast.AST) -> Constant:
         try:
             return Constant(_FOLD[code](a.value, b.value))
+        except (ZeroDivisionError, OverflowError, ValueError) as error:
+            self.source.refuse(node, f"these constants do not combine: {error}", "Write the constant that is meant.")
+
+    def _constant_power(self, a: Constant, b: Constant, node: ast.AST) -> Constant:
+        if not a.is_real and not b.is_real and abs(b.value) * int(a.value).bit_length() > _MOST_FOLDED:
+            self.source.refuse(node, f"the power {a.value} ** {b.value}", "Write it as a real: 1e20.")
+        try:
+            power = a.value**b.value
         except (ZeroDivisionError, OverflowError) as error:
             self.source.refuse(node, f"these constants do not combine: {error}", "Write the constant that is meant.")
+        if isinstance(power, complex):
+            self.source.refuse(node, f"{a.value} ** {b.value} is complex", "Write the constant that is meant.")
+        return Constant(power)
 
     def _refuse_booleans(self, symbol: str, operands: tuple[Operand, ...], node: ast.AST) -> None:
         if any(self.is_bool(operand) for operand in operands):
@@ -211,7 +353,10 @@ class Arithmetic:
     def refuse_types(self, symbol: str, a: Operand, b: Operand, node: ast.AST) -> NoReturn:
         cure = "Both are numbers, or both are conditions; compare a number (x != 0) to make a condition of it."
         if self.extents(a) != self.extents(b):
-            cure = "Vectors and matrices meet others of equal extents; give single numbers as Scalar arguments."
+            cure = (
+                "Vectors and matrices meet others of equal extents; numbers multiply and divide them. "
+                "Make a vector of numbers with eagle.vector(a, b, c)."
+            )
         self.source.refuse(node, f"{symbol} of a {self._kind(a)} and a {self._kind(b)}", cure)
 
     def _kind(self, operand: Operand) -> str:

@@ -1,18 +1,20 @@
-"""Names of the surroundings of a kernel: numeric constants, and the functions it may call."""
+"""Names of the surroundings of a kernel: constants, and the functions it may call."""
 
 from __future__ import annotations
 
 import ast
 import builtins
-import math
+import math as python_math
 import struct
 import types
-from typing import Any, Callable, Mapping, Union, overload
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping, NoReturn, Union
 
 import numpy as np
 
+from eagle import language, math
 from eagle.errors import KernelSyntaxError
-from eagle.frontend.source import Source
+from eagle.frontend.source import Source, from_function
 
 Number = Union[int, float, bool]
 
@@ -23,30 +25,6 @@ class UnresolvedName(KernelSyntaxError):
     """A name that is not defined (yet): the kernel may be looked at again when it is used."""
 
 
-@overload
-def select(condition: bool, a: float, b: float) -> float: ...
-
-
-@overload
-def select(condition: Any, a: Any, b: Any) -> Any: ...
-
-
-def select(condition: Any, a: Any, b: Any) -> Any:
-    """``a`` where the condition holds, else ``b``, sample by sample; neither side leaves a trace.
-
-    In a kernel both sides are numbers of one sample. Outside it works on arrays, as ``numpy.where`` does.
-
-    >>> import eagle
-    >>> @eagle.kernel
-    ... def relu(x: eagle.Scalar) -> eagle.Scalar:
-    ...     y = eagle.select(x > 0, x, 0.0)
-    ...     return y
-    >>> relu(eagle.asarray([-1.0, 2.0]))
-    array([0., 2.])
-    """
-    return np.where(condition, a, b)
-
-
 # The functions that a kernel may call, by identity, with the name the translator knows them by.
 CALLS: dict[Any, str] = {
     builtins.abs: "abs",
@@ -55,23 +33,70 @@ CALLS: dict[Any, str] = {
     builtins.float: "float",
     builtins.int: "int",
     builtins.bool: "bool",
-    math.sqrt: "sqrt",
+    builtins.range: "range",
+    python_math.sqrt: "sqrt",
     np.sqrt: "sqrt",
-    select: "select",
+    np.absolute: "abs",
+    math.sqrt: "sqrt",
+    math.absolute: "abs",
+    **{getattr(language, name): name for name in language.__all__},
+    **{getattr(math, name): name for name in math.__all__ if name not in ("sqrt", "absolute")},
 }
-ACCEPTED_CALLS = "abs, min, max, float, int, bool, math.sqrt, np.sqrt and eagle.select"
+ACCEPTED_CALLS = (
+    "abs, min, max, float, int, bool, math.sqrt, np.sqrt, those of eagle.math, eagle.select, eagle.dispatch, "
+    "eagle.vector and their like, and your own plain functions"
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """An accepted function, by its name in CALLS."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Tuple:
+    """A tuple of constants of the surroundings."""
+
+    items: tuple[Union[Number, Tuple], ...]
+
+
+@dataclass(frozen=True)
+class FrozenFunction:
+    """A plain function as it was when a kernel that calls it was pickled."""
+
+    filename: str
+    first_line: int
+    text: str
+    defaults: Mapping[str, Any]
+    constants: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Helper:
+    """A plain function that a kernel calls: its text is read into the kernel."""
+
+    identity: Any
+    source: Source
+    names: Names
+    defaults: Mapping[str, Any]
+
+
+Resolved = Union[Number, Tuple, Call, Helper]
 
 
 class Names:
-    """Looks up names where the kernel was written: its closure, its globals, the builtins.
+    """Looks up names where a function was written: its closure, its globals, the builtins.
 
-    Every constant and function that a translation used is remembered, so that a later use can tell
-    whether the kernel is still the same.
+    Every constant and function that a translation used is remembered, with those of the functions it called, so
+    that a later use can tell whether the kernel is still the same.
     """
 
     def __init__(self, lookup: Callable[[str], Any]) -> None:
         self._lookup = lookup
         self.used: dict[str, Any] = {}
+        self._helpers: dict[str, Helper] = {}
 
     @staticmethod
     def of_function(function: types.FunctionType) -> Names:
@@ -91,6 +116,7 @@ class Names:
 
     @staticmethod
     def of_mapping(values: Mapping[str, Any]) -> Names:
+        """By name, or by dotted name ("math.pi") for what was looked up before."""
         return Names(lambda name: values.get(name, getattr(builtins, name, _MISSING)))
 
     def fresh(self) -> Names:
@@ -99,6 +125,9 @@ class Names:
 
     def find(self, path: str) -> Any:
         """The object of ``name`` or ``module.name``; only modules have their attributes looked up."""
+        found = self._lookup(path)
+        if found is not _MISSING:
+            return found
         head, *rest = path.split(".")
         found = self._lookup(head)
         for attribute in rest:
@@ -112,10 +141,27 @@ class Names:
 
     def key(self) -> tuple[Any, ...]:
         """What the names used stand for now; equal keys give equal kernels."""
-        return tuple((path, _identity(self.find(path))) for path in sorted(self.used))
+        own = tuple((path, _identity(self.find(path))) for path in sorted(self.used))
+        return (own, *(helper.names.key() for helper in self._helpers.values()))
 
-    def resolve(self, source: Source, node: ast.expr) -> Any:
-        """The number or the accepted function's name ("sqrt") behind a name or ``module.name``."""
+    def snapshot(self) -> dict[str, Any]:
+        """The names used and what they stand for, fit for pickling."""
+        frozen: dict[str, Any] = {}
+        for path, found in self.used.items():
+            frozen[path] = found
+            helper = self._helpers.get(path)
+            if helper is not None:
+                frozen[path] = FrozenFunction(
+                    helper.source.filename,
+                    helper.source.first_line,
+                    helper.source.text,
+                    dict(helper.defaults),
+                    helper.names.snapshot(),
+                )
+        return frozen
+
+    def resolve(self, source: Source, node: ast.expr) -> Resolved:
+        """The constant or the function behind a name or ``module.name``."""
         path = dotted(node)
         if path is None:
             source.refuse(
@@ -128,18 +174,21 @@ class Names:
         if found is _MISSING:
             self._refuse_missing(source, node, path)
         self.used[path] = found
-        constant = as_number(found)
+        constant = as_constant(found)
         if constant is not None:
             return constant
         known = _call_name(found)
         if known is not None:
-            return _Callable(known)
-        what = type(found).__name__
-        source.refuse(
-            node,
-            f"'{path}' is a {what}: a kernel uses numbers of its surroundings and a few functions",
-            f"Use a number (int, float, bool), or one of {ACCEPTED_CALLS}; pass arrays as arguments.",
-        )
+            return Call(known)
+        if isinstance(found, (types.FunctionType, FrozenFunction)) and not _belongs_to_a_library(found):
+            return self._helper(source, node, path, found)
+        _refuse_object(source, node, path, found)
+
+    def _helper(self, source: Source, node: ast.expr, path: str, found: Any) -> Helper:
+        known = self._helpers.get(path)
+        if known is None or known.identity is not found:
+            known = self._helpers[path] = _helper_of(source, node, path, found)
+        return known
 
     def _refuse_missing(self, source: Source, node: ast.expr, path: str) -> None:
         head, _, rest = path.partition(".")
@@ -156,14 +205,6 @@ class Names:
             f"Assign it before it is read, or define the constant '{path}' outside the kernel.",
             UnresolvedName,
         )
-
-
-class _Callable(str):
-    """The name of an accepted function, as CALLS gives it."""
-
-
-def as_call(found: Any) -> str | None:
-    return str(found) if isinstance(found, _Callable) else None
 
 
 def dotted(node: ast.expr) -> str | None:
@@ -187,6 +228,73 @@ def as_number(found: Any) -> Number | None:
     return None
 
 
+def as_constant(found: Any) -> Number | Tuple | None:
+    """A number, or a tuple of numbers and of such tuples."""
+    if not isinstance(found, tuple):
+        return as_number(found)
+    items = tuple(as_constant(item) for item in found)
+    return None if any(item is None for item in items) else Tuple(items)  # type: ignore[arg-type]
+
+
+def _helper_of(source: Source, node: ast.expr, path: str, found: Any) -> Helper:
+    if isinstance(found, FrozenFunction):
+        text = Source(found.filename, found.first_line, found.text)
+        return Helper(found, text, Names.of_mapping(found.constants), found.defaults)
+    if hasattr(found, "__wrapped__"):
+        source.refuse(
+            node, f"the function '{path}' is wrapped by a decorator", "Call the plain function that it wraps."
+        )
+    positional = [*found.__code__.co_varnames[: found.__code__.co_argcount]]
+    values = found.__defaults__ or ()
+    defaults = {**dict(zip(positional[len(positional) - len(values) :], values)), **(found.__kwdefaults__ or {})}
+    return Helper(found, from_function(found), Names.of_function(found), defaults)
+
+
+def _belongs_to_a_library(found: Any) -> bool:
+    """Functions of numpy and of this package are known by name (CALLS), or not accepted."""
+    return (getattr(found, "__module__", None) or "").split(".")[0] in ("numpy", "eagle") and not isinstance(
+        found, FrozenFunction
+    )
+
+
+def _refuse_object(source: Source, node: ast.expr, path: str, found: Any) -> NoReturn:
+    from eagle._kernel import Kernel  # here: _kernel.py needs this module
+
+    what, cure = f"a {type(found).__name__}", ""
+    if isinstance(found, Kernel):
+        cure = "Put what both kernels share into a plain function without @eagle.kernel, and call that."
+    elif callable(found):
+        cure = _CURES.get(path.split(".")[-1], "")
+    source.refuse(
+        node,
+        f"'{path}' is {what}: a kernel uses constants of its surroundings and functions it can read",
+        cure
+        or f"Use a number or a tuple of numbers, or call one of {ACCEPTED_CALLS}; pass arrays as arguments (Table).",
+    )
+
+
+_MATH_TO_COME = "Only sqrt of the functions of `math` is there yet: the math functions are not part of this version."
+_CURES = {
+    **dict.fromkeys(("minimum", "fmin"), "Write eagle.math.minimum, which ignores a NaN, or Python's min."),
+    **dict.fromkeys(("maximum", "fmax"), "Write eagle.math.maximum, which ignores a NaN, or Python's max."),
+    **dict.fromkeys(("dot", "cross", "outer", "norm", "transpose"), "Write the function of that name in eagle.math."),
+    **dict.fromkeys(("matmul", "vdot"), "Write a @ b."),
+    "sum": "Write eagle.math.sum(v) for the components of a vector, and a + b + c for numbers.",
+    "fsum": "Write eagle.math.sum(v) for the components of a vector, and a + b + c for numbers.",
+    "where": "Write eagle.select(condition, a, b).",
+    "fabs": "Write abs(x).",
+    "pow": "Write x ** 2, with a constant integer as exponent.",
+    "len": "The number of components stands in the annotation; eagle.n_samples() counts the samples.",
+    "print": "A kernel only computes: return the number as an output and print the array.",
+    "round": f"Write int(x + 0.5) for x >= 0. {_MATH_TO_COME}",
+    **dict.fromkeys(("divmod",), "Write a // b, a % b."),
+    **dict.fromkeys(
+        [n for n in dir(python_math) if n not in ("sqrt", "pow", "dist", "fabs", "fsum") and not n.startswith("_")],
+        _MATH_TO_COME,
+    ),
+}
+
+
 def _call_name(found: Any) -> str | None:
     try:
         return CALLS.get(found)
@@ -195,6 +303,11 @@ def _call_name(found: Any) -> str | None:
 
 
 def _identity(found: Any) -> Any:
+    if isinstance(found, tuple):
+        return ("tuple", *(_identity(item) for item in found))
+    if isinstance(found, types.FunctionType):
+        defaults = (found.__defaults__ or (), *sorted((found.__kwdefaults__ or {}).items()))
+        return ("function", id(found), id(found.__code__), _identity(defaults))
     number = as_number(found)
     if number is None:
         return ("object", id(found))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 
-_NO_LOOPS = (
-    "A kernel's statements run once per sample, in order: write the repeated statements out, or make them "
-    "the step of a model and repeat the step with eagle.simulate(kernel, max_steps=...)."
-)
+_NO_LOOPS = "Write `for i in range(n):`."
 _NO_CONTAINERS = "Use one name for each number: a, b = x, y. State belongs into arguments annotated Mutable[T]."
 _NO_FUNCTIONS = (
-    "Write the expression where it is used; calls are for abs, min, max, float, int, bool, math.sqrt, np.sqrt and "
-    "eagle.select."
+    "Write the expression where it is used, or a function with `def` outside of the kernel; lambdas are branches of "
+    "eagle.dispatch."
 )
 _NO_EFFECTS = (
     "A kernel only computes: assign to names, to Mutable arguments (state) and to a Terminated argument (the "
@@ -22,11 +19,7 @@ _NO_TEXT = "A kernel computes with numbers and booleans only."
 
 # syntax node -> (what it is called, what to write instead)
 STATEMENTS: dict[str, tuple[str, str]] = {
-    "For": ("a `for` loop", _NO_LOOPS),
     "AsyncFor": ("an `async for` loop", _NO_LOOPS),
-    "While": ("a `while` loop", _NO_LOOPS),
-    "Break": ("`break`", _NO_LOOPS),
-    "Continue": ("`continue`", _NO_LOOPS),
     "Try": ("`try`", _NO_ERRORS),
     "TryStar": ("`try`", _NO_ERRORS),
     "Raise": ("`raise`", _NO_ERRORS),
@@ -34,7 +27,6 @@ STATEMENTS: dict[str, tuple[str, str]] = {
     "With": ("`with`", _NO_EFFECTS),
     "AsyncWith": ("`async with`", _NO_EFFECTS),
     "Match": ("`match`", "Write if/elif/else with comparisons."),
-    "FunctionDef": ("a nested function", _NO_FUNCTIONS),
     "AsyncFunctionDef": ("an async function", _NO_FUNCTIONS),
     "ClassDef": ("a class", _NO_FUNCTIONS),
     "Import": ("`import`", "Import outside the kernel; math.sqrt and math.pi work inside."),
@@ -57,12 +49,7 @@ EXPRESSIONS: dict[str, tuple[str, str]] = {
     "Dict": ("a dict (outside of `return`)", _NO_CONTAINERS),
     "Tuple": ("a tuple here", "Tuples stand on both sides of an assignment (a, b = x, y) or after `return`."),
     "Starred": ("a starred expression", _NO_CONTAINERS),
-    "Subscript": (
-        "a subscript",
-        "A kernel sees one sample of every plane: use the name itself, and take components of vectors as "
-        "Scalar arguments of their own.",
-    ),
-    "Slice": ("a slice", "A kernel sees one sample of every plane: use the name itself."),
+    "Slice": ("a slice", "Take components one by one, as in v[0]; a kernel sees one sample of every plane."),
     "NamedExpr": ("the walrus `:=`", "Assign on a line of its own first."),
     "JoinedStr": ("an f-string", _NO_TEXT),
     "TemplateStr": ("a template string", _NO_TEXT),
@@ -70,18 +57,6 @@ EXPRESSIONS: dict[str, tuple[str, str]] = {
     "Await": ("`await`", _NO_EFFECTS),
     "Yield": ("`yield`", "Return outputs: `return y`, with `-> Scalar` in the signature."),
     "YieldFrom": ("`yield from`", "Return outputs: `return y`, with `-> Scalar` in the signature."),
-}
-
-BINARY: dict[type[ast.operator], tuple[str, str]] = {
-    ast.Pow: ("`**`", "Write the product: x * x; math.sqrt(x) is the square root."),
-    ast.FloorDiv: ("`//`", "Write a / b for true division, and int(a / b) to cut towards zero."),
-    ast.Mod: ("`%`", "Write a - b * int(a / b), which has the sign of a."),
-    ast.MatMult: ("`@`", "Vectors and matrices of equal extents take + - * / component by component."),
-    ast.BitAnd: ("`&`", "Write `and` between conditions."),
-    ast.BitOr: ("`|`", "Write `or` between conditions."),
-    ast.BitXor: ("`^`", "Write `a != b` between conditions."),
-    ast.LShift: ("`<<`", "Write the product with a power of two."),
-    ast.RShift: ("`>>`", "Write int(a / 2) for non-negative a."),
 }
 
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {

@@ -13,7 +13,7 @@ from eagle.roles import Role
 
 # Keywords of calls and binds, which an argument's name would hide.
 RESERVED = ("session", "scalar_type")
-_ROLES = "Scalar, Vector[w], Matrix[R, C], Quat, Index, Param, Mutable[T] or Terminated"
+_ROLES = "Scalar, Vector[w], Matrix[R, C], Quat, Index, Param, Mutable[T], Terminated or Table[T]"
 _OUTPUTS = "-> Scalar (or Vector[w], Matrix[R, C], Quat, Index), -> tuple[...] or -> dict[str, ...] of those"
 
 
@@ -137,6 +137,10 @@ def _evaluate(source: Source, names: Names, node: ast.expr, place: ast.expr) -> 
     if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant) for key in node.keys):
         values = [_evaluate(source, names, value, place) for value in node.values]
         return {key.value: value for key, value in zip(node.keys, values)}  # type: ignore[union-attr]
+    if isinstance(node, ast.Slice) and node.lower is not None and node.upper is not None and node.step is None:
+        # The axis of a table, "row":4: its name is a text and no annotation.
+        name = node.lower.value if isinstance(node.lower, ast.Constant) else None
+        return slice(name, _evaluate(source, names, node.upper, place))
     if isinstance(node, ast.Subscript):
         return _subscript(source, names, node, place)
     source.refuse(place, f"'{ast.unparse(node)}' is not a role", f"Annotate with {_ROLES}.")

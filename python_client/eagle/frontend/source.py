@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import types
 from typing import Any, Callable, NoReturn, Union
@@ -21,6 +22,13 @@ class Source:
         self.text = text
         self.lines = text.splitlines()
         self.function = self._parse()
+        self.title = f"kernel '{self.name}'"
+
+    def titled(self, title: str) -> Source:
+        """The same text under another title, with which its refusals begin."""
+        other = copy.copy(self)
+        other.title = title
+        return other
 
     @property
     def name(self) -> str:
@@ -41,8 +49,7 @@ class Source:
         column = self.column_of(node)
         caret = "".join("\t" if c == "\t" else " " for c in line[: column - 1]) + "^"
         self._raise(
-            f"{self.filename}:{self.line_of(node)}:{column}: kernel '{self.name}': {what}\n"
-            f"    {line}\n    {caret}\n{cure}",
+            f"{self.filename}:{self.line_of(node)}:{column}: {self.title}: {what}\n    {line}\n    {caret}\n{cure}",
             self.line_of(node),
             column,
             kind,

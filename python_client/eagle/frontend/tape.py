@@ -1,15 +1,14 @@
-"""Typed operations as they are recorded, and their way into the C++ builder.
+"""Typed operations as they are recorded.
 
-The front end records before it builds, because the type in which two branches of an ``if`` meet is known
-only when both were read.
+The front end records before it builds, because the types in which the two branches of an ``if`` or the trips of a
+loop meet are known only when all of it was read.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Callable, NamedTuple, Union
-
-from eagle import _core
+from typing import Any, Iterator, NamedTuple, Union
 
 
 class Type(NamedTuple):
@@ -34,13 +33,14 @@ INTEGER = Type("i64")
 
 
 class Place(NamedTuple):
+    file: str
     line: int
     column: int
 
 
 @dataclass(eq=False)
 class Value:
-    """A number of one sample, known when the kernel runs."""
+    """A number, condition, vector or matrix of one sample, known when the kernel runs."""
 
     type: Type
 
@@ -68,13 +68,13 @@ Operand = Union[Value, Constant]
 
 @dataclass(eq=False)
 class Op:
-    """``code`` with operands; a constant has its number, a conversion the type of its result."""
+    """``code`` with operands; ``detail`` is the number of a constant, the table of a gather, a component."""
 
     code: str
     operands: tuple[Value, ...]
     result: Value
     place: Place
-    number: Union[int, float, bool] = 0
+    detail: Any = None
 
 
 @dataclass(eq=False)
@@ -87,63 +87,64 @@ class If:
 
 
 @dataclass(eq=False)
-class Block:
-    """Operations in order; ``yields`` leave a side of an ``if``."""
+class While:
+    """A loop over carried values; the condition's yield is whether another trip follows."""
 
-    ops: list[Union[Op, If]] = field(default_factory=list)
+    initial: list[Value]
+    condition: Block
+    body: Block
+    max_trips: int
+    place: Place
+    results: list[Value] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Switch:
+    selector: Value
+    cases: list[Block]
+    group: tuple[str, str]  # name and policy
+    place: Place
+    results: list[Value] = field(default_factory=list)
+
+
+# Operations whose execution is counted (an index clamped, a division by zero): they run where they are asked for,
+# and nowhere else.
+_COUNTED = frozenset({"gather", "floor_div", "modulo"})
+
+
+@dataclass(eq=False)
+class Block:
+    """Operations in order; ``arguments`` are what a loop carries in, ``yields`` what leaves the block."""
+
+    ops: list[Union[Op, If, While, Switch]] = field(default_factory=list)
+    arguments: list[Value] = field(default_factory=list)
     yields: list[Value] = field(default_factory=list)
 
-    def add(self, code: str, operands: tuple[Value, ...], type_: Type, place: Place) -> Value:
+    def add(self, code: str, operands: tuple[Value, ...], type_: Type, place: Place, detail: Any = None) -> Value:
         result = Value(type_)
-        self.ops.append(Op(code, operands, result, place))
+        self.ops.append(Op(code, operands, result, place, detail))
         return result
 
     def constant(self, number: Union[int, float, bool], type_: Type, place: Place) -> Value:
-        result = Value(type_)
-        self.ops.append(Op("constant", (), result, place, number))
-        return result
+        return self.add("constant", (), type_, place, number)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it may as well run where its result is not wanted."""
+        return all(isinstance(op, Op) and op.code not in _COUNTED for op in self.ops)
 
 
-class Emitter:
-    """Replays a tape into a ``KernelBuilder``."""
+class Tape:
+    """The block that is being recorded."""
 
-    def __init__(self, builder: _core.KernelBuilder, filename: str) -> None:
-        self._builder = builder
-        self._file = builder.source_file(filename)
-        self._made: dict[Value, _core.Value] = {}
+    def __init__(self) -> None:
+        self.block = Block()
 
-    def argument(self, value: Value, made: _core.Value) -> None:
-        self._made[value] = made
-
-    def made(self, value: Value) -> _core.Value:
-        return self._made[value]
-
-    def block(self, block: Block) -> None:
-        for op in block.ops:
-            self._builder.at(self._file, op.place.line, op.place.column)
-            if isinstance(op, If):
-                self._if(op)
-            else:
-                self._made[op.result] = self._op(op)
-
-    def _op(self, op: Op) -> _core.Value:
-        scalar = op.result.type.scalar
-        if op.code == "constant":
-            make: Callable[..., _core.Value] = self._builder.real
-            if scalar == "i64":
-                make = self._builder.integer
-            elif scalar == "bool":
-                make = self._builder.boolean
-            return make(op.number)
-        operands = [self._made[operand] for operand in op.operands]
-        if op.code == "convert":
-            return self._builder.convert(operands[0], scalar)
-        return self._builder.op(op.code, operands)
-
-    def _if(self, op: If) -> None:
-        self._builder.begin_if(self._made[op.condition])
-        self.block(op.then)
-        self._builder.otherwise([self._made[value] for value in op.then.yields])
-        self.block(op.otherwise)
-        results = self._builder.end_if([self._made[value] for value in op.otherwise.yields])
-        self._made.update(zip(op.results, results))
+    @contextmanager
+    def region(self, block: Block | None = None) -> Iterator[Block]:
+        """Records into a block of its own (or on into one that stands already)."""
+        outer, self.block = self.block, Block() if block is None else block
+        try:
+            yield self.block
+        finally:
+            self.block = outer

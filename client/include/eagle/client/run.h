@@ -13,6 +13,7 @@
 
 #include "eagle/client/array.h"
 #include "engine/kernel/ir.h"
+#include "engine/run/kernel_counts.h"
 #include "engine/step/simulation.h"
 
 namespace eagle {
@@ -49,6 +50,7 @@ struct LaunchReport {
   std::int64_t threads = 1;
   double wall_s = 0;
   std::vector<std::int64_t> iterations;  // of each repeat_while, last replay
+  run::KernelCounts counts;              // over all replays
 };
 
 }  // namespace eagle

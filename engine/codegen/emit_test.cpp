@@ -1,0 +1,120 @@
+// What the emitter makes for targets that this machine may not have, seen from the object file: it compiles,
+// it asks for nothing from outside, and it is the same for every form of the same kernel.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Object/ObjectFile.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/codegen/emit.h"
+#include "engine/codegen/image.h"
+#include "engine/codegen/target_machine.h"
+#include "engine/kernel/builder.h"
+#include "engine/kernel/random_kernel.h"
+
+namespace eagle::codegen {
+namespace {
+
+struct CpuTarget {
+  const char* name;
+  const char* triple;
+  const char* cpu;
+};
+
+class Emit : public testing::TestWithParam<CpuTarget> {};
+
+// The names that an object wants from elsewhere.
+std::vector<std::string> undefined_symbols(const llvm::MemoryBuffer& buffer) {
+  auto object = llvm::object::ObjectFile::createObjectFile(buffer.getMemBufferRef());
+  EXPECT_TRUE(static_cast<bool>(object));
+  std::vector<std::string> names;
+  for (const llvm::object::SymbolRef& symbol : (*object)->symbols()) {
+    llvm::Expected<std::uint32_t> flags = symbol.getFlags();
+    if (!flags || (*flags & llvm::object::SymbolRef::SF_Undefined) == 0) continue;
+    llvm::Expected<llvm::StringRef> name = symbol.getName();
+    if (name && !name->empty()) names.push_back(name->str());
+  }
+  return names;
+}
+
+TEST_P(Emit, ObjectsOfRandomKernelsWantNothingFromOutside) {
+  constexpr std::uint64_t first_seed = 4'711;
+  for (std::uint64_t seed = first_seed; seed < first_seed + 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const kernel::Kernel kernel = kernel::random_kernel(seed);
+    const auto machine = machine_for(GetParam().cpu, false, GetParam().triple);
+    ASSERT_TRUE(machine.ok()) << machine.status().to_string();
+    llvm::LLVMContext context;
+    const auto module = emit(kernel, shape_for(kernel, **machine), context, **machine);
+    std::string broken;
+    llvm::raw_string_ostream stream(broken);
+    ASSERT_FALSE(llvm::verifyModule(*module, &stream)) << broken;
+    optimise(*module, **machine, false);
+    const auto object = assemble(*module, **machine, llvm::CodeGenFileType::ObjectFile);
+    ASSERT_TRUE(object.ok()) << object.status().to_string();
+    EXPECT_THAT(undefined_symbols(**object), testing::IsEmpty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Target, Emit,
+                         testing::Values(CpuTarget{"x86_64", "x86_64-pc-linux-gnu", "x86-64"},
+                                         CpuTarget{"x86_64_v3", "x86_64-pc-linux-gnu", "x86-64-v3"},
+                                         CpuTarget{"x86_64_v4", "x86_64-pc-linux-gnu", "x86-64-v4"},
+                                         CpuTarget{"aarch64", "aarch64-linux-gnu", "generic"},
+                                         CpuTarget{"neoverse", "aarch64-linux-gnu", "neoverse-v1"}),
+                         [](const auto& instance) { return instance.param.name; });
+
+// The register need of a kernel decides how many copies run side by side.
+TEST(ShapeFor, FillsTheRegistersOfTheTarget) {
+  kernel::KernelBuilder small("small");
+  small.output("y", small.neg(small.scalar("x")));
+  const kernel::Kernel light = *small.finish();
+  kernel::KernelBuilder large("large");
+  const auto v = large.vector("v", 40);
+  large.output("y", large.neg(v));
+  const kernel::Kernel heavy = *large.finish();
+
+  const auto avx512 = machine_for("x86-64-v4", false, "x86_64-pc-linux-gnu");
+  const auto sse = machine_for("x86-64", false, "x86_64-pc-linux-gnu");
+  EXPECT_EQ(shape_for(light, **avx512).width, 8);
+  EXPECT_EQ(shape_for(light, **avx512).copies, 4);
+  EXPECT_EQ(shape_for(heavy, **avx512).copies, 1);
+  EXPECT_EQ(shape_for(light, **sse).width, 2);
+  EXPECT_LE(shape_for(light, **sse).copies, shape_for(light, **avx512).copies);
+}
+
+TEST(ShapeFor, IsTwiceAsWideWhereAllValuesAreHalfAsWide) {
+  kernel::KernelBuilder b("floats", kernel::Scalar::f32);
+  b.output("y", b.neg(b.scalar("x")));
+  const auto avx512 = machine_for("x86-64-v4", false, "x86_64-pc-linux-gnu");
+  EXPECT_EQ(shape_for(*b.finish(), **avx512).width, 16);
+}
+
+TEST(LinkImage, RefusesAnObjectThatWantsSomethingFromOutside) {
+  const auto machine = machine_for("x86-64", false, "x86_64-pc-linux-gnu");
+  ASSERT_TRUE(machine.ok());
+  llvm::LLVMContext context;
+  llvm::Module module("outside", context);
+  module.setTargetTriple((*machine)->getTargetTriple().str());
+  module.setDataLayout((*machine)->createDataLayout());
+  auto* type =
+      llvm::FunctionType::get(llvm::Type::getVoidTy(context), {llvm::PointerType::get(context, 0)}, false);
+  auto* outside = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "system", module);
+  auto* entry = llvm::Function::Create(type, llvm::Function::ExternalLinkage, entry_name, module);
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "entry", entry));
+  b.CreateCall(outside, {entry->getArg(0)});
+  b.CreateRetVoid();
+  const auto object = assemble(module, **machine, llvm::CodeGenFileType::ObjectFile);
+  ASSERT_TRUE(object.ok());
+  const StatusOr<Image> image = link_image((*object)->getMemBufferRef());
+  ASSERT_FALSE(image.ok());
+  EXPECT_EQ(image.status().reason(), Reason::compile_failed);
+  EXPECT_THAT(image.status().message(), testing::HasSubstr("system"));
+}
+
+}  // namespace
+}  // namespace eagle::codegen

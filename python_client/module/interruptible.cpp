@@ -1,0 +1,161 @@
+#include "interruptible.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+namespace eagle::python {
+namespace {
+
+// threading.main_thread, looked up on import; never released.
+nb::handle main_thread_function;
+
+// ---- Ctrl-C
+
+// What the handler reads. It may run in any thread, so a watch that ends waits for it.
+std::atomic<std::atomic<bool>*> interrupt_flag = nullptr;
+std::atomic<int> handlers_running = 0;
+struct sigaction chained = {};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<std::atomic<bool>*>::is_always_lock_free);
+
+void on_interrupt(int number, siginfo_t* info, void* context) {
+  handlers_running.fetch_add(1);
+  if (std::atomic<bool>* flag = interrupt_flag.load()) flag->store(true);
+  if ((chained.sa_flags & SA_SIGINFO) != 0) {
+    chained.sa_sigaction(number, info, context);
+  } else {
+    chained.sa_handler(number);
+  }
+  handlers_running.fetch_sub(1);
+}
+
+bool is_ours(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == on_interrupt;
+}
+
+bool is_function(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 ||
+         (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+}
+
+// ---- the end of the interpreter
+
+// How long the end waits for calls to stop: a callable of a host node may take any time.
+constexpr std::chrono::seconds longest_end{2};
+
+// Entered and left with the GIL held, so that the mutex is free in the child of a fork.
+struct Registry {
+  struct Entry {
+    const RunningCall* call;
+    const Host* host;
+    std::atomic<bool>* cancel;
+  };
+  std::mutex mutex;
+  std::condition_variable left;
+  std::vector<Entry> entries;
+  pid_t process = ::getpid();
+  std::atomic<bool> ending = false;
+
+  // Calls of threads that a fork did not bring along never leave.
+  void forget_other_processes() {
+    if (process == ::getpid()) return;
+    entries.clear();
+    process = ::getpid();
+  }
+};
+// Never destroyed: threads may be in a call while the process ends.
+Registry& registry() {
+  static Registry& calls = *new Registry;
+  return calls;
+}
+
+void end_calls() {
+  Registry& calls = registry();
+  const Released released;
+  std::unique_lock lock(calls.mutex);
+  calls.forget_other_processes();
+  calls.ending = true;
+  for (const Registry::Entry& entry : calls.entries) entry.cancel->store(true);
+  calls.left.wait_for(lock, longest_end, [&] { return calls.entries.empty(); });
+}
+
+// Ends the thread without a word, as Python does with those that still run when it ends.
+[[noreturn]] void raise_end() {
+  PyErr_SetString(PyExc_SystemExit, "the interpreter is ending");
+  throw nb::python_error();
+}
+
+}  // namespace
+
+bool in_main_thread() {
+  const nb::object ident = main_thread_function().attr("ident");
+  return nb::cast<unsigned long>(ident) == PyThread_get_thread_ident();
+}
+
+RunningCall::RunningCall(const Session& session) : host_(session.host().get()) {
+  Registry& calls = registry();
+  if (calls.ending && !in_main_thread()) raise_end();
+  const std::scoped_lock lock(calls.mutex);
+  calls.forget_other_processes();
+  calls.entries.push_back({this, host_, cancel_.get()});
+}
+
+RunningCall::~RunningCall() {
+  Registry& calls = registry();
+  {
+    const std::scoped_lock lock(calls.mutex);
+    std::erase_if(calls.entries, [this](const Registry::Entry& entry) { return entry.call == this; });
+  }
+  calls.left.notify_all();
+}
+
+void RunningCall::raise_stop() const {
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  if (cancel_->load() && registry().ending && !in_main_thread()) raise_end();
+}
+
+void RunningCall::stop_calls_of(const Session& session) {
+  Registry& calls = registry();
+  const std::scoped_lock lock(calls.mutex);
+  for (const Registry::Entry& entry : calls.entries) {
+    if (entry.host == session.host().get()) entry.cancel->store(true);
+  }
+}
+
+void InterruptWatch::resume() {
+  if (!wanted_) return;
+  struct sigaction current = {};
+  if (::sigaction(SIGINT, nullptr, &current) != 0 || !is_function(current)) return;
+  if (!is_ours(current)) {  // ours is left only in the child of a fork that another thread made
+    chained = current;
+    current.sa_sigaction = on_interrupt;
+    current.sa_flags |= SA_SIGINFO;
+  }
+  interrupt_flag = &cancel_;
+  watching_ = ::sigaction(SIGINT, &current, nullptr) == 0;
+}
+
+void InterruptWatch::pause() {
+  if (!watching_) return;
+  watching_ = false;
+  struct sigaction current = {};
+  if (::sigaction(SIGINT, nullptr, &current) == 0 && is_ours(current)) ::sigaction(SIGINT, &chained, nullptr);
+  interrupt_flag = nullptr;
+  while (handlers_running != 0) ::sched_yield();
+}
+
+void InterruptWatch::check() {
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+void bind_interrupts() {
+  main_thread_function = nb::object(nb::module_::import_("threading").attr("main_thread")).release();
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(end_calls));
+}
+
+}  // namespace eagle::python

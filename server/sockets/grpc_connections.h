@@ -1,0 +1,42 @@
+// GrpcConnections: how many connections gRPC has been handed that are still open, in all and by process. gRPC
+// itself neither bounds nor reports them, and each takes descriptors that planes need too.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <map>
+
+#include "engine/base/unique_fd.h"
+#include "server/limits.h"
+
+namespace eagle::server {
+
+// For the thread that runs the io_context.
+class GrpcConnections {
+public:
+  GrpcConnections(boost::asio::io_context& io, const Limits& limits);
+
+  // Counts a connection until either side has closed it. False: one too many, or no descriptor is left to
+  // watch it with; it must be closed.
+  bool admit(int socket);
+  void close();  // stops watching
+
+private:
+  struct Watched {
+    UniqueFd socket;  // a duplicate: gRPC closes its own when it likes
+    pid_t pid = 0;
+  };
+  void wait();
+  void drop_closed();
+  void drop(int socket);
+
+  const Limits& limits_;
+  // An epoll of its own that waits for ends only: Asio would wake up for every byte.
+  boost::asio::posix::stream_descriptor ends_;
+  std::map<int, Watched> watched_;  // by the duplicate's number
+  std::map<pid_t, std::size_t> by_process_;
+};
+
+}  // namespace eagle::server
