@@ -38,6 +38,7 @@ target_compile_definitions(eagle_compile_options INTERFACE EAGLE_VERSION="${PROJ
 if(EAGLE_SANITIZE)
   list(JOIN EAGLE_SANITIZE "," _sanitizers)
   add_compile_options(-fsanitize=${_sanitizers} -fno-sanitize-recover=all -g)
+  add_compile_definitions(EAGLE_SANITIZED)  # compilers have no common way to ask
   add_link_options(-fsanitize=${_sanitizers})
 endif()
 if(EAGLE_LINT)

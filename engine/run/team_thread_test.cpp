@@ -26,8 +26,8 @@ TEST(TeamThread, IsTheCallingThreadInAProcessThatWasNotForked) {
 
 // Opened in place, the child's team would wait for ever for threads that only the parent has.
 TEST(TeamThread, AForkedChildOpensATeamThoughItsParentHadOne) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "ThreadSanitizer does not follow threads into a forked child";
+#ifdef EAGLE_SANITIZED
+  GTEST_SKIP() << "sanitizers do not follow threads into a forked child";
 #endif
   const int here = open_a_team();
   const pid_t child = ::fork();

@@ -25,14 +25,8 @@ void limit(__rlimit_resource resource, rlim_t value) {
 }
 
 // Sanitizers keep shadow memory larger than any limit and make calls of their own.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef EAGLE_SANITIZED
 constexpr bool sanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
 #else
 constexpr bool sanitized = false;
 #endif
