@@ -127,6 +127,7 @@ StatusOr<Server> start(const ProgramOptions& options) {
   Daemon::Options daemon;
   daemon.threads = options.threads;
   daemon.plane_budget_bytes = options.plane_budget_bytes;
+  daemon.compiler.timeout = std::chrono::seconds(options.compile_timeout_s);
   daemon.compiler.cache_directory = options.cache_directory;
   EAGLE_ASSIGN_OR_RETURN(server.daemon, Daemon::create(std::move(daemon)));
   if (const Status cache = server.daemon->engine().compiler().disk_cache(); !cache.ok()) {

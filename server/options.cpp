@@ -22,6 +22,10 @@ bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code) {
                  "Seconds that running work gets at the end before it is cancelled")
       ->check(CLI::Range(0, 86400))
       ->capture_default_str();
+  app.add_option("--compile-timeout", options.compile_timeout_s,
+                 "Seconds after which the compiling of one kernel is given up")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
   options.cache_directory = codegen::DiskCache::default_directory();
   app.add_option("--cache-dir", options.cache_directory,
                  "Folder that keeps compiled kernels between runs, this user's alone (\"\": none)")

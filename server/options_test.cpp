@@ -47,6 +47,13 @@ TEST(Options, APlaneBudgetThatIsNoSizeIsRefused) {
   }
 }
 
+TEST(Options, TheCompileTimeoutIsOneSecondToOneHour) {
+  EXPECT_EQ(parsed({})->compile_timeout_s, 60);
+  EXPECT_EQ(parsed({"--compile-timeout", "7"})->compile_timeout_s, 7);
+  for (const char* text : {"0", "-1", "3601", "soon"})
+    EXPECT_FALSE(parsed({"--compile-timeout", text})) << text;
+}
+
 TEST(Options, APrivateDaemonIsQuieter) {
   EXPECT_EQ(parsed({})->log_level, "info");
   EXPECT_EQ(parsed({"--owner-fd", "3"})->log_level, "warn");

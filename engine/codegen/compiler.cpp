@@ -17,13 +17,12 @@
 #include "engine/codegen/code_file.h"
 #include "engine/codegen/disk_cache.h"
 #include "engine/codegen/helper_process.h"
+#include "engine/codegen/large_kernel.h"
 #include "engine/kernel/wire.h"
 
 namespace eagle::codegen {
 namespace {
 
-// Kernels of more scalar values take longer than a tenth of a second or so to compile.
-constexpr std::size_t slow_kernel = 2'000;
 // Callers that may wait for a helper; the others hear that it is busy.
 constexpr int most_quick_waiting = 256;
 constexpr int most_slow_waiting = 2;
@@ -107,9 +106,7 @@ struct Compiler::State {
     return key.first + "\n" + (key.second.empty() ? this_cpu : key.second) + "\n" + compiler;
   }
 
-  HelperProcess& helper_for(const kernel::Kernel& kernel) {
-    return kernel::scalar_values(kernel) > slow_kernel ? slow : quick;
-  }
+  HelperProcess& helper_for(const kernel::Kernel& kernel) { return is_large(kernel) ? slow : quick; }
 
   void remember(const Key& key, std::shared_ptr<const Code> code) {
     cached_bytes += code->bytes();

@@ -11,6 +11,7 @@
 
 #include "engine/codegen/abi.h"
 #include "engine/codegen/lanes.h"
+#include "engine/codegen/large_kernel.h"
 #include "engine/codegen/uniform.h"
 
 namespace eagle::codegen {
@@ -513,7 +514,7 @@ Shape shape_for(const Kernel& kernel, const llvm::TargetMachine& machine) {
   }
   Shape shape;
   shape.width = vector_bytes / widest_bytes(kernel);
-  shape.copies = kernel::scalar_values(kernel) > large_kernel ? 1 : std::clamp(registers / kept, 1, 4);
+  shape.copies = is_large(kernel) ? 1 : std::clamp(registers / kept, 1, 4);
   if (shape.copies == 3) shape.copies = 2;
   return shape;
 }

@@ -22,10 +22,6 @@ struct Shape {
   [[nodiscard]] int lanes() const { return width * copies; }
 };
 
-// Kernels of more scalar values than this are compiled with less optimisation and one copy, and apart from
-// the others: what is worth a second there would cost minutes.
-inline constexpr std::size_t large_kernel = 2'000;
-
 // Chooses the shape from the register width and count of the target and what the kernel keeps live.
 Shape shape_for(const kernel::Kernel& kernel, const llvm::TargetMachine& machine);
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,12 +46,22 @@ StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start() {
   const UniqueFd reader(ends[0]);
   UniqueFd writer(::fcntl(ends[1], F_DUPFD_CLOEXEC, 10));
   ::close(ends[1]);
+  // A test that aborts leaves no daemon behind.
+  const UniqueFd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  const UniqueFd owner(::fcntl(self.get(), F_DUPFD_CLOEXEC, 10));
   constexpr int ready_fd = 3;
+  constexpr int owner_fd = 4;
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, writer.get(), ready_fd);
-  std::string words[] = {
-      program, "--listen", daemon->endpoint(), "--ready-fd", std::to_string(ready_fd), "--log-level", "warn"};
+  ::posix_spawn_file_actions_adddup2(&actions, owner.get(), owner_fd);
+  std::string words[] = {program,
+                         "--listen",
+                         daemon->endpoint(),
+                         "--ready-fd",
+                         std::to_string(ready_fd),
+                         "--owner-fd",
+                         std::to_string(owner_fd)};
   char* arguments[std::size(words) + 1] = {};
   for (std::size_t i = 0; i < std::size(words); ++i) arguments[i] = words[i].data();
   const int error = ::posix_spawn(&daemon->pid_, program, &actions, nullptr, arguments, environ);

@@ -68,9 +68,14 @@ TEST_P(Stopping, ARunThatWasCancelledBeforeItBeganTakesNoStepOrFew) {
 
 TEST_P(Stopping, ARunEndsAtItsTimeoutWithWhatItHas) {
   const Endless run = endless();
-  const RunResult result = must(session().simulate(run.model(), {for_ever, milliseconds(50), {}}));
-  EXPECT_EQ(result.status, RunStatus::deadline);
-  expect_at_rest(run, result.report.steps);
+  const StatusOr<RunResult> result = session().simulate(run.model(), {for_ever, milliseconds(50), {}});
+  if (result.ok()) {
+    EXPECT_EQ(result->status, RunStatus::deadline);
+    expect_at_rest(run, result->report.steps);
+  } else {  // on a busy machine the time may be over before the run has begun
+    expect_refused(result.status(), Reason::deadline, {"simulate"});
+    expect_at_rest(run, 0);
+  }
   expect_works();
 }
 

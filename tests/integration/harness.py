@@ -37,14 +37,20 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 class Daemon:
     """An eagled of the test's own, on a socket in `folder`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self.path = folder / "eagled.sock"
         self.endpoint = f"unix:{self.path}"
         self.log_path = folder / "eagled.log"
+        owner = os.pidfd_open(os.getpid())  # a test run that is killed leaves no daemon behind
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [EAGLED, "--listen", self.endpoint], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [EAGLED, "--listen", self.endpoint, "--owner-fd", str(owner), "--log-level", "info", *options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[owner],
             )
+        os.close(owner)
         try:
             wait_until(self._answers, f"eagled to answer at {self.endpoint}\n{self.log()}")
         except BaseException:

@@ -1,6 +1,11 @@
 """Small kernels that several tests use. A kernel is read from its source, so it lives in a file."""
 
-from eagle import Mutable, Param, Scalar, Terminated, kernel
+from __future__ import annotations
+
+import math
+
+import eagle
+from eagle import Index, Mutable, Param, Scalar, Terminated, kernel
 
 
 @kernel
@@ -17,3 +22,18 @@ def add_into(x: Scalar, y: Scalar, z: Mutable[Scalar]):
 def count_up(x: Mutable[Scalar], step: Scalar, limit: Param, done: Terminated):
     x = x + step
     done = x >= limit
+
+
+@kernel
+def mixed(x: Scalar, y: Scalar, k: Index, a: Param) -> tuple[Scalar, Scalar]:
+    """Branches, a loop whose length differs by sample, division, roots, integers: what could go different ways."""
+    u = x
+    w = y
+    steps = 0
+    while eagle.bounded(40) and u * u < 9.0:
+        u = u * 1.125 + a * w / (1.0 + x * x)
+        w = w - u * 0.25
+        if (steps + k) % 3 == 0:
+            w = w + math.sqrt(u * u + 0.5)
+        steps += 1
+    return u, w + steps // (k * k - 4)

@@ -18,6 +18,7 @@
 #include "engine/codegen/emit.h"
 #include "engine/codegen/helper/confine.h"
 #include "engine/codegen/image.h"
+#include "engine/codegen/large_kernel.h"
 #include "engine/codegen/target_machine.h"
 #include "engine/kernel/verify.h"
 
@@ -35,7 +36,7 @@ Status compile(const v1::CompileRequest& request, v1::CompileReply& reply, Uniqu
   limits.scalar_ops = 10'000'000;
   limits.arguments = 100'000;
   EAGLE_ASSIGN_OR_RETURN(const kernel::Kernel kernel, kernel::verify(request.kernel(), limits));
-  const bool large = kernel::scalar_values(kernel) > codegen::large_kernel;
+  const bool large = codegen::is_large(kernel);
   EAGLE_ASSIGN_OR_RETURN(const auto machine, codegen::machine_for(request.cpu(), large));
   const codegen::Shape shape = codegen::shape_for(kernel, *machine);
   llvm::LLVMContext context;
