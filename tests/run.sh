@@ -3,7 +3,8 @@
 #
 #   tests/run.sh [--suite NAME[,NAME]]... [--asan | --tsan] [--long] [--list]
 #
-#   --suite   structure, unit, conformance, python or integration; all when not given
+#   --suite   structure, unit, conformance, python or integration; all of these when not given. Only by name:
+#             differential, which compares with raptor-eagle in a virtual environment of its own
 #   --asan    unit and conformance suites under AddressSanitizer and UndefinedBehaviorSanitizer
 #   --tsan    unit and conformance suites under ThreadSanitizer
 #   --long    more rounds of the tests that make up their input
@@ -14,6 +15,7 @@ set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../deploy/steps.sh"
 
 all_suites=(structure unit conformance python integration)
+extra_suites=(differential)
 suites=()
 preset=release
 list=false
@@ -22,10 +24,11 @@ parse() {
   while [[ $# -gt 0 ]]; do
     case $1 in
       --suite)
-        [[ $# -ge 2 ]] || fail "--suite needs a name: ${all_suites[*]}"
+        [[ $# -ge 2 ]] || fail "--suite needs a name: ${all_suites[*]} ${extra_suites[*]}"
         local name
         for name in ${2//,/ }; do
-          [[ " ${all_suites[*]} " == *" $name "* ]] || fail "no suite '$name'; known are ${all_suites[*]}"
+          [[ " ${all_suites[*]} ${extra_suites[*]} " == *" $name "* ]] ||
+            fail "no suite '$name'; known are ${all_suites[*]} ${extra_suites[*]}"
           suites+=("$name")
         done
         shift
@@ -60,8 +63,10 @@ prepare() {
   fi
   install_packages
   make_venv "$root/tests/requirements.txt"
-  if wants unit || wants conformance || wants python || wants integration; then build release; fi
-  if wants python || wants integration; then install_package; fi
+  local name needs_build=false
+  for name in "${suites[@]}"; do [[ $name == structure ]] || needs_build=true; done
+  if $needs_build; then build release; fi
+  if wants python || wants integration || wants differential; then install_package; fi
 }
 
 sanitizer_options() {

@@ -342,6 +342,15 @@ TEST(Limits, BoundTheOpsByTheirComponents) {
                "expected at most 15 ops on components (limit kernel_scalar_ops), found 16");
 }
 
+TEST(Limits, AMillionOpsAreRefusedBeforeOneIsRead) {
+  v1::Kernel message = valid();
+  v1::Op* const first = message.mutable_body()->mutable_ops(0);
+  first->clear_code();  // reading it would be another error
+  message.mutable_body()->mutable_ops()->Reserve(1'000'000);
+  while (message.body().ops_size() < 1'000'000) *message.mutable_body()->add_ops() = *first;
+  expect_limit(message, Limits{}, "body", "expected at most 16384 ops (limit kernel_ops), found 1000000");
+}
+
 TEST(Limits, AnIfCountsOnceForEveryValueThatItYields) {
   v1::Kernel message = nested(1);
   for (v1::Region& region : *op(message, 0).mutable_regions()) region.mutable_yields()->Resize(10, 0);
