@@ -300,6 +300,21 @@ StatusOr<std::vector<UniqueFd>> SideChannel::fetch(const std::vector<std::string
   return descriptors;
 }
 
+StatusOr<SideChannel::RingDescriptors> SideChannel::ring(Deadline deadline) {
+  constexpr std::string_view what = "while the ring of the session was being handed over";
+  const std::scoped_lock lock(state_->mutex);
+  v1::SideRequest request;
+  request.mutable_ring();
+  std::vector<UniqueFd> descriptors;
+  EAGLE_ASSIGN_OR_RETURN(const v1::SideReply answer,
+                         state_->exchange(request, {}, descriptors, deadline, what));
+  if (!answer.has_ring() || descriptors.size() != 2) {
+    state_->end();
+    return state_->not_eagled(std::to_string(descriptors.size()) + " descriptors for a ring");
+  }
+  return RingDescriptors{std::move(descriptors[0]), std::move(descriptors[1])};
+}
+
 bool SideChannel::alive() const {
   pollfd poll{state_->connection.socket.native_handle(), POLLRDHUP, 0};
   return ::poll(&poll, 1, 0) == 0;

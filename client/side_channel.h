@@ -43,6 +43,14 @@ public:
   // The descriptors that stand behind the tokens of new planes, in their order.
   StatusOr<std::vector<UniqueFd>> fetch(const std::vector<std::string>& tokens, Deadline deadline);
 
+  // The descriptors of the session's ring: its memory and its doorbell. BAD_MESSAGE from a daemon that has
+  // none.
+  struct RingDescriptors {
+    UniqueFd memory;
+    UniqueFd doorbell;
+  };
+  StatusOr<RingDescriptors> ring(Deadline deadline);
+
   // False once the daemon has hung up: its process is gone, or it has ended the session.
   [[nodiscard]] bool alive() const;
 

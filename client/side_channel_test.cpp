@@ -229,13 +229,35 @@ TEST_F(SideChannelTest, FetchesDescriptorsInTheOrderOfTheirTokens) {
   ASSERT_TRUE(descriptors.ok()) << descriptors.status().to_string();
   ASSERT_EQ(descriptors->size(), 2u);
   const auto inode = [](int fd) {
-    struct stat status{};
+    struct stat status {};
     EXPECT_EQ(::fstat(fd, &status), 0);
     return status.st_ino;
   };
   EXPECT_EQ(inode(descriptors->at(0).get()), inode(a.get()));
   EXPECT_EQ(inode(descriptors->at(1).get()), inode(b.get()));
   EXPECT_NE(::fcntl(descriptors->at(0).get(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST_F(SideChannelTest, ADaemonWithoutRingsIsNoLessOfADaemon) {
+  const UniqueFd plane(::memfd_create("a", MFD_CLOEXEC));
+  const auto server = serve([&](Peer& peer) {
+    peer.write(Peer::frame(hello_reply()));
+    peer.read(8);
+    peer.request();
+    EXPECT_TRUE(peer.request().has_ring());
+    v1::SideReply unknown;
+    unknown.mutable_error()->set_reason("BAD_MESSAGE");
+    unknown.mutable_error()->set_message("does not know this side request");
+    peer.write(Peer::frame(unknown));
+    EXPECT_TRUE(peer.request().has_fetch());
+    v1::SideReply fetched;
+    fetched.mutable_fetch()->set_descriptors(1);
+    peer.write(fetched, {plane.get()});
+  });
+  const auto channel = open();
+  ASSERT_TRUE(channel.ok()) << channel.status().to_string();
+  EXPECT_EQ((*channel)->ring(far()).status().reason(), Reason::bad_message);
+  EXPECT_TRUE((*channel)->fetch({"token"}, far()).ok());
 }
 
 TEST_F(SideChannelTest, DescriptorsThatDoNotMatchTheTokensAreRefused) {

@@ -8,6 +8,7 @@
 #include "eagle/v1/graph.pb.h"
 #include "engine/run/host.h"
 #include "server/memory_limit.h"
+#include "server/ring/rings.h"
 
 namespace eagle::server {
 
@@ -73,6 +74,23 @@ StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescripti
                result.loaded->built().build_s(),
                result.loaded->built().compiled() ? "" : ", all code from the cache");
   return result;
+}
+
+StatusOr<std::shared_ptr<Ring>> Daemon::open_ring(const std::shared_ptr<Session>& session) {
+  // The ring is the session's and does not keep it.
+  auto start = [this, session = std::weak_ptr(session)](const LaunchRequest& request, Ring::Deadline deadline,
+                                                        LaunchEvents events) -> std::shared_ptr<LaunchJob> {
+    const auto open = session.lock();
+    const Status accepts = open ? accepts_work() : Status(Reason::session_closed, "the session was closed");
+    if (!accepts.ok()) {
+      events.done(accepts);
+      return nullptr;
+    }
+    return LaunchJob::start(executor_, open, request, deadline, std::move(events));
+  };
+  EAGLE_ASSIGN_OR_RETURN(auto ring, Ring::create(std::move(start)));
+  EAGLE_RETURN_IF_ERROR(session->attach(executor_.rings(), ring));
+  return ring;
 }
 
 Status Daemon::accepts_work() const {

@@ -74,6 +74,9 @@ public:
   // Verifies, compiles, and enters the graph into the session; takes as long as that takes.
   StatusOr<Built> build(Session& session, const v1::GraphDescription& description);
 
+  // A ring for the session's launches: BAD_MESSAGE when it has one, SESSION_CLOSED, OUT_OF_MEMORY.
+  StatusOr<std::shared_ptr<Ring>> open_ring(const std::shared_ptr<Session>& session);
+
   // New work is refused from here on: SHUTTING_DOWN.
   void begin_drain() { draining_.store(true); }
   [[nodiscard]] Status accepts_work() const;

@@ -4,16 +4,19 @@
 #include <string>
 #include <utility>
 
+#include "server/ring/rings.h"
+
 namespace eagle::server {
 
-Executor::Executor(std::size_t capacity) : capacity_(capacity), thread_([this] { work(); }) {}
+Executor::Executor(std::size_t capacity)
+    : capacity_(capacity), rings_(std::make_shared<Rings>()), thread_([this] { work(); }) {}
 
 Executor::~Executor() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
-  wake_.notify_all();
+  rings_->notify();
 }
 
 Status Executor::submit(std::shared_ptr<Job> job) {
@@ -26,7 +29,7 @@ Status Executor::submit(std::shared_ptr<Job> job) {
     ++admitted_;
     queue_.push_back(std::move(job));
   }
-  wake_.notify_one();
+  rings_->notify();
   return {};
 }
 
@@ -35,7 +38,7 @@ void Executor::resume(std::shared_ptr<Job> job) {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(job));
   }
-  wake_.notify_one();
+  rings_->notify();
 }
 
 void Executor::expedite(const std::shared_ptr<Job>& job) {
@@ -78,24 +81,44 @@ void Executor::finished() {
   if (--admitted_ == 0) idle_.notify_all();
 }
 
+std::shared_ptr<Job> Executor::next() {
+  const std::lock_guard lock(mutex_);
+  if (queue_.empty()) return nullptr;
+  std::shared_ptr<Job> job = std::move(queue_.front());
+  queue_.pop_front();
+  running_ = job.get();
+  hurried_ = false;
+  return job;
+}
+
+bool Executor::nothing_to_do() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.empty() && !ending_;
+}
+
+void Executor::run(std::shared_ptr<Job> job) {
+  const Job::Next next = job->advance();
+  if (next != Job::Next::again) job.reset();  // without the lock: its end may take others
+  const std::lock_guard lock(mutex_);
+  running_ = nullptr;
+  if (next == Job::Next::again) {
+    queue_.insert(hurried_ ? queue_.begin() : queue_.end(), std::move(job));
+  } else if (next == Job::Next::done) {
+    finished();
+  }
+}
+
 void Executor::work() {
-  std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return ending_ || !queue_.empty(); });
-    if (ending_) return;
-    std::shared_ptr<Job> job = std::move(queue_.front());
-    queue_.pop_front();
-    running_ = job.get();
-    hurried_ = false;
-    lock.unlock();
-    const Job::Next next = job->advance();
-    if (next != Job::Next::again) job.reset();  // without the lock: its end may take others
-    lock.lock();
-    running_ = nullptr;
-    if (next == Job::Next::again) {
-      queue_.insert(hurried_ ? queue_.begin() : queue_.end(), std::move(job));
-    } else if (next == Job::Next::done) {
-      finished();
+    static_cast<void>(rings_->visit());
+    {
+      const std::lock_guard lock(mutex_);
+      if (ending_) return;
+    }
+    if (std::shared_ptr<Job> job = next()) {
+      run(std::move(job));
+    } else {
+      rings_->sleep([this] { return nothing_to_do(); });
     }
   }
 }

@@ -1,4 +1,5 @@
-// Executor: the one thread that runs launches and runs, and so the owner of the OpenMP team.
+// Executor: the one thread that runs launches and runs, and so the owner of the OpenMP team. Between jobs it
+// looks at the rings of the sessions (ring/rings.h), and when there is nothing to do it sleeps there.
 //
 // Jobs take turns in the order of their arrival. A job that must wait for its client leaves the thread
 // (`parked`) and is queued again by `resume`, so that a slow client holds nobody up; a long one gives way
@@ -19,6 +20,8 @@
 #include "server/work_pool.h"
 
 namespace eagle::server {
+
+class Rings;
 
 class Job {
 public:
@@ -53,6 +56,9 @@ public:
   // Drops the reference, on a thread that may take its time.
   void discard(std::shared_ptr<void> remains);
 
+  // From which launches come, too.
+  [[nodiscard]] const std::shared_ptr<Rings>& rings() const { return rings_; }
+
   [[nodiscard]] std::size_t admitted() const;
   // Returns when no job is left, or when `stop` becomes true (see `wake`).
   void wait_until_idle(const std::atomic<bool>& stop);
@@ -61,17 +67,20 @@ public:
 
 private:
   void work();
+  void run(std::shared_ptr<Job> job);
+  std::shared_ptr<Job> next();
+  [[nodiscard]] bool nothing_to_do() const;
   void finished();  // with the lock held
 
   const std::size_t capacity_;
   mutable std::mutex mutex_;
-  std::condition_variable wake_;
   std::condition_variable idle_;
   std::deque<std::shared_ptr<Job>> queue_;
   const Job* running_ = nullptr;
   bool hurried_ = false;  // the running one was expedited
   std::size_t admitted_ = 0;
   bool ending_ = false;
+  const std::shared_ptr<Rings> rings_;
   // Last: they end before what they use.
   WorkPool reaper_{1, SIZE_MAX, "jobs"};   // what it holds is bounded by the jobs there are
   WorkPool leaving_{1, SIZE_MAX, "jobs"};  // likewise

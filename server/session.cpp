@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "server/ring/rings.h"
+
 namespace eagle::server {
 namespace {
 
@@ -76,6 +78,16 @@ void Session::cancel(std::uint64_t launch_id) {
   for (const auto& job : meant) job->cancel();
 }
 
+Status Session::attach(std::shared_ptr<Rings> rings, std::shared_ptr<Ring> ring) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return closed();
+  if (ring_) return {Reason::bad_message, "the session has a ring already, of which there is one a session"};
+  rings->add(ring);
+  rings_ = std::move(rings);
+  ring_ = std::move(ring);
+  return {};
+}
+
 Session::Remains Session::end() {
   Remains remains;
   std::map<const Job*, InFlight> jobs;
@@ -85,6 +97,8 @@ Session::Remains Session::end() {
     remains.graphs.assign(graphs_.begin(), graphs_.end());
     graphs_.clear();
     jobs = jobs_;
+    if (ring_) rings_->remove(ring_.get());
+    ring_.reset();
   }
   for (const auto& [key, in_flight] : jobs) in_flight.job->cancel();
   remains.planes = planes_.close();

@@ -18,6 +18,9 @@
 
 namespace eagle::server {
 
+class Ring;
+class Rings;
+
 // Thread-safe. Calls hold it by shared_ptr, so it may outlive its own end; what comes after the end gets
 // SESSION_CLOSED or finds nothing.
 class Session {
@@ -53,6 +56,9 @@ public:
   // Cancels the jobs of this id that are in flight, if there are any. 0 names none.
   void cancel(std::uint64_t launch_id);
 
+  // From now until its end the session's launches may come from the ring. BAD_MESSAGE when it has one.
+  Status attach(std::shared_ptr<Rings> rings, std::shared_ptr<Ring> ring);
+
   // Cancels what runs and gives up everything; the caller destroys it where that may take time.
   struct Remains {
     Graphs graphs;
@@ -77,6 +83,8 @@ private:
     std::uint64_t launch_id = 0;
   };
   std::map<const Job*, InFlight> jobs_;
+  std::shared_ptr<Rings> rings_;
+  std::shared_ptr<Ring> ring_;
 };
 
 }  // namespace eagle::server

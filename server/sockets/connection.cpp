@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <utility>
 
 #include "server/sockets/side_protocol.h"
@@ -23,23 +24,20 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 // Sends bytes, and descriptors with the first of them. What sendmsg returns.
-ssize_t send_with_descriptors(int socket, std::string_view bytes, const PlaneStore::Planes& planes) {
+ssize_t send_with_descriptors(int socket, std::string_view bytes, std::span<const int> descriptors) {
   iovec data{const_cast<char*>(bytes.data()), bytes.size()};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
-  std::vector<char> control(planes.empty() ? 0 : CMSG_SPACE(planes.size() * sizeof(int)));
-  if (!planes.empty()) {
+  std::vector<char> control(descriptors.empty() ? 0 : CMSG_SPACE(descriptors.size_bytes()));
+  if (!descriptors.empty()) {
     message.msg_control = control.data();
     message.msg_controllen = control.size();
     cmsghdr* const header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(planes.size() * sizeof(int));
-    for (std::size_t i = 0; i < planes.size(); ++i) {
-      const int fd = planes[i]->memory().fd();
-      std::memcpy(CMSG_DATA(header) + i * sizeof(int), &fd, sizeof fd);
-    }
+    header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
   }
   return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -169,8 +167,8 @@ void AsioConnection::reply(SideAnswer answer, Received then) {
 void AsioConnection::send() {
   while (sent_ < answer_.frame.size()) {
     const std::string_view rest = std::string_view(answer_.frame).substr(sent_);
-    const ssize_t sent = send_with_descriptors(socket_.native_handle(), rest,
-                                               sent_ == 0 ? answer_.planes : PlaneStore::Planes());
+    const auto descriptors = sent_ == 0 ? std::span<const int>(answer_.descriptors) : std::span<const int>();
+    const ssize_t sent = send_with_descriptors(socket_.native_handle(), rest, descriptors);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       return socket_.async_wait(socket_.wait_write, [self = shared_from_this()](error_code error) {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "proto/ring/layout.h"
 #include "server/secret.h"
 #include "server/testing_client.h"
 
@@ -124,6 +125,26 @@ TEST_F(SideConnection, AsManyDescriptorsAsTheKernelTakesInOneMessage) {
   tokens.pop_back();
   EXPECT_EQ(client.fetch(tokens).fetch().descriptors(), 253u);
   EXPECT_EQ(client.take_descriptors().size(), 253u);
+}
+
+TEST_F(SideConnection, ASessionGetsItsRingOnce) {
+  v1::SideRequest ring;
+  ring.mutable_ring();
+  SideClient client(served_->path());
+  client.send("EAGLESC1");
+  EXPECT_EQ(client.ask(ring).error().reason(), "UNAUTHENTICATED");
+  ASSERT_TRUE(client.ask(hello()).has_hello());
+  EXPECT_EQ(client.ask(ring).ring().bytes(), sizeof(ring::Memory));
+  const auto descriptors = client.take_descriptors();
+  ASSERT_EQ(descriptors.size(), 2u);
+  const server::testing::Mapping mapping(descriptors[0], sizeof(ring::Memory));
+  EXPECT_EQ(reinterpret_cast<const ring::Memory*>(mapping.doubles().data())->header.magic_number.get(),
+            ring::magic);
+  const std::uint64_t one = 1;
+  EXPECT_EQ(::write(descriptors[1].get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  EXPECT_EQ(client.ask(ring).error().reason(), "BAD_MESSAGE");
+  EXPECT_TRUE(client.take_descriptors().empty());
+  EXPECT_TRUE(client.fetch({}).has_fetch());
 }
 
 TEST_F(SideConnection, ATokenIsGoodOnceAndInItsSessionOnly) {

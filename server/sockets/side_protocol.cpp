@@ -6,6 +6,7 @@
 
 #include "eagle/v1/service.pb.h"
 #include "proto/rpc_error.h"
+#include "server/ring/ring.h"
 
 namespace eagle::server {
 namespace {
@@ -50,6 +51,8 @@ SideAnswer SideProtocol::handle(std::string_view message) {
       return hello(request.hello());
     case v1::SideRequest::kFetch:
       return fetch(request.fetch());
+    case v1::SideRequest::kRing:
+      return ring();
     case v1::SideRequest::KIND_NOT_SET:
       break;
   }
@@ -98,8 +101,23 @@ SideAnswer SideProtocol::fetch(const v1::FetchRequest& request) {
   v1::SideReply reply;
   reply.mutable_fetch()->set_descriptors(count);
   SideAnswer answer = answer_of(reply);
-  answer.planes = *std::move(planes);
+  for (const auto& plane : *planes) answer.descriptors.push_back(plane->memory().fd());
+  answer.owner = std::make_shared<const PlaneStore::Planes>(*std::move(planes));
   answer.tokens.assign(request.tokens().begin(), request.tokens().end());
+  return answer;
+}
+
+SideAnswer SideProtocol::ring() {
+  if (!session_) {
+    return refusal({Reason::unauthenticated, "expected a Hello, which opens the session, before a Ring"});
+  }
+  const auto ring = daemon_.open_ring(session_);
+  if (!ring.ok()) return refusal(ring.status());
+  v1::SideReply reply;
+  reply.mutable_ring()->set_bytes(sizeof(ring::Memory));
+  SideAnswer answer = answer_of(reply);
+  answer.descriptors = {(*ring)->memory_fd(), (*ring)->doorbell()};
+  answer.owner = *ring;
   return answer;
 }
 

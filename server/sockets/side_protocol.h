@@ -1,12 +1,13 @@
 // SideProtocol: what a side connection says, without its socket.
 //
 // A client says Hello once, which opens its session, and then fetches descriptors for the tokens it got
-// over gRPC. Every request gets one reply.
+// over gRPC, and those of its ring. Every request gets one reply.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "server/daemon.h"
@@ -22,11 +23,12 @@ namespace eagle::server {
 
 inline constexpr std::string_view side_magic = "EAGLESC1";
 
-// A reply as the bytes of its frame, with the planes whose descriptors go along.
+// A reply as the bytes of its frame, with the descriptors that go along.
 struct SideAnswer {
   std::string frame;
-  PlaneStore::Planes planes;
-  std::vector<std::string> tokens;  // that are spent once the descriptors are on their way
+  std::vector<int> descriptors;
+  std::shared_ptr<const void> owner;  // of the descriptors, until they are on their way
+  std::vector<std::string> tokens;    // that are spent once the descriptors are on their way
 };
 
 class SideProtocol {
@@ -47,6 +49,7 @@ public:
 private:
   SideAnswer hello(const v1::HelloRequest& request);
   SideAnswer fetch(const v1::FetchRequest& request);
+  SideAnswer ring();
 
   Daemon& daemon_;
   const StatusOr<Principal> principal_;

@@ -1,0 +1,171 @@
+#include "client/ring_client.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "engine/base/futex.h"
+#include "engine/run/host.h"
+
+namespace eagle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using ring::State;
+
+// How often a launch that sleeps looks around.
+constexpr std::chrono::milliseconds look_interval{10};
+// Waiting without sleeping pays where the worker is quick; longer than this a system call is cheap beside it.
+constexpr std::int64_t longest_spin_ns = 50'000;
+constexpr std::int64_t shortest_spin_ns = 2'000;
+constexpr std::uint64_t waits_between_trials = 64;
+
+void pause_a_little() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+Status error_of(const ring::Slot& slot) {
+  const std::string text = slot.text.get();
+  const std::size_t blank = text.find(' ');
+  return {reason_named(text.substr(0, blank)), blank == std::string::npos ? text : text.substr(blank + 1)};
+}
+
+LaunchReport report_of(const ring::Slot& slot) {
+  LaunchReport report;
+  report.launches = slot.launches.get();
+  report.threads = slot.threads.get();
+  report.wall_s = slot.wall_s.get();
+  report.counts.clamped = slot.clamped.get();
+  report.counts.zero_divisions = slot.zero_divisions.get();
+  const auto loops = std::min<std::uint64_t>(slot.iteration_count.get(), ring::most_iterations);
+  for (std::size_t i = 0; i < loops; ++i) report.iterations.push_back(slot.iterations[i].get());
+  return report;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RingClient>> RingClient::open(UniqueFd memory, UniqueFd doorbell) {
+  EAGLE_ASSIGN_OR_RETURN(plane::Memory mapped, plane::Memory::map(std::move(memory), sizeof(ring::Memory)));
+  if (reinterpret_cast<const ring::Memory*>(mapped.data())->header.magic_number.get() != ring::magic) {
+    return Status(Reason::bad_message, "the memory that the daemon sent is no ring that this client knows");
+  }
+  return std::unique_ptr<RingClient>(new RingClient(std::move(mapped), std::move(doorbell)));
+}
+
+RingClient::RingClient(plane::Memory memory, UniqueFd doorbell)
+    : memory_(std::move(memory)),
+      doorbell_(std::move(doorbell)),
+      spin_ns_(run::allowed_threads() > 1 ? longest_spin_ns : 0) {}
+
+// The lowest free slot: those that were used last are in the caches.
+std::optional<std::size_t> RingClient::claim() {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t slot = 0; slot < ring::slot_count; ++slot) {
+    if (used_[slot]) continue;
+    used_[slot] = true;
+    return slot;
+  }
+  return {};
+}
+
+void RingClient::give_back(std::size_t slot) {
+  ring().slots[slot].word.store(static_cast<std::uint32_t>(State::free), std::memory_order_release);
+  const std::lock_guard lock(mutex_);
+  used_[slot] = false;
+}
+
+void RingClient::ring_doorbell() {
+  if (ring().header.asleep.load(std::memory_order_seq_cst) == 0) return;
+  const std::uint64_t one = 1;
+  static_cast<void>(::write(doorbell_.get(), &one, sizeof one));
+}
+
+// Now and then a long wait is tried again: work that was too slow for waiting may be quick now.
+std::int64_t RingClient::time_to_spin() {
+  const std::int64_t spin = spin_ns_.load(std::memory_order_relaxed);
+  const bool again = waits_.fetch_add(1, std::memory_order_relaxed) % waits_between_trials == 0;
+  return again && spin > 0 ? longest_spin_ns : spin;
+}
+
+bool RingClient::spin(const ring::Slot& slot, State posted) {
+  const auto changed = [&] {
+    return slot.word.load(std::memory_order_acquire) != static_cast<std::uint32_t>(posted);
+  };
+  const std::int64_t longest = time_to_spin();
+  if (longest == 0) return changed();
+  const Clock::time_point start = Clock::now();
+  std::int64_t waited = 0;
+  do {
+    for (int i = 0; i < 32 && !changed(); ++i) pause_a_little();
+    waited = std::chrono::nanoseconds(Clock::now() - start).count();
+  } while (!changed() && waited < longest);
+  const bool in_time = changed();
+  const std::int64_t next = in_time ? 4 * waited : longest / 2;
+  spin_ns_.store(std::clamp(next, shortest_spin_ns, longest_spin_ns), std::memory_order_relaxed);
+  return in_time;
+}
+
+std::optional<State> RingClient::wait(ring::Slot& slot, State posted, const Caller& caller) {
+  const auto old = static_cast<std::uint32_t>(posted);
+  bool changed = spin(slot, posted);
+  while (!changed) {
+    slot.sleeping.store(1, std::memory_order_seq_cst);
+    futex_wait(slot.word, old, look_interval);
+    slot.sleeping.store(0, std::memory_order_relaxed);
+    changed = slot.word.load(std::memory_order_acquire) != old;
+    if (!changed && !caller.look()) return {};
+  }
+  return static_cast<State>(slot.word.load(std::memory_order_acquire));
+}
+
+State RingClient::answer(ring::Slot& slot, const Caller& caller) {
+  const std::uint64_t sequence = slot.sequence.get();
+  const Status called = caller.host_call(static_cast<std::uint32_t>(slot.call.get()));
+  static_cast<void>(caller.look());
+  slot.call_failed.set(called.ok() ? 0 : 1);
+  slot.reply.set(called.message());
+  slot.replied_to.set(sequence);
+  auto word = static_cast<std::uint32_t>(State::host_call);
+  const bool wanted = slot.word.compare_exchange_strong(word, static_cast<std::uint32_t>(State::replied),
+                                                        std::memory_order_seq_cst);
+  return wanted ? State::replied : static_cast<State>(word);
+}
+
+std::optional<StatusOr<LaunchReport>> RingClient::launch(const Launch& launch, const Caller& caller) {
+  const std::optional<std::size_t> claimed = claim();
+  if (!claimed) return {};
+  ring::Slot& slot = ring().slots[*claimed];
+  slot.graph.set(launch.graph);
+  slot.count.set(launch.count);
+  slot.launch_id.set(launch.launch_id);
+  slot.timeout_ns.set(launch.timeout.count());
+  State state = State::posted;
+  slot.word.store(static_cast<std::uint32_t>(state), std::memory_order_seq_cst);
+  while (state == State::posted || state == State::replied) {
+    ring_doorbell();
+    const std::optional<State> next = wait(slot, state, caller);
+    if (!next)
+      return Status(Reason::cancelled, "the daemon does not react, and how far it came is not known");
+    state = *next == State::host_call ? answer(slot, caller) : *next;
+  }
+  if (state != State::done) {
+    return Status(Reason::bad_message,
+                  "the ring is in a state that it cannot be in; something wrote over it");
+  }
+  std::optional<StatusOr<LaunchReport>> outcome;
+  if (slot.failed.get() == 0) {
+    outcome = report_of(slot);
+  } else if (slot.text_was_cut.get() == 0) {
+    outcome = error_of(slot);
+  }
+  give_back(*claimed);
+  return outcome;
+}
+
+}  // namespace eagle

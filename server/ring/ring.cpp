@@ -1,0 +1,147 @@
+#include "server/ring/ring.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "engine/base/futex.h"
+
+namespace eagle::server {
+namespace {
+
+// Deadlines later than this are none: adding them to a clock might overflow.
+constexpr std::int64_t longest_timeout_ns = std::int64_t{1} << 60;
+
+Ring::Deadline deadline_of(std::int64_t timeout_ns) {
+  if (timeout_ns == 0 || timeout_ns > longest_timeout_ns) return {};
+  return std::chrono::steady_clock::now() + std::chrono::nanoseconds(std::max<std::int64_t>(timeout_ns, 0));
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<Ring>> Ring::create(Start start) {
+  EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::create(sizeof(ring::Memory), "eagle-ring"));
+  UniqueFd doorbell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!doorbell.valid()) return Status(Reason::system, std::string("eventfd: ") + std::strerror(errno));
+  return std::shared_ptr<Ring>(new Ring(std::move(start), std::move(memory), std::move(doorbell)));
+}
+
+Ring::Ring(Start start, plane::Memory memory, UniqueFd doorbell)
+    : start_(std::move(start)), memory_(std::move(memory)), doorbell_(std::move(doorbell)) {
+  auto* const made = new (memory_.data()) ring::Memory;
+  made->header.magic_number.set(ring::magic);
+  made->header.asleep.store(1, std::memory_order_seq_cst);  // until it is looked at
+}
+
+bool Ring::has_work(std::size_t slot) const {
+  const auto word = static_cast<ring::State>(ring().slots[slot].word.load(std::memory_order_acquire));
+  if (word != ring::State::posted && word != ring::State::replied) return false;
+  const Phase phase = taken_[slot].phase.load(std::memory_order_acquire);
+  return (word == ring::State::posted && phase == Phase::idle) ||
+         (word == ring::State::replied && phase == Phase::asking);
+}
+
+bool Ring::pending() const {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (std::size_t slot = 0; slot < ring::slot_count; ++slot) {
+    if (has_work(slot)) return true;
+  }
+  return false;
+}
+
+void Ring::silence_doorbell() {
+  std::uint64_t rings = 0;
+  static_cast<void>(::read(doorbell_.get(), &rings, sizeof rings));
+}
+
+int Ring::visit(int most) {
+  int found = 0;
+  std::size_t slot = next_;
+  for (std::size_t looked = 0; looked < ring::slot_count && found < most; ++looked) {
+    if (has_work(slot)) {
+      ++found;
+      if (taken_[slot].phase.load(std::memory_order_relaxed) == Phase::idle) {
+        take(slot);
+      } else {
+        pass_on_reply(slot);
+      }
+      next_ = (slot + 1) % ring::slot_count;
+    }
+    slot = (slot + 1) % ring::slot_count;
+  }
+  return found;
+}
+
+void Ring::take(std::size_t slot) {
+  const ring::Slot& shared = ring().slots[slot];
+  // Copied once: what is checked is what is run.
+  const LaunchRequest request{shared.graph.get(), shared.count.get(), shared.launch_id.get()};
+  const Deadline deadline = deadline_of(shared.timeout_ns.get());
+  taken_[slot].phase.store(Phase::running, std::memory_order_release);
+  LaunchEvents events;
+  events.host_call = [self = shared_from_this(), slot](std::uint64_t sequence, std::uint32_t call) {
+    self->ask(slot, sequence, call);
+  };
+  events.done = [self = shared_from_this(), slot](const LaunchOutcome& outcome) {
+    self->finish(slot, outcome);
+  };
+  taken_[slot].job = start_(request, deadline, std::move(events));
+}
+
+void Ring::pass_on_reply(std::size_t slot) {
+  const ring::Slot& shared = ring().slots[slot];
+  Status result;
+  if (shared.call_failed.get() != 0) result = {Reason::host_call_failed, shared.reply.get()};
+  if (shared.replied_to.get() != taken_[slot].sequence.load(std::memory_order_relaxed)) {
+    result = {Reason::bad_message, "the ring's reply is to another host call than the one that is open"};
+  }
+  taken_[slot].phase.store(Phase::running, std::memory_order_release);
+  // A launch that has ended meanwhile was cancelled, and its end is in the slot.
+  if (const auto job = taken_[slot].job.lock()) {
+    static_cast<void>(job->answer(taken_[slot].sequence.load(std::memory_order_relaxed), std::move(result)));
+  }
+}
+
+void Ring::ask(std::size_t slot, std::uint64_t sequence, std::uint32_t call) {
+  ring::Slot& shared = ring().slots[slot];
+  shared.sequence.set(sequence);
+  shared.call.set(call);
+  taken_[slot].sequence.store(sequence, std::memory_order_relaxed);
+  taken_[slot].phase.store(Phase::asking, std::memory_order_release);
+  turn_over(slot, ring::State::host_call);
+}
+
+void Ring::finish(std::size_t slot, const LaunchOutcome& outcome) {
+  ring::Slot& shared = ring().slots[slot];
+  shared.failed.set(outcome.ok() ? 0 : 1);
+  if (outcome.ok()) {
+    shared.launches.set(outcome->launches);
+    shared.threads.set(outcome->threads);
+    shared.wall_s.set(outcome->wall_s);
+    shared.clamped.set(outcome->counts.clamped);
+    shared.zero_divisions.set(outcome->counts.zero_divisions);
+    const std::size_t loops = std::min(outcome->iterations.size(), ring::most_iterations);
+    for (std::size_t i = 0; i < loops; ++i) shared.iterations[i].set(outcome->iterations[i]);
+    shared.iteration_count.set(loops);
+  } else {
+    const Status status = outcome.status();
+    const std::string text = std::string(info(status.reason()).wire_name) + " " + status.message();
+    shared.text.set(text);
+    shared.text_was_cut.set(ring::cut(text, ring::text_bytes).size() < text.size() ? 1 : 0);
+  }
+  taken_[slot].phase.store(Phase::idle, std::memory_order_release);
+  turn_over(slot, ring::State::done);
+}
+
+void Ring::turn_over(std::size_t slot, ring::State state) {
+  ring::Slot& shared = ring().slots[slot];
+  shared.word.store(static_cast<std::uint32_t>(state), std::memory_order_seq_cst);
+  if (shared.sleeping.load(std::memory_order_seq_cst) != 0) futex_wake(shared.word);
+}
+
+}  // namespace eagle::server

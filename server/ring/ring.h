@@ -1,0 +1,68 @@
+// Ring: one session's ring, as the worker sees it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "engine/base/status.h"
+#include "engine/base/unique_fd.h"
+#include "engine/plane/memory.h"
+#include "proto/ring/layout.h"
+#include "server/launch_job.h"
+
+namespace eagle::server {
+
+// `visit` and what it calls belong to one thread, the executor's; the events of the launches that it starts
+// may come from any. Held by shared_ptr: a launch that is still running writes into the memory, whoever else
+// has let go.
+class Ring : public std::enable_shared_from_this<Ring> {
+public:
+  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+  // Starts a launch, as LaunchJob::start does. A refusal is told to `events.done`, and null is returned.
+  using Start = std::function<std::shared_ptr<LaunchJob>(const LaunchRequest&, Deadline, LaunchEvents)>;
+
+  // OUT_OF_MEMORY, SYSTEM.
+  static StatusOr<std::shared_ptr<Ring>> create(Start start);
+
+  [[nodiscard]] int memory_fd() const { return memory_.fd(); }
+  [[nodiscard]] int doorbell() const { return doorbell_.get(); }
+
+  // Starts launches that were posted and passes on replies, at most `most`, going on where the last visit
+  // ended. How many there were.
+  int visit(int most);
+  // Whether the client must ring. After `set_asleep(true)`, `pending` tells of what was posted just before.
+  void set_asleep(bool asleep) { ring().header.asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst); }
+  [[nodiscard]] bool pending() const;
+  void silence_doorbell();
+
+private:
+  enum class Phase : std::uint8_t { idle, running, asking };
+  // What the worker knows of a slot, whatever the shared memory says.
+  struct Taken {
+    std::atomic<Phase> phase = Phase::idle;
+    std::weak_ptr<LaunchJob> job;  // of the visiting thread
+    std::atomic<std::uint64_t> sequence = 0;
+  };
+
+  Ring(Start start, plane::Memory memory, UniqueFd doorbell);
+  [[nodiscard]] ring::Memory& ring() const { return *reinterpret_cast<ring::Memory*>(memory_.data()); }
+  [[nodiscard]] bool has_work(std::size_t slot) const;
+  void take(std::size_t slot);
+  void pass_on_reply(std::size_t slot);
+  void ask(std::size_t slot, std::uint64_t sequence, std::uint32_t call);
+  void finish(std::size_t slot, const LaunchOutcome& outcome);
+  void turn_over(std::size_t slot, ring::State state);
+
+  const Start start_;
+  const plane::Memory memory_;
+  const UniqueFd doorbell_;
+  std::array<Taken, ring::slot_count> taken_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace eagle::server

@@ -1,0 +1,174 @@
+#include "server/ring/rings.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include "engine/run/host.h"
+
+namespace eagle::server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// No sleep is longer, so that nothing that was missed is missed for good.
+constexpr int longest_sleep_ms = 1000;
+
+void pause_a_little() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+Rings::Rings() : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  epoll_event event{EPOLLIN, {.ptr = nullptr}};
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wakeup_.get(), &event);
+}
+
+void Rings::add(std::shared_ptr<Ring> ring) {
+  {
+    const std::lock_guard lock(mutex_);
+    added_.push_back(std::move(ring));
+    changed_.store(true, std::memory_order_release);
+  }
+  notify();
+}
+
+void Rings::remove(const Ring* ring) {
+  {
+    const std::lock_guard lock(mutex_);
+    removed_.push_back(ring);
+    changed_.store(true, std::memory_order_release);
+  }
+  notify();
+}
+
+void Rings::notify() {
+  if (!asleep_.load(std::memory_order_seq_cst)) return;
+  const std::uint64_t one = 1;
+  static_cast<void>(::write(wakeup_.get(), &one, sizeof one));
+}
+
+void Rings::apply_changes() {
+  if (!changed_.load(std::memory_order_acquire)) return;
+  std::vector<std::shared_ptr<Ring>> added;
+  std::vector<const Ring*> removed;
+  {
+    const std::lock_guard lock(mutex_);
+    added.swap(added_);
+    removed.swap(removed_);
+    changed_.store(false, std::memory_order_relaxed);
+  }
+  for (std::shared_ptr<Ring>& ring : added) {
+    epoll_event event{EPOLLIN, {.ptr = ring.get()}};
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, ring->doorbell(), &event);
+    const Ring* const key = ring.get();
+    all_.emplace(key, std::move(ring));
+  }
+  for (const Ring* const ring : removed) {
+    const auto known = all_.find(ring);
+    if (known == all_.end()) continue;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, ring->doorbell(), nullptr);
+    std::erase_if(awake_, [ring](const Known& one) { return one.ring.get() == ring; });
+    all_.erase(known);
+  }
+}
+
+// Wakes the rings whose doorbells rang.
+void Rings::listen(int timeout_ms) {
+  std::array<epoll_event, 64> events{};
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  listened_ = Clock::now();
+  for (int i = 0; i < count; ++i) {
+    const auto* const ring = static_cast<const Ring*>(events[static_cast<std::size_t>(i)].data.ptr);
+    if (ring == nullptr) {
+      std::uint64_t notes = 0;
+      static_cast<void>(::read(wakeup_.get(), &notes, sizeof notes));
+      continue;
+    }
+    const auto known = all_.find(ring);
+    if (known == all_.end()) continue;
+    known->second->silence_doorbell();
+    known->second->set_asleep(false);
+    const bool is_awake = std::any_of(awake_.begin(), awake_.end(),
+                                      [ring](const Known& one) { return one.ring.get() == ring; });
+    if (!is_awake) awake_.push_back({known->second, listened_});
+  }
+}
+
+bool Rings::visit() {
+  apply_changes();
+  if (all_.empty()) return false;
+  if (const Clock::time_point now = Clock::now(); now - listened_ > listen_interval) {
+    send_unused_to_sleep(now);
+    listen(0);
+  }
+  bool found = false;
+  for (Known& one : awake_) {
+    if (one.ring->visit(entries_a_visit) == 0) continue;
+    one.used = Clock::now();
+    found = true;
+  }
+  // The first in line is another one next time.
+  if (found && awake_.size() > 1) std::rotate(awake_.begin(), awake_.begin() + 1, awake_.end());
+  return found;
+}
+
+// So that what is looked at between jobs stays short.
+void Rings::send_unused_to_sleep(Clock::time_point now) {
+  std::erase_if(awake_, [now](const Known& one) {
+    if (now - one.used <= stays_awake) return false;
+    one.ring->set_asleep(true);
+    if (!one.ring->pending()) return true;
+    one.ring->set_asleep(false);
+    return false;
+  });
+}
+
+bool Rings::spin_for_work(const std::function<bool()>& idle) {
+  // With one processor, whoever is waited for could not run.
+  static const bool may_spin = run::allowed_threads() > 1;
+  if (!may_spin || awake_.empty()) return false;
+  const Clock::time_point end = Clock::now() + spin;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      for (const Known& one : awake_) {
+        if (one.ring->pending()) return true;
+      }
+      pause_a_little();
+    }
+    if (!idle() || changed_.load(std::memory_order_relaxed)) return true;
+  } while (Clock::now() < end);
+  return false;
+}
+
+bool Rings::send_all_to_sleep() {
+  for (const Known& one : awake_) one.ring->set_asleep(true);
+  const bool pending =
+      std::any_of(awake_.begin(), awake_.end(), [](const Known& one) { return one.ring->pending(); });
+  if (pending) {
+    for (const Known& one : awake_) one.ring->set_asleep(false);
+    return false;
+  }
+  awake_.clear();
+  return true;
+}
+
+void Rings::sleep(const std::function<bool()>& idle) {
+  if (spin_for_work(idle) || !send_all_to_sleep()) return;
+  asleep_.store(true, std::memory_order_seq_cst);
+  if (idle() && !changed_.load(std::memory_order_seq_cst)) listen(longest_sleep_ms);
+  asleep_.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace eagle::server

@@ -1,0 +1,77 @@
+// Rings: where the executor's thread looks for launches, and where it sleeps.
+//
+// A ring is *awake* while it is used: the executor looks at it between jobs, and the client need not ring.
+// After a while without use it falls *asleep*: the client rings its doorbell, an epoll of all doorbells hears
+// it, and the ring is awake again. So a thousand idle sessions cost nothing, and a busy one costs no system
+// call.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/unique_fd.h"
+#include "server/ring/ring.h"
+
+namespace eagle::server {
+
+class Rings {
+public:
+  // How long the executor looks around before it sleeps, where a ring was used just now.
+  static constexpr std::chrono::microseconds spin{50};
+  static constexpr int entries_a_visit = 16;  // of one ring, before the next one has its turn
+  // A ring that had nothing for so long falls asleep.
+  static constexpr std::chrono::milliseconds stays_awake{1};
+  // While jobs run, doorbells are listened for this often.
+  static constexpr std::chrono::microseconds listen_interval{200};
+
+  Rings();
+  Rings(const Rings&) = delete;
+  Rings& operator=(const Rings&) = delete;
+
+  // Thread-safe.
+  void add(std::shared_ptr<Ring> ring);
+  void remove(const Ring* ring);  // nothing new is taken from it soon; what was taken goes on
+  void notify();                  // ends a sleep, or the next one
+
+  // Of the executor's thread.
+
+  // Takes what is there. Whether there was anything.
+  bool visit();
+  // Returns when a ring may have work, after `notify`, or after a second. `idle` says, once it is too late to
+  // miss a `notify`, whether there is still nothing else to do.
+  void sleep(const std::function<bool()>& idle);
+
+private:
+  struct Known {
+    std::shared_ptr<Ring> ring;
+    std::chrono::steady_clock::time_point used;  // when it last had something
+  };
+
+  void apply_changes();
+  void listen(int timeout_ms);
+  void send_unused_to_sleep(std::chrono::steady_clock::time_point now);
+  bool spin_for_work(const std::function<bool()>& idle);
+  bool send_all_to_sleep();  // false: one of them has work
+
+  UniqueFd epoll_;
+  UniqueFd wakeup_;
+  std::atomic<bool> asleep_ = false;
+
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Ring>> added_;
+  std::vector<const Ring*> removed_;
+  std::atomic<bool> changed_ = false;
+
+  // Of the executor's thread.
+  std::unordered_map<const Ring*, std::shared_ptr<Ring>> all_;
+  std::vector<Known> awake_;
+  std::chrono::steady_clock::time_point listened_;
+};
+
+}  // namespace eagle::server
