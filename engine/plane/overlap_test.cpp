@@ -160,6 +160,12 @@ TEST(Overlap, ColumnsOfAMatrixHaveBandsOfTheirOwn) {
   EXPECT_EQ(band_of(m).stride, 0);
 }
 
+TEST(Overlap, AnEmptyViewHasAnEmptyBand) {
+  const Band band = band_of(View{0, 0, DType::f64, 8, {0, 4}, {32, 8}});
+  EXPECT_EQ(band.stride, 0);
+  EXPECT_EQ(band.first, band.last);
+}
+
 TEST(Overlap, AgreesWithComparingBytes) {
   constexpr std::uint64_t seed = 20'240'611;
   SCOPED_TRACE("seed " + std::to_string(seed));

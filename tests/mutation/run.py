@@ -134,7 +134,9 @@ def main() -> int:
     tree, folder = options.build / "tree", options.build / "cmake"
     copy_tree(tree)
     configure = ["cmake", "-G", "Ninja", "-S", tree, "-B", folder, "-DCMAKE_BUILD_TYPE=Debug", "-DEAGLE_BENCHMARKS=OFF"]
-    subprocess.run([*configure, "-DCMAKE_CXX_FLAGS=-O1 -g0 -w"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [*configure, "-DCMAKE_CXX_FLAGS=-O1 -g0 -w -D_GLIBCXX_ASSERTIONS"], check=True, stdout=subprocess.DEVNULL
+    )
     everything = sorted({test for file in options.files for test in SUBJECTS[file]})
     if not build(folder, everything) or noticed_by(folder, everything):
         print("the tree does not build or pass without a break", file=sys.stderr)
