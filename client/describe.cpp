@@ -50,7 +50,8 @@ private:
 
 bool writes(const Kernel& kernel, std::string_view argument) {
   for (const kernel::Argument& candidate : kernel.arguments) {
-    if (candidate.name == argument) return kernel::is_committed(candidate.role);
+    if (candidate.name != argument) continue;
+    return kernel::is_committed(candidate.role) || candidate.role == kernel::Role::accum;
   }
   return false;  // an unknown name: the engine says so
 }
@@ -67,14 +68,7 @@ public:
       const auto& [name, kind] = spec.branches.at(0).nodes.at(0);
       return node(name, kind, *message.mutable_node());
     }
-    message.mutable_group();
-    for (const BranchSpec& branch : spec.branches) {
-      v1::Branch& branch_message = *message.mutable_group()->add_branches();
-      for (const auto& [name, kind] : branch.nodes) {
-        EAGLE_RETURN_IF_ERROR(node(name, kind, *branch_message.add_nodes()));
-      }
-    }
-    return {};
+    return branches(spec.branches, *message.mutable_group());
   }
 
   Status launch(const BoundPlan& plan, std::string_view where, v1::KernelLaunch& message) {
@@ -102,25 +96,6 @@ public:
     return std::move(backing_);
   }
 
-private:
-  Status node(const std::string& name, const NodeKind& kind, v1::Node& message) {
-    message.set_name(name);
-    return std::visit(Overloaded{[&](const BoundPlan& plan) {
-                                   const std::string label = !name.empty() ? name
-                                                             : plan.kernel ? plan.kernel->name
-                                                                           : "kernel";
-                                   return launch(plan, "node " + quoted(label), *message.mutable_kernel());
-                                 },
-                                 [&](const Opaque& opaque) {
-                                   return host_node(opaque, "node " + quoted(name.empty() ? "opaque" : name),
-                                                    *message.mutable_host());
-                                 },
-                                 [&](const std::shared_ptr<const Conditional>& conditional) {
-                                   return this->conditional(name, conditional, message);
-                                 }},
-                      kind);
-  }
-
   Status host_node(const Opaque& opaque, const std::string& where, v1::HostNode& message) {
     if (!opaque.call) return {Reason::wrong_type, where + " has nothing to call; give opaque() a callable"};
     message.set_call(static_cast<std::uint32_t>(backing_.calls.size()));
@@ -133,6 +108,54 @@ private:
       EAGLE_RETURN_IF_ERROR(named_view(name, array, true, where + ": write", *message.add_writes()));
     }
     return {};
+  }
+
+  Status view(const ArrayView& array, bool written, const std::string& where, v1::View& message) {
+    if (written && array.read_only) {
+      return {Reason::read_only_array,
+              where + " is a read-only array, and the node writes it; give it a writable array or a copy"};
+    }
+    return views_.add(array, where, message);
+  }
+
+private:
+  Status node(const std::string& name, const NodeKind& kind, v1::Node& message) {
+    message.set_name(name);
+    return std::visit(
+        Overloaded{[&](const BoundPlan& plan) {
+                     const std::string label = !name.empty() ? name
+                                               : plan.kernel ? plan.kernel->name
+                                                             : "kernel";
+                     return launch(plan, "node " + quoted(label), *message.mutable_kernel());
+                   },
+                   [&](const Opaque& opaque) {
+                     return host_node(opaque, "node " + quoted(name.empty() ? "opaque" : name),
+                                      *message.mutable_host());
+                   },
+                   [&](const Reduce& reduce) {
+                     return reduce_node(reduce, "node " + quoted(name.empty() ? "reduce" : name),
+                                        *message.mutable_reduce());
+                   },
+                   [&](const Copy& copy) {
+                     return this->copy(copy, "node " + quoted(name.empty() ? "copy" : name),
+                                       *message.mutable_copy());
+                   },
+                   [&](const Group&) -> Status {
+                     return {Reason::wrong_type,
+                             "a group is a stage of its own: add it with add_group, or as a step "
+                             "of a conditional"};
+                   },
+                   [&](const std::shared_ptr<const Conditional>& conditional) {
+                     return this->conditional(name, conditional, message);
+                   }},
+        kind);
+  }
+
+  Status reduce_node(const Reduce& reduce, const std::string& where, v1::Reduce& message) {
+    message.set_op(static_cast<v1::ReduceOp>(reduce.op));
+    message.set_compensated(reduce.compensated);
+    EAGLE_RETURN_IF_ERROR(named_view("x", reduce.x, false, where + ": argument", *message.mutable_x()));
+    return named_view("out", reduce.out, true, where + ": argument", *message.mutable_out());
   }
 
   Status conditional(const std::string& name, const std::shared_ptr<const Conditional>& spec,
@@ -169,23 +192,35 @@ private:
     }
     message.mutable_guard()->set_negated(guard.negated);
     for (const auto& [name, kind] : spec.body) {
-      EAGLE_RETURN_IF_ERROR(node(name, kind, *message.add_body()->mutable_node()));
+      v1::Stage& stage = *message.add_body();
+      if (const auto* const group = std::get_if<Group>(&kind)) {
+        EAGLE_RETURN_IF_ERROR(branches(group->branches, *stage.mutable_group()));
+      } else {
+        EAGLE_RETURN_IF_ERROR(node(name, kind, *stage.mutable_node()));
+      }
     }
     return {};
+  }
+
+  Status branches(const std::vector<BranchSpec>& specs, v1::Group& message) {
+    for (const BranchSpec& branch : specs) {
+      v1::Branch& branch_message = *message.add_branches();
+      for (const auto& [name, kind] : branch.nodes) {
+        EAGLE_RETURN_IF_ERROR(node(name, kind, *branch_message.add_nodes()));
+      }
+    }
+    return {};
+  }
+
+  Status copy(const Copy& copy, const std::string& where, v1::Copy& message) {
+    EAGLE_RETURN_IF_ERROR(view(copy.source, false, where + ": plane 'src'", *message.mutable_source()));
+    return view(copy.destination, true, where + ": plane 'dst'", *message.mutable_destination());
   }
 
   Status named_view(const std::string& name, const ArrayView& array, bool written, const std::string& where,
                     v1::NamedView& message) {
     message.set_name(name);
     return view(array, written, where + " " + quoted(name), *message.mutable_view());
-  }
-
-  Status view(const ArrayView& array, bool written, const std::string& where, v1::View& message) {
-    if (written && array.read_only) {
-      return {Reason::read_only_array,
-              where + " is a read-only array, and the node writes it; give it a writable array or a copy"};
-    }
-    return views_.add(array, where, message);
   }
 
   ViewTable views_;
@@ -204,12 +239,79 @@ StatusOr<Backing> describe_graph(const Host& host, std::string_view name, Stages
   return describer.finish(message);
 }
 
-StatusOr<Backing> describe_run(const Host& host, const BoundPlan& model, std::int64_t max_steps,
-                               v1::RunDescription& message) {
-  message.set_max_steps(max_steps);
+namespace {
+
+// What there is to run of a model, and where.
+Status describe_steps(Describer& describer, std::span<const ModelStep> model, v1::RunDescription& message,
+                      std::vector<std::function<step::HostAnswer()>>& calls) {
+  for (const ModelStep& part : model) {
+    if (const auto* plan = std::get_if<BoundPlan>(&part)) {
+      const std::string where = plan->kernel ? plan->kernel->name : "simulate";
+      EAGLE_RETURN_IF_ERROR(describer.launch(*plan, where, *message.add_model()));
+      continue;
+    }
+    const auto& opaque = std::get<Opaque>(part);
+    v1::HostStep& step = *message.add_host_steps();
+    step.set_before(static_cast<std::uint32_t>(message.model_size()));
+    step.set_every(1);
+    EAGLE_RETURN_IF_ERROR(describer.host_node(opaque, "opaque", *step.mutable_node()));
+    step.mutable_node()->set_call(static_cast<std::uint32_t>(calls.size()));
+    calls.emplace_back([call = opaque.call] { return step::HostAnswer{call(), false}; });
+  }
+  return {};
+}
+
+Status describe_record(Describer& describer, std::span<const ModelStep> model, const RecordOptions& record,
+                       v1::Record& message) {
+  message.set_every(record.every);
+  message.set_initial(record.initial);
+  for (const auto& [name, rows] : record.planes) {
+    std::uint32_t launch = 0;
+    std::optional<std::uint32_t> found;
+    for (const ModelStep& part : model) {
+      const auto* plan = std::get_if<BoundPlan>(&part);
+      if (plan == nullptr) continue;
+      for (const auto& [argument, value] : plan->arguments) {
+        if (argument == name && !found && std::holds_alternative<ArrayView>(value)) found = launch;
+      }
+      ++launch;
+    }
+    if (!found) return {Reason::bad_binding, "record: the model has no plane " + quoted(name)};
+    v1::RecordedPlane& plane = *message.add_planes();
+    plane.set_launch(*found);
+    plane.set_argument(name);
+    EAGLE_RETURN_IF_ERROR(describer.view(rows, true, "record: " + quoted(name), *plane.mutable_rows()));
+  }
+  return {};
+}
+
+}  // namespace
+
+StatusOr<Backing> describe_run(const Host& host, std::span<const ModelStep> model,
+                               const SimulateOptions& options, v1::RunDescription& message,
+                               std::vector<std::function<step::HostAnswer()>>& run_calls) {
+  message.set_max_steps(options.max_steps);
+  message.set_steps_per_pass(options.steps);
   Describer describer(host, *message.mutable_kernels());
-  const std::string where = model.kernel ? model.kernel->name : "simulate";
-  EAGLE_RETURN_IF_ERROR(describer.launch(model, where, *message.add_model()));
+  EAGLE_RETURN_IF_ERROR(describe_steps(describer, model, message, run_calls));
+  for (const BetweenSteps& between : options.between) {
+    v1::HostStep& step = *message.add_host_steps();
+    step.set_before(static_cast<std::uint32_t>(message.model_size()));
+    step.set_every(between.every);
+    step.mutable_node()->set_tier(v1::HOST_TIER_CAPTURED);
+    step.mutable_node()->set_call(static_cast<std::uint32_t>(run_calls.size()));
+    run_calls.push_back(between.call);
+  }
+  for (const auto& [group, policy] : options.dispatch) {
+    v1::DispatchChoice& choice = *message.add_dispatch();
+    choice.set_group(group);
+    choice.set_policy(static_cast<v1::DispatchPolicy>(policy));
+  }
+  if (!options.record.planes.empty())
+    EAGLE_RETURN_IF_ERROR(describe_record(describer, model, options.record, *message.mutable_record()));
+  if (options.stop_steps)
+    EAGLE_RETURN_IF_ERROR(
+        describer.view(*options.stop_steps, true, "stop_steps", *message.mutable_stop_steps()));
   return describer.finish(message);
 }
 

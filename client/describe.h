@@ -17,6 +17,7 @@
 #include "client/host.h"
 #include "eagle/client/graph.h"
 #include "eagle/client/run.h"
+#include "eagle/client/stepping.h"
 #include "engine/base/status.h"
 
 namespace eagle::v1 {
@@ -43,7 +44,9 @@ struct Backing {
 // `message` is empty before, and unspecified after an error.
 StatusOr<Backing> describe_graph(const Host& host, std::string_view name, Stages stages,
                                  v1::GraphDescription& message);
-StatusOr<Backing> describe_run(const Host& host, const BoundPlan& model, std::int64_t max_steps,
-                               v1::RunDescription& message);
+// `run_calls`: what the calls of the description's host steps run, by number.
+StatusOr<Backing> describe_run(const Host& host, std::span<const ModelStep> model,
+                               const SimulateOptions& options, v1::RunDescription& message,
+                               std::vector<std::function<step::HostAnswer()>>& run_calls);
 
 }  // namespace eagle

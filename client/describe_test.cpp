@@ -284,17 +284,44 @@ TEST(Describe, BoundsTheNestingOfConditionals) {
   EXPECT_EQ(refusal(host, node).reason(), Reason::graph_limit);
 }
 
+TEST(Describe, TheCallersPartsOfAStepHaveTheirPlaces) {
+  FakeHost host("session a");
+  std::vector<double> x(8);
+  std::vector<double> y(8);
+  const BoundPlan plan{doubled(), {{"x", view_of(x, {8})}, {"y", view_of(y, {8})}}};
+  int called = 0;
+  const std::vector<ModelStep> model = {opaque([&] { return called = 1, Status(); }, {}), plan,
+                                        opaque([&] { return called = 2, Status(); }, {})};
+  SimulateOptions options{.max_steps = 5};
+  options.between.push_back({[&] { return called = 3, step::HostAnswer{{}, true}; }, 10});
+  v1::RunDescription message;
+  std::vector<std::function<step::HostAnswer()>> calls;
+  ASSERT_TRUE(describe_run(host, model, options, message, calls).ok());
+  ASSERT_EQ(message.host_steps_size(), 3);
+  EXPECT_EQ(message.host_steps(0).before(), 0u);
+  EXPECT_EQ(message.host_steps(1).before(), 1u);
+  EXPECT_EQ(message.host_steps(2).every(), 10);
+  ASSERT_EQ(calls.size(), 3u);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(message.host_steps(i).node().call(), static_cast<std::uint32_t>(i));
+    EXPECT_EQ(calls[static_cast<std::size_t>(i)]().stop, i == 2);
+    EXPECT_EQ(called, i + 1);
+  }
+}
+
 TEST(Describe, ARunIsOneModelWithItsCap) {
   FakeHost host("session a");
   std::vector<double> x(8);
   std::vector<double> y(8);
   v1::RunDescription message;
-  const auto backing =
-      describe_run(host, {doubled(), {{"x", view_of(x, {8})}, {"y", view_of(y, {8})}}}, 37, message);
+  const ModelStep model = BoundPlan{doubled(), {{"x", view_of(x, {8})}, {"y", view_of(y, {8})}}};
+  std::vector<std::function<step::HostAnswer()>> calls;
+  const auto backing = describe_run(host, {&model, 1}, {.max_steps = 37}, message, calls);
   ASSERT_TRUE(backing.ok()) << backing.status().to_string();
   EXPECT_EQ(message.max_steps(), 37);
   EXPECT_EQ(message.model_size(), 1);
   EXPECT_EQ(message.planes_size(), 2);
+  EXPECT_TRUE(calls.empty());
 }
 
 }  // namespace

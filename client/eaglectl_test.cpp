@@ -34,6 +34,13 @@ TEST(Eaglectl, WithoutACommandItShowsHowItIsUsed) {
   EXPECT_THAT(eaglectl("--help").output, HasSubstr("info"));
 }
 
+TEST(Eaglectl, ShowWantsAGraphAndOneFormat) {
+  EXPECT_EQ(eaglectl("show").code, 2);
+  EXPECT_EQ(eaglectl("show step --svg --dot").code, 2);
+  EXPECT_EQ(eaglectl("show step --png").code, 2);
+  EXPECT_THAT(eaglectl("show --help").output, HasSubstr("--mermaid"));
+}
+
 TEST(Eaglectl, AnUnknownCommandIsAMistakeOfTheCommandLine) {
   const Ended ended = eaglectl("explode");
   EXPECT_EQ(ended.code, 2);

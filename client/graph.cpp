@@ -1,21 +1,88 @@
 #include "eagle/client/graph.h"
 
-#include <exception>
+#include <google/protobuf/arena.h>
+
+#include <functional>
 #include <mutex>
 #include <utility>
 
-#include "client/describe.h"
-#include "client/host.h"
-#include "eagle/util/Busy.h"
+#include "client/counters.h"
+#include "client/graph_state.h"
 #include "eagle/v1/graph.pb.h"
 #include "engine/graph/edges.h"
 #include "engine/graph/schedule.h"
-#include "engine/view/text.h"
+#include "engine/kernel/names.h"
+#include "engine/view/picture.h"
 
 namespace eagle {
 namespace {
 
-using StagePtr = std::shared_ptr<const StageSpec>;
+graph::StageSchedule schedule_named(std::string_view name) {
+  using graph::StageSchedule;
+  return name == graph::name_of(StageSchedule::branch_tasks) ? StageSchedule::branch_tasks
+                                                             : StageSchedule::work_share;
+}
+
+// Calls `visit` with every node of a stage: those of bodies too, each after the conditional around it.
+using Visit = std::function<void(const NodeKind&)>;
+void for_each_node(const std::vector<BranchSpec>& branches, const Visit& visit);
+void for_each_node(const NodeKind& kind, const Visit& visit) {
+  visit(kind);
+  if (const auto* group = std::get_if<Group>(&kind)) for_each_node(group->branches, visit);
+  const auto* conditional = std::get_if<std::shared_ptr<const Conditional>>(&kind);
+  if (conditional == nullptr || *conditional == nullptr) return;
+  for (const auto& [name, step] : (*conditional)->body) for_each_node(step, visit);
+}
+void for_each_node(const std::vector<BranchSpec>& branches, const Visit& visit) {
+  for (const BranchSpec& branch : branches) {
+    for (const auto& [name, kind] : branch.nodes) for_each_node(kind, visit);
+  }
+}
+
+void for_each_conditional(const StageSpec& stage, const std::function<void(const Conditional&)>& visit) {
+  for_each_node(stage.branches, [&](const NodeKind& kind) {
+    const auto* conditional = std::get_if<std::shared_ptr<const Conditional>>(&kind);
+    if (conditional != nullptr && *conditional != nullptr) visit(**conditional);
+  });
+}
+
+void for_each_array(const NodeKind& kind, const std::function<void(const ArrayView&)>& visit) {
+  if (const auto* plan = std::get_if<BoundPlan>(&kind)) {
+    for (const auto& [name, argument] : plan->arguments) {
+      if (const auto* array = std::get_if<ArrayView>(&argument)) visit(*array);
+    }
+  } else if (const auto* opaque = std::get_if<Opaque>(&kind)) {
+    for (const auto& [name, array] : opaque->reads) visit(array);
+    for (const auto& [name, array] : opaque->writes) visit(array);
+  } else if (const auto* copy = std::get_if<Copy>(&kind)) {
+    visit(copy->source);
+    visit(copy->destination);
+  } else if (const auto* reduce = std::get_if<Reduce>(&kind)) {
+    visit(reduce->x);
+    visit(reduce->out);
+  } else if (const auto* conditional = std::get_if<std::shared_ptr<const Conditional>>(&kind)) {
+    if (*conditional == nullptr) return;
+    visit((*conditional)->guard.count.second);
+    if ((*conditional)->guard.baseline) visit((*conditional)->guard.baseline->second);
+  }
+}
+
+// The scratch planes that the nodes of a stage touch.
+void for_each_scratch(const StageSpec& stage, const std::function<void(const ScratchPlane&)>& visit) {
+  for_each_node(stage.branches, [&](const NodeKind& kind) {
+    for_each_array(kind, [&](const ArrayView& array) {
+      if (array.scratch) visit(*array.scratch);
+    });
+  });
+}
+
+// Guards Conditional::graph and ScratchPlane::graph of all of them.
+std::mutex& conditionals_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+}  // namespace
 
 Status busy(std::string_view method) {
   return {Reason::busy,
@@ -24,44 +91,26 @@ Status busy(std::string_view method) {
               "for it"};
 }
 
-// Where it happened, once: a session that refuses names the call itself.
 Status within_call(const Status& status, std::string_view method) {
   const bool named = status.message().compare(0, method.size() + 2, std::string(method) + ": ") == 0;
   return named ? status : status.within(method);
 }
 
-graph::StageSchedule schedule_named(std::string_view name) {
-  using graph::StageSchedule;
-  return name == graph::name_of(StageSchedule::branch_tasks) ? StageSchedule::branch_tasks
-                                                             : StageSchedule::work_share;
+StatusOr<graph::Graph> read_for(const Host& host, const v1::GraphDescription& description) {
+  return graph::read(
+      description, host.remote() ? graph::PrivateKernelPlanes::refused : graph::PrivateKernelPlanes::allowed);
 }
-
-// Every conditional of a stage, nested ones included.
-template <typename Visit>
-void for_each_conditional(const NodeKind& kind, const Visit& visit) {
-  const auto* conditional = std::get_if<std::shared_ptr<const Conditional>>(&kind);
-  if (conditional == nullptr || *conditional == nullptr) return;
-  visit(**conditional);
-  for (const auto& [name, step] : (*conditional)->body) for_each_conditional(step, visit);
-}
-
-template <typename Visit>
-void for_each_conditional(const StageSpec& stage, const Visit& visit) {
-  for (const BranchSpec& branch : stage.branches) {
-    for (const auto& [name, kind] : branch.nodes) for_each_conditional(kind, visit);
-  }
-}
-
-// Guards Conditional::graph of all conditionals.
-std::mutex& conditionals_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-}  // namespace
 
 Opaque opaque(std::function<Status()> call, Planes planes, HostTier tier) {
   return {std::move(call), std::move(planes.reads), std::move(planes.writes), tier};
+}
+
+Reduce reduce(ArrayView x, ArrayView out, ReduceOptions options) {
+  return {std::move(x), std::move(out), options.op, options.compensated};
+}
+
+NodeKind copy(ArrayView source, ArrayView destination) {
+  return Copy{std::move(source), std::move(destination)};
 }
 
 NodeKind skippable(std::vector<std::pair<std::string, NodeKind>> body, SkipGuard guard) {
@@ -80,42 +129,19 @@ NodeKind repeat_while(std::vector<std::pair<std::string, NodeKind>> body, SkipGu
   return std::shared_ptr<const Conditional>(std::move(conditional));
 }
 
-struct Graph::State {
-  State(Session its_session, GraphOptions its_options)
-      : session(std::move(its_session)), options(std::move(its_options)) {}
-
-  Session session;
-  GraphOptions options;
-  util::Busy busy;  // build, launch and the adds: one caller at a time
-  std::shared_ptr<const int> identity = std::make_shared<const int>(0);  // what conditionals point to
-
-  // Looking takes the mutex only, so it works while a call is running.
-  std::mutex mutex;
-  std::vector<StagePtr> stages;
-  std::vector<std::shared_ptr<const void>> keep_alive;  // every array that was added
-  std::shared_ptr<const graph::Graph> looked;           // of the first `looked_stages` stages
-  std::size_t looked_stages = 0;
-  Backing backing;  // of `built`, and outliving it
-  std::unique_ptr<HostGraph> built;
-
-  [[nodiscard]] const Host& host() const { return *session.host(); }
-
-  StatusOr<graph::Graph> read(const v1::GraphDescription& description) const {
-    return graph::read(description, host().remote() ? graph::PrivateKernelPlanes::refused
-                                                    : graph::PrivateKernelPlanes::allowed);
-  }
-
-  Status add(std::string_view method, StageSpec spec);
-  Status check_conditionals(const StageSpec& spec) const;
-  StatusOr<Backing> check_stage(const StagePtr& stage) const;
-  Status build();
-  StatusOr<std::shared_ptr<const graph::Graph>> look();
-  StatusOr<LaunchReport> launch(std::int64_t n, const LaunchOptions& launch_options);
-};
-
 Status Graph::State::check_conditionals(const StageSpec& spec) const {
   const std::scoped_lock lock(conditionals_mutex());
   Status status;
+  for_each_scratch(spec, [&](const ScratchPlane& plane) {
+    const auto owner = plane.graph.lock();
+    if (owner && owner != identity) {
+      status = {
+          Reason::scratch_plane,
+          "the scratch plane " + kernel::quote_name(plane.name) +
+              " is another graph's, and only nodes of that graph can touch it; make one with scratch() of "
+              "this graph, or use an array"};
+    }
+  });
   for_each_conditional(spec, [&](const Conditional& conditional) {
     const auto owner = conditional.graph.lock();
     if (owner && owner != identity) {
@@ -157,28 +183,50 @@ Status Graph::State::add(std::string_view method, StageSpec spec) {
   if (!stage_backing.ok()) return stage_backing.status().within(method);
 
   const std::scoped_lock lock(mutex, conditionals_mutex());
-  for_each_conditional(*stage, [&](const Conditional& conditional) { conditional.graph = identity; });
+  claim(*stage);
   stages.push_back(std::move(stage));
   std::move(stage_backing->keep_alive.begin(), stage_backing->keep_alive.end(),
             std::back_inserter(keep_alive));
   return {};
 }
 
-Status Graph::State::build() {
+// With the mutex of conditionals held.
+void Graph::State::claim(const StageSpec& stage) const {
+  for_each_conditional(stage, [&](const Conditional& conditional) { conditional.graph = identity; });
+  for_each_scratch(stage, [&](const ScratchPlane& plane) { plane.graph = identity; });
+}
+
+void Graph::State::adopt(std::vector<StagePtr> fresh, Backing its_backing) {
+  const std::scoped_lock lock(mutex, conditionals_mutex());
+  for (const StagePtr& stage : fresh) claim(*stage);
+  stages = std::move(fresh);
+  backing = std::move(its_backing);
+  keep_alive.clear();  // the backing holds what is used now
+  looked = nullptr;
+}
+
+Status Graph::State::build(const std::vector<kernel::PolicyChoice>& chosen) {
   const util::Busy::Guard guard(busy);
   if (!guard.entered()) return eagle::busy("build");
   if (built)
     return {Reason::graph_state, "build: this graph is built already; launch it, or make another Graph"};
   if (stages.empty()) return {Reason::graph_state, "build: this graph is empty; add nodes first"};
 
-  v1::GraphDescription description;
+  // Thousands of small messages, given back in one piece.
+  google::protobuf::Arena arena;
+  auto& description = *google::protobuf::Arena::CreateMessage<v1::GraphDescription>(&arena);
   StatusOr<Backing> whole = describe_graph(host(), options.name, stages, description);
   if (!whole.ok()) return whole.status().within("build");
+  if (!chosen.empty()) EAGLE_RETURN_IF_ERROR(apply_dispatch(chosen, description).within("build"));
   auto host_graph = session.host()->build(description, whole->private_planes);
   if (!host_graph.ok()) return within_call(host_graph.status(), "build");
 
+  counting::Atomics& counts = counting::of_process();
+  counting::add(counts.graph_builds);
+  counting::add(counts.compiles, (*host_graph)->compiled() ? 1 : 0);
   const std::scoped_lock lock(mutex);
   backing = std::move(*whole);
+  dispatch = chosen;
   built = std::move(*host_graph);
   return {};
 }
@@ -198,39 +246,8 @@ StatusOr<std::shared_ptr<const graph::Graph>> Graph::State::look() {
   return looked;
 }
 
-StatusOr<LaunchReport> Graph::State::launch(std::int64_t n, const LaunchOptions& launch_options) {
-  const util::Busy::Guard guard(busy);
-  if (!guard.entered()) return eagle::busy("launch");
-  if (!built) return Status(Reason::graph_state, "launch: this graph is not built; call build() first");
-  if (n < 0) {
-    return Status(Reason::bad_value,
-                  "launch: n is " + std::to_string(n) + "; give the number of replays, at least 0");
-  }
-
-  // What the caller's own code had to say comes back as it was, whatever the host made of it on the way.
-  Status failure;
-  std::exception_ptr thrown;
-  const auto host_call = [&](std::uint32_t call) -> Status {
-    if (call >= backing.calls.size()) {
-      return {Reason::internal, "there is no host call " + std::to_string(call) + " in this graph"};
-    }
-    try {
-      failure = backing.calls[call]();
-      return failure;
-    } catch (...) {
-      thrown = std::current_exception();
-      return {Reason::host_call_failed, "the callable threw an exception"};
-    }
-  };
-  auto report = built->launch(n, launch_options, host_call);
-  if (thrown) std::rethrow_exception(thrown);
-  if (!failure.ok()) return failure;
-  if (!report.ok()) return within_call(report.status(), "launch");
-  return report;
-}
-
 Graph::Graph(Session session, GraphOptions options)
-    : state_(std::make_unique<State>(std::move(session), std::move(options))) {}
+    : state_(std::make_shared<State>(std::move(session), std::move(options))) {}
 Graph::~Graph() = default;
 Graph::Graph(Graph&&) noexcept = default;
 Graph& Graph::operator=(Graph&&) noexcept = default;
@@ -251,11 +268,22 @@ Status Graph::add_group(std::vector<BranchSpec> branches) {
   return state_->add("add_group", {std::move(branches), true});
 }
 
-Status Graph::build() { return state_->build(); }
-
-StatusOr<LaunchReport> Graph::launch(std::int64_t n, const LaunchOptions& options) {
-  return state_->launch(n, options);
+StatusOr<ArrayView> Graph::scratch(const Shape& shape, DType dtype, std::string_view name) {
+  const std::uint32_t item = plane::bytes_of(dtype);
+  if (item == 0) {
+    return Status(Reason::wrong_dtype,
+                  "scratch: planes hold float64, float32, int64, int32 or bool; choose one of those");
+  }
+  EAGLE_ASSIGN_OR_RETURN(const std::uint64_t bytes, Session::bytes_for(shape, item));
+  auto plane = std::make_shared<ScratchPlane>();
+  plane->name = name;
+  plane->bytes = bytes;
+  plane->graph = state_->identity;
+  return ArrayView{nullptr, dtype,           item, shape, row_major_strides(shape, item), false,
+                   nullptr, std::move(plane)};
 }
+
+Status Graph::build(const std::vector<kernel::PolicyChoice>& dispatch) { return state_->build(dispatch); }
 
 bool Graph::built() const {
   const std::scoped_lock lock(state_->mutex);
@@ -266,6 +294,8 @@ std::vector<std::string> Graph::schedule() const {
   const std::scoped_lock lock(state_->mutex);
   return state_->built ? state_->built->schedule() : std::vector<std::string>();
 }
+
+StatusOr<std::shared_ptr<const graph::Graph>> Graph::description() const { return state_->look(); }
 
 StatusOr<std::vector<Edge>> Graph::edges() const {
   EAGLE_ASSIGN_OR_RETURN(const auto looked, state_->look());
@@ -280,24 +310,84 @@ std::vector<std::string> Graph::node_labels() const {
   return labels;
 }
 
-StatusOr<std::string> Graph::show() const {
-  EAGLE_ASSIGN_OR_RETURN(const auto looked, state_->look());
-  view::TextOptions options;
+view::PictureOptions Graph::picture_options() const {
+  view::PictureOptions options;
   for (const std::string& name : schedule()) options.schedule.push_back(schedule_named(name));
-  return view::to_text(*looked, options);
+  const std::scoped_lock lock(state_->mutex);
+  options.recorded = state_->options.recorded;
+  return options;
 }
 
-StatusOr<std::string> Graph::host_picture() const {
-  HostGraph* built = nullptr;
-  {
-    const std::scoped_lock lock(state_->mutex);
-    built = state_->built.get();  // set once, gone with the graph
+StatusOr<std::string> Graph::picture(PictureFormat format) const {
+  EAGLE_ASSIGN_OR_RETURN(const auto looked, state_->look());
+  return view::draw(*looked, format, picture_options());
+}
+
+StatusOr<view::Figure> Graph::figure() const {
+  EAGLE_ASSIGN_OR_RETURN(const auto looked, state_->look());
+  return view::make_figure(*looked, picture_options());
+}
+
+StatusOr<std::string> Graph::show() const { return picture(PictureFormat::text); }
+StatusOr<std::string> Graph::to_mermaid() const { return picture(PictureFormat::mermaid); }
+StatusOr<std::string> Graph::to_dot() const { return picture(PictureFormat::dot); }
+StatusOr<std::string> Graph::to_svg() const { return picture(PictureFormat::svg); }
+
+StatusOr<graph::PairExplanation> Graph::explain(const NodeReference& node, const NodeReference& other) const {
+  EAGLE_ASSIGN_OR_RETURN(const auto looked, state_->look());
+  auto found = graph::explain(*looked, node, other);
+  if (!found.ok()) return found.status().within("explain");
+  return found;
+}
+
+StatusOr<graph::NodeExplanation> Graph::explain(const NodeReference& node) const {
+  EAGLE_ASSIGN_OR_RETURN(const auto looked, state_->look());
+  auto found = graph::explain(*looked, node, picture_options().schedule);
+  if (!found.ok()) return found.status().within("explain");
+  return found;
+}
+
+// The host's own graph: set once, gone with this one.
+StatusOr<const HostGraph*> Graph::State::host_graph(std::string_view method) {
+  const std::scoped_lock lock(mutex);
+  if (built == nullptr) {
+    return Status(Reason::graph_state, std::string(method) + ": this graph is not built; call build() first");
   }
-  if (built == nullptr)
-    return Status(Reason::graph_state, "host_picture: this graph is not built; call build() first");
-  return built->picture();
+  return static_cast<const HostGraph*>(built.get());
+}
+
+StatusOr<std::string> Graph::host_picture(PictureFormat format) const {
+  EAGLE_ASSIGN_OR_RETURN(const HostGraph* const built, state_->host_graph("host_picture"));
+  return built->picture(format);
+}
+
+StatusOr<std::string> Graph::host_explanation(const NodeReference& node,
+                                              const std::optional<NodeReference>& other) const {
+  EAGLE_ASSIGN_OR_RETURN(const HostGraph* const built, state_->host_graph("host_explanation"));
+  return built->explanation(node, other);
 }
 
 const Session& Graph::session() const { return state_->session; }
+
+void Graph::set_recorded(bool recorded) {
+  const std::scoped_lock lock(state_->mutex);
+  state_->options.recorded = recorded;
+}
+
+graph::ScratchLayout Graph::scratch_layout() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->built ? state_->built->scratch() : graph::ScratchLayout();
+}
+
+Status check_plan(const Session& session, const BoundPlan& plan) {
+  StageSpec spec;
+  spec.branches.push_back({{{plan.kernel ? plan.kernel->name : "", plan}}});
+  const auto stage = std::make_shared<const StageSpec>(std::move(spec));
+  v1::GraphDescription alone;
+  EAGLE_RETURN_IF_ERROR(describe_graph(*session.host(), "", {&stage, 1}, alone).status());
+  EAGLE_RETURN_IF_ERROR(read_for(*session.host(), alone).status());
+  counting::add(counting::of_process().binds);
+  return {};
+}
 
 }  // namespace eagle

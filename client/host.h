@@ -14,12 +14,15 @@
 #include <string_view>
 #include <vector>
 
+#include "client/callback_thread.h"
 #include "eagle/client/array.h"
 #include "eagle/client/run.h"
 #include "eagle/client/session.h"
 #include "engine/base/status.h"
+#include "engine/graph/explain.h"
 #include "engine/graph/graph.h"
 #include "engine/run/built_graph.h"
+#include "engine/view/picture.h"
 
 namespace eagle::v1 {
 class GraphDescription;
@@ -27,6 +30,9 @@ class RunDescription;
 }  // namespace eagle::v1
 
 namespace eagle {
+
+using graph::NodeReference;
+using PictureFormat = view::Format;
 
 // Where an address lies in a host's memory.
 struct PlaneAddress {
@@ -42,11 +48,32 @@ class HostGraph {
 public:
   virtual ~HostGraph() = default;
   [[nodiscard]] virtual std::vector<std::string> schedule() const = 0;
-  [[nodiscard]] virtual StatusOr<std::string> picture() const = 0;
+  // As the host itself draws and explains it, from what it was sent.
+  [[nodiscard]] virtual StatusOr<std::string> picture(PictureFormat format) const = 0;
+  [[nodiscard]] virtual StatusOr<std::string> explanation(
+      const NodeReference& node, const std::optional<NodeReference>& other) const = 0;
   // `host_call` runs the client's callable number `call` in this thread; its error ends the launch with
   // HOST_CALL_FAILED.
   virtual StatusOr<LaunchReport> launch(std::int64_t n, const LaunchOptions& options,
                                         const std::function<Status(std::uint32_t call)>& host_call) = 0;
+
+  // Whether `enqueue` leaves a launch in flight; where not it is a launch, and `synchronize` has nothing to
+  // do.
+  [[nodiscard]] virtual bool enqueues() const = 0;
+  // Returns once the launch is queued; one at a time. Its outcome, host calls included, is `synchronize`'s.
+  virtual Status enqueue(std::int64_t n) = 0;
+  virtual StatusOr<LaunchReport> synchronize(const LaunchOptions& options,
+                                             const std::function<Status(std::uint32_t call)>& host_call) = 0;
+  // Asks the launch that was enqueued to stop. From any thread, while one is in flight.
+  virtual void cancel_enqueued() = 0;
+
+  // Both refused whole or done whole; not while a launch is under way.
+  virtual Status update(const std::vector<graph::ParamUpdate>& updates) = 0;
+  // The description is the one that was built, over other planes; `private_planes` as for Host::build.
+  virtual Status rebind(const v1::GraphDescription& description,
+                        std::span<const run::PlaneMemory> private_planes) = 0;
+  [[nodiscard]] virtual graph::ScratchLayout scratch() const = 0;
+  [[nodiscard]] virtual bool compiled() const = 0;  // false: all code came from a cache
 };
 
 class Host {
@@ -59,6 +86,8 @@ public:
   [[nodiscard]] virtual bool closed() const = 0;
   virtual Status close() = 0;
   virtual StatusOr<SessionInfo> info() = 0;
+  virtual StatusOr<std::vector<GraphInfo>> graphs(GraphScope scope) = 0;
+  virtual StatusOr<std::string> picture(const GraphInfo& graph, PictureFormat format) = 0;
 
   virtual StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) = 0;
   // The plane of the array that holds [address, address + bytes) whole, or nothing: memory that this session
@@ -69,9 +98,18 @@ public:
   // shared ones). A remote host ignores it: host nodes alone touch those, and they run in the client.
   virtual StatusOr<std::unique_ptr<HostGraph>> build(const v1::GraphDescription& description,
                                                      std::span<const run::PlaneMemory> private_planes) = 0;
+  // `host_call` runs the client's part number `call` of a step in this thread; its error ends the run with
+  // HOST_CALL_FAILED.
+  using HostCall = std::function<step::HostAnswer(std::uint32_t call)>;
   virtual StatusOr<RunResult> simulate(const v1::RunDescription& description,
                                        std::span<const run::PlaneMemory> private_planes,
-                                       const SimulateOptions& options) = 0;
+                                       const SimulateOptions& options, const HostCall& host_call) = 0;
+
+  // Where host nodes run whose launch nobody waits for.
+  CallbackThread& callbacks() { return callbacks_; }
+
+private:
+  CallbackThread callbacks_;
 };
 
 }  // namespace eagle

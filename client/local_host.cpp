@@ -2,22 +2,25 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <new>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "client/plane_registry.h"
+#include "client/progress_teller.h"
 #include "client/session_state.h"
 #include "eagle/v1/graph.pb.h"
 #include "eagle/v1/run.pb.h"
 #include "engine/codegen/disk_cache.h"
 #include "engine/engine.h"
 #include "engine/run/team_thread.h"
-#include "engine/view/text.h"
+#include "engine/view/explain_text.h"
+#include "engine/view/picture.h"
 
 namespace eagle {
 namespace {
@@ -97,7 +100,7 @@ public:
 
 private:
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, std::weak_ptr<Buffer>> buffers_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<Buffer>> buffers_;
   std::uint64_t last_ = 0;
   Totals totals_;
 };
@@ -119,6 +122,59 @@ private:
   std::uint64_t id_ = 0;
 };
 
+// The built graphs of one session, by number.
+class LocalGraphs {
+public:
+  using Launches = std::shared_ptr<const std::atomic<std::uint64_t>>;
+
+  std::uint64_t enter(const std::shared_ptr<const run::BuiltGraph>& built, Launches launches) {
+    const std::scoped_lock lock(mutex_);
+    graphs_[++last_] = {built, std::move(launches)};
+    return last_;
+  }
+  void replace(std::uint64_t id, const std::shared_ptr<const run::BuiltGraph>& built) {
+    const std::scoped_lock lock(mutex_);
+    graphs_[id].built = built;
+  }
+  void leave(std::uint64_t id) {
+    const std::scoped_lock lock(mutex_);
+    graphs_.erase(id);
+  }
+  std::size_t size() const {
+    const std::scoped_lock lock(mutex_);
+    return graphs_.size();
+  }
+  std::vector<GraphInfo> list() const {
+    const std::scoped_lock lock(mutex_);
+    std::vector<GraphInfo> all;
+    for (const auto& [id, known] : graphs_) {
+      const auto built = known.built.lock();
+      if (!built) continue;
+      const auto nodes = static_cast<std::uint32_t>(built->node_labels().size());
+      all.push_back({0, id, built->graph().name, "", nodes, known.launches->load()});
+    }
+    return all;
+  }
+  std::shared_ptr<const run::BuiltGraph> find(std::uint64_t id) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = graphs_.find(id);
+    return found == graphs_.end() ? nullptr : found->second.built.lock();
+  }
+  static std::string draw(const run::BuiltGraph& built, PictureFormat format) {
+    return view::draw(built.graph(), format,
+                      {.schedule = built.schedule(), .backend = "cpu", .recorded = false});
+  }
+
+private:
+  struct Known {
+    std::weak_ptr<const run::BuiltGraph> built;
+    Launches launches;
+  };
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, Known> graphs_;
+  std::uint64_t last_ = 0;
+};
+
 // What the session's graphs share with it: they may outlive the host object.
 class Shared {
 public:
@@ -127,7 +183,7 @@ public:
 
   SessionState state;
   std::unique_ptr<Engine> engine;
-  std::atomic<std::uint64_t> graphs = 0;
+  LocalGraphs graphs;
 
   // From now on every call is refused, and those that run stop at their next chunk.
   void close() {
@@ -165,25 +221,62 @@ private:
   std::set<run::Control*> running_;
 };
 
+// The memory behind a description's planes, and the buffers that hold it.
+struct Resolved {
+  std::vector<run::PlaneMemory> memory;
+  std::vector<std::shared_ptr<Buffer>> buffers;
+};
+
+template <typename Declarations>
+StatusOr<Resolved> resolve(const LocalPlanes& planes, std::string_view session,
+                           const Declarations& declarations,
+                           std::span<const run::PlaneMemory> private_planes) {
+  Resolved resolved;
+  for (int i = 0; i < declarations.size(); ++i) {
+    const v1::PlaneDeclaration& declaration = declarations.Get(i);
+    if (!declaration.has_plane()) {
+      resolved.memory.push_back(private_planes[static_cast<std::size_t>(i)]);
+      continue;
+    }
+    std::shared_ptr<Buffer> buffer = planes.find(declaration.plane().id());
+    if (!buffer) {
+      return Status(Reason::unknown_plane, "plane " + std::to_string(declaration.plane().id()) + " of " +
+                                               std::string(session) +
+                                               " is gone; keep its array for as long as something uses it");
+    }
+    resolved.memory.push_back({buffer->data(), buffer->bytes()});
+    resolved.buffers.push_back(std::move(buffer));
+  }
+  return resolved;
+}
+
 class LocalGraph final : public HostGraph {
 public:
-  LocalGraph(std::shared_ptr<Shared> shared, std::vector<std::shared_ptr<Buffer>> buffers,
-             std::unique_ptr<run::BuiltGraph> built)
-      : shared_(std::move(shared)), buffers_(std::move(buffers)), built_(std::move(built)) {
-    ++shared_->graphs;
-  }
-  ~LocalGraph() override { --shared_->graphs; }
+  LocalGraph(std::shared_ptr<Shared> shared, std::shared_ptr<LocalPlanes> planes,
+             std::vector<std::shared_ptr<Buffer>> buffers, std::unique_ptr<run::BuiltGraph> built)
+      : shared_(std::move(shared)),
+        planes_(std::move(planes)),
+        buffers_(std::move(buffers)),
+        built_(std::move(built)),
+        id_(shared_->graphs.enter(built_, launches_)) {}
+  ~LocalGraph() override { shared_->graphs.leave(id_); }
 
   [[nodiscard]] std::vector<std::string> schedule() const override {
     std::vector<std::string> names;
-    for (const graph::StageSchedule schedule : built_->schedule())
+    for (const graph::StageSchedule schedule : built()->schedule())
       names.emplace_back(graph::name_of(schedule));
     return names;
   }
 
-  StatusOr<std::string> picture() const override {
-    return view::to_text(built_->graph(),
-                         {.schedule = built_->schedule(), .backend = "cpu", .recorded = false});
+  StatusOr<std::string> picture(PictureFormat format) const override {
+    return LocalGraphs::draw(*built(), format);
+  }
+  StatusOr<std::string> explanation(const NodeReference& node,
+                                    const std::optional<NodeReference>& other) const override {
+    const auto built = this->built();
+    EAGLE_ASSIGN_OR_RETURN(const graph::Explanation found,
+                           graph::explain(built->graph(), node, other, built->schedule()));
+    return view::to_text(found);
   }
 
   StatusOr<LaunchReport> launch(std::int64_t n, const LaunchOptions& options,
@@ -191,7 +284,8 @@ public:
     EAGLE_RETURN_IF_ERROR(shared_->state.check("launch"));
     const Clock::time_point start = Clock::now();
     const Shared::Call call(*shared_, options);
-    run::Replay replay(*built_, n, call.control());
+    const auto built = this->built();
+    run::Replay replay(*built, n, call.control());
     const auto advance = [&replay]() -> StatusOr<run::Replay::Next> {
       while (true) {
         StatusOr<run::Replay::Next> next = replay.advance();
@@ -212,23 +306,61 @@ public:
     LaunchReport report;
     report.host = run::this_host();
     report.launches = replay.launches();
-    report.threads = built_->threads();
+    report.threads = built->threads();
     report.wall_s = std::chrono::duration<double>(Clock::now() - start).count();
     report.iterations = replay.iterations();
     report.counts = replay.counts();
+    *launches_ += static_cast<std::uint64_t>(report.launches);
     return report;
   }
 
-private:
-  std::shared_ptr<Shared> shared_;
-  std::vector<std::shared_ptr<Buffer>> buffers_;
-  std::unique_ptr<run::BuiltGraph> built_;
-};
+  // In process there is nobody to leave a launch with.
+  [[nodiscard]] bool enqueues() const override { return false; }
+  Status enqueue(std::int64_t /*n*/) override {
+    return {Reason::internal, "enqueue: a local graph launches"};
+  }
+  StatusOr<LaunchReport> synchronize(const LaunchOptions& /*options*/,
+                                     const std::function<Status(std::uint32_t)>& /*host_call*/) override {
+    return Status(Reason::internal, "synchronize: a local graph has nothing in flight");
+  }
+  void cancel_enqueued() override {}
 
-// The memory behind a description's planes, and the buffers that hold it.
-struct Resolved {
-  std::vector<run::PlaneMemory> memory;
-  std::vector<std::shared_ptr<Buffer>> buffers;
+  Status update(const std::vector<graph::ParamUpdate>& updates) override {
+    EAGLE_RETURN_IF_ERROR(shared_->state.check("update"));
+    return built()->update(updates);
+  }
+
+  Status rebind(const v1::GraphDescription& description,
+                std::span<const run::PlaneMemory> private_planes) override {
+    EAGLE_RETURN_IF_ERROR(shared_->state.check("rebind"));
+    EAGLE_ASSIGN_OR_RETURN(Resolved resolved,
+                           resolve(*planes_, shared_->state.name(), description.planes(), private_planes));
+    EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<run::BuiltGraph> fresh,
+                           shared_->engine->rebind(*built(), description, resolved.memory));
+    const std::scoped_lock lock(mutex_);
+    built_ = std::move(fresh);
+    shared_->graphs.replace(id_, built_);
+    buffers_ = std::move(resolved.buffers);
+    return {};
+  }
+
+  [[nodiscard]] graph::ScratchLayout scratch() const override { return built()->scratch(); }
+  [[nodiscard]] bool compiled() const override { return built()->compiled(); }
+
+private:
+  // Held by whoever looks at it: a rebind may put another one in its place meanwhile.
+  [[nodiscard]] std::shared_ptr<run::BuiltGraph> built() const {
+    const std::scoped_lock lock(mutex_);
+    return built_;
+  }
+
+  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<LocalPlanes> planes_;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Buffer>> buffers_;
+  std::shared_ptr<run::BuiltGraph> built_;
+  std::shared_ptr<std::atomic<std::uint64_t>> launches_ = std::make_shared<std::atomic<std::uint64_t>>(0);
+  std::uint64_t id_;
 };
 
 class LocalHost final : public Host {
@@ -258,10 +390,25 @@ public:
     info.sessions = 1;
     info.planes = totals.planes;
     info.plane_bytes = totals.bytes;
-    info.graphs = shared_->graphs;
+    info.graphs = shared_->graphs.size();
     info.launches = counters.launches;
     info.kernels_cached = counters.compiler.cached;
     return info;
+  }
+
+  // One session is all there is here.
+  StatusOr<std::vector<GraphInfo>> graphs(GraphScope /*scope*/) override {
+    EAGLE_RETURN_IF_ERROR(shared_->state.check("graphs"));
+    return shared_->graphs.list();
+  }
+  StatusOr<std::string> picture(const GraphInfo& graph, PictureFormat format) override {
+    EAGLE_RETURN_IF_ERROR(shared_->state.check("picture"));
+    const auto built = shared_->graphs.find(graph.graph);
+    if (!built) {
+      return Status(Reason::unknown_graph, "there is no graph " + std::to_string(graph.graph) + " in " +
+                                               name() + "; it may be gone");
+    }
+    return LocalGraphs::draw(*built, format);
   }
 
   StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) override {
@@ -283,51 +430,51 @@ public:
   StatusOr<std::unique_ptr<HostGraph>> build(const v1::GraphDescription& description,
                                              std::span<const run::PlaneMemory> private_planes) override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("build"));
-    EAGLE_ASSIGN_OR_RETURN(Resolved resolved, resolve(description.planes(), private_planes));
+    EAGLE_ASSIGN_OR_RETURN(Resolved resolved,
+                           resolve(*planes_, name(), description.planes(), private_planes));
     EAGLE_ASSIGN_OR_RETURN(auto built, shared_->engine->build(description, resolved.memory));
     return std::unique_ptr<HostGraph>(
-        std::make_unique<LocalGraph>(shared_, std::move(resolved.buffers), std::move(built)));
+        std::make_unique<LocalGraph>(shared_, planes_, std::move(resolved.buffers), std::move(built)));
   }
 
   StatusOr<RunResult> simulate(const v1::RunDescription& description,
                                std::span<const run::PlaneMemory> private_planes,
-                               const SimulateOptions& options) override {
+                               const SimulateOptions& options, const HostCall& host_call) override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("simulate"));
-    EAGLE_ASSIGN_OR_RETURN(const Resolved resolved, resolve(description.planes(), private_planes));
+    EAGLE_ASSIGN_OR_RETURN(const Resolved resolved,
+                           resolve(*planes_, name(), description.planes(), private_planes));
     const Shared::Call call(*shared_, options);
     EAGLE_ASSIGN_OR_RETURN(const auto simulation,
                            shared_->engine->simulate(description, resolved.memory, call.control()));
-    run::with_team([&] {
-      while (!simulation->advance()) {
-      }
-      return true;
-    });
+    EAGLE_RETURN_IF_ERROR(run_to_the_end(*simulation, call, options, host_call));
     if (simulation->result().status == step::RunStatus::cancelled && closed())
       return shared_->state.check("simulate");
     return simulation->result();
   }
 
 private:
-  template <typename Declarations>
-  StatusOr<Resolved> resolve(const Declarations& declarations,
-                             std::span<const run::PlaneMemory> private_planes) const {
-    Resolved resolved;
-    for (int i = 0; i < declarations.size(); ++i) {
-      const v1::PlaneDeclaration& declaration = declarations.Get(i);
-      if (!declaration.has_plane()) {
-        resolved.memory.push_back(private_planes[static_cast<std::size_t>(i)]);
-        continue;
+  // The caller's code runs in this thread, outside of the team.
+  static Status run_to_the_end(step::Simulation& simulation, const Shared::Call& call,
+                               const SimulateOptions& options, const HostCall& host_call) {
+    ProgressTeller tell(options);
+    const auto advance = [&] {
+      step::Simulation::Next next = simulation.advance();
+      while (next == step::Simulation::Next::again && !tell.due()) next = simulation.advance();
+      return next;
+    };
+    while (true) {
+      const step::Simulation::Next next = run::with_team(advance);
+      const step::RunReport& so_far = simulation.result().report;
+      if (next == step::Simulation::Next::done) return {};
+      if (!tell.tell({so_far.steps, so_far.finished})) call.control()->cancel = true;
+      if (next != step::Simulation::Next::host_call) continue;
+      const step::HostAnswer answer = host_call(simulation.call());
+      if (!answer.status.ok()) {
+        return {Reason::host_call_failed, "a host step failed after " + std::to_string(so_far.steps) +
+                                              " whole steps: " + answer.status.message()};
       }
-      std::shared_ptr<Buffer> buffer = planes_->find(declaration.plane().id());
-      if (!buffer) {
-        return Status(Reason::unknown_plane, "plane " + std::to_string(declaration.plane().id()) + " of " +
-                                                 name() +
-                                                 " is gone; keep its array for as long as something uses it");
-      }
-      resolved.memory.push_back({buffer->data(), buffer->bytes()});
-      resolved.buffers.push_back(std::move(buffer));
+      simulation.answer(answer.stop);
     }
-    return resolved;
   }
 
   std::shared_ptr<Shared> shared_;

@@ -102,7 +102,7 @@ void sweep(const std::string& parent) {
     const std::string path = parent + "/" + entry->d_name;
     const UniqueFd lock(
         ::open((path + "/" + std::string(lock_name)).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    struct stat status{};
+    struct stat status {};
     if (!lock.valid() || ::fstat(lock.get(), &status) != 0 || status.st_uid != ::geteuid()) continue;
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) remove_directory(path);
   }
@@ -234,7 +234,7 @@ bool PrivateDaemon::make_directory_in(const std::string& parent) {
     if (::mkdtemp(path.data()) == nullptr) return false;  // mode 0700
     const std::string lock_path = path + "/" + std::string(lock_name);
     UniqueFd lock(::open(lock_path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0600));
-    struct stat status{};
+    struct stat status {};
     if (!lock.valid() || ::flock(lock.get(), LOCK_EX) != 0 || ::fstat(lock.get(), &status) != 0) {
       remove_directory(path);
       return false;

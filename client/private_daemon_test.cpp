@@ -81,7 +81,7 @@ TEST_F(PrivateDaemonTest, ListensInADirectoryThatIsOursAlone) {
   ASSERT_TRUE(daemon.ok()) << daemon.status().to_string();
   const std::string path = (*daemon)->endpoint().path;
   EXPECT_THAT(path, ::testing::StartsWith(folder_ + "/eagled-private-"));
-  struct stat status{};
+  struct stat status {};
   ASSERT_EQ(::stat(fs::path(path).parent_path().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700u);
   std::string arguments;

@@ -1,326 +1,106 @@
 #include "client/remote_host.h"
 
-#include <errno.h>
-#include <grpcpp/create_channel_posix.h>
-#include <grpcpp/grpcpp.h>
-
-#include <atomic>
-#include <chrono>
+#include <mutex>
 #include <utility>
 
 #include "client/plane_registry.h"
+#include "client/progress_teller.h"
+#include "client/remote_connection.h"
 #include "client/remote_planes.h"
-#include "client/session_state.h"
-#include "client/side_channel.h"
-#include "eagle/v1/service.grpc.pb.h"
+#include "client/watched_call.h"
 #include "proto/rpc_error.h"
 
 namespace eagle {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
-
-// How often a waiting call looks whether its caller wants it to stop. Its end wakes it at once.
-constexpr milliseconds look_interval{10};
-// What a call from a destructor may take, and telling the daemon to stop something.
-constexpr milliseconds brief{1'000};
-
-std::string hexadecimal(std::string_view bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const char byte : bytes) {
-    text += digits[static_cast<unsigned char>(byte) >> 4];
-    text += digits[static_cast<unsigned char>(byte) & 15];
-  }
-  return text;
-}
-
-// ---- the connection of one session: its side channel, its gRPC channel and what goes over them
-
-class Connection final : public PlaneSource {
-public:
-  static StatusOr<std::shared_ptr<Connection>> open(const Endpoint& endpoint, const ConnectOptions& options,
-                                                    std::shared_ptr<const void> daemon) {
-    const Deadline deadline = Clock::now() + options.timeout;
-    const std::string client_name =
-        options.client_name.empty() ? program_invocation_short_name : options.client_name;
-    EAGLE_ASSIGN_OR_RETURN(auto side, SideChannel::open(endpoint, client_name, deadline));
-    // The calls get a socket of their own whose peer was checked too. A channel that gRPC opened by path
-    // would send the secret to whoever listens there when it reconnects.
-    EAGLE_ASSIGN_OR_RETURN(UniqueFd socket, connect_to_daemon(endpoint, deadline));
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(-1);
-    arguments.SetMaxSendMessageSize(-1);
-    auto channel = grpc::CreateCustomInsecureChannelFromFd("eagled", socket.release(), arguments);
-    return std::make_shared<Connection>(endpoint, options, std::move(daemon), std::move(side),
-                                        std::move(channel));
-  }
-
-  Connection(Endpoint its_endpoint, const ConnectOptions& options, std::shared_ptr<const void> daemon,
-             std::unique_ptr<SideChannel> side, std::shared_ptr<grpc::Channel> channel)
-      : endpoint(std::move(its_endpoint)),
-        state("session " + std::to_string(next_session_number()) + " at " + endpoint.text()),
-        timeout(options.timeout),
-        daemon_(std::move(daemon)),
-        side_(std::move(side)),
-        secret_(hexadecimal(side_->session().secret)),
-        rpc_(std::make_unique<Stubs>(std::move(channel))) {}
-
-  ~Connection() override {
-    if (state.forked()) {  // abandoned, not destroyed: the threads behind them live in the parent
-      static_cast<void>(rpc_.release());
-      static_cast<void>(side_.release());
-      return;
-    }
-    state.close();
-    side_->shut_down();
-  }
-
-  struct Stubs {
-    explicit Stubs(const std::shared_ptr<grpc::Channel>& channel)
-        : planes(channel), graphs(channel), runs(channel), admin(channel) {}
-    v1::Planes::Stub planes;
-    v1::Graphs::Stub graphs;
-    v1::Runs::Stub runs;
-    v1::Admin::Stub admin;
-  };
-  [[nodiscard]] Stubs& rpc() const { return *rpc_; }
-
-  // No new calls, and those that run are stopped. The daemon's side lives on while there are arrays, so that
-  // their memory stays, and goes array by array.
-  void close() {
-    if (state.close() && planes_ == 0) side_->shut_down();
-  }
-
-  // Whether a call can be made at all.
-  [[nodiscard]] Status check(std::string_view operation) const {
-    EAGLE_RETURN_IF_ERROR(state.check(operation));
-    if (!side_->alive()) return lost(operation, "its connection is closed");
-    return {};
-  }
-
-  void prepare(grpc::ClientContext& context) const { context.AddMetadata(rpc::session_secret_key, secret_); }
-
-  // What became of a call, in the client's words where the server had none.
-  [[nodiscard]] Status outcome(std::string_view operation, const grpc::Status& status,
-                               const grpc::ClientContext& context) const {
-    if (status.ok()) return {};
-    EAGLE_RETURN_IF_ERROR(state.check(operation));  // closed meanwhile, by ourselves
-    const Status said = rpc::status_of(status, context);
-    if (said.reason() == Reason::connection_lost || (said.reason() == Reason::internal && !side_->alive())) {
-      return lost(operation, said.message());
-    }
-    if (said.reason() == Reason::deadline && status.error_message() == "Deadline Exceeded") {
-      return {Reason::deadline, std::string(operation) + ": the daemon at " + endpoint.text() +
-                                    " did not answer within " + std::to_string(timeout.count()) + " ms"};
-    }
-    return said;
-  }
-
-  // A short call: `method` of `stub`.
-  template <typename Stub, typename Request, typename Reply>
-  Status call(std::string_view operation, Stub& stub,
-              grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-              const Request& request, Reply& reply, std::chrono::milliseconds beyond = {}) const {
-    EAGLE_RETURN_IF_ERROR(check(operation));
-    grpc::ClientContext context;
-    prepare(context);
-    context.set_deadline(std::chrono::system_clock::now() + timeout + beyond);
-    return outcome(operation, (stub.*method)(&context, request, &reply), context);
-  }
-
-  // A call that tidies up, in a closed session too: short, and not made where nobody would answer. Whether
-  // the daemon did it.
-  template <typename Stub, typename Request, typename Reply>
-  bool tidy(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-            const Request& request) {
-    if (unresponsive_ || state.forked() || !side_->alive()) return false;
-    grpc::ClientContext context;
-    prepare(context);
-    context.set_deadline(std::chrono::system_clock::now() + brief);
-    Reply reply;
-    const grpc::Status status = (stub.*method)(&context, request, &reply);
-    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) unresponsive_ = true;
-    return status.ok();
-  }
-
-  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label) override {
-    v1::CreatePlanesRequest request;
-    request.add_planes()->set_bytes(bytes);
-    request.mutable_planes(0)->set_label(std::string(label));
-    v1::CreatePlanesReply reply;
-    // The daemon reserves and clears every page before it answers: no short call when there are many.
-    constexpr std::uint64_t bytes_per_ms = 100'000;  // a tenth of what was measured on a slow machine
-    const std::chrono::milliseconds clearing(bytes / bytes_per_ms);
-    EAGLE_RETURN_IF_ERROR(
-        call("allocate", rpc().planes, &v1::Planes::Stub::Create, request, reply, clearing));
-    if (reply.planes_size() != 1) return Status(Reason::bad_message, "allocate: the daemon made no plane");
-    const v1::PlaneInfo& info = reply.planes(0);
-    const graph::PlaneId id{info.ref().id(), info.ref().generation()};
-    auto memory = map_plane(info);
-    ++planes_;
-    if (!memory.ok()) {
-      release_plane(id);
-      return memory.status().within("allocate");
-    }
-    return Plane{id, std::move(*memory)};
-  }
-
-  void release_plane(const graph::PlaneId& plane) override {
-    v1::ReleasePlanesRequest request;
-    request.add_planes()->set_id(plane.id);
-    request.mutable_planes(0)->set_generation(plane.generation);
-    tidy(rpc().planes, &v1::Planes::Stub::Release, request);
-    if (--planes_ == 0 && state.closed() && !state.forked()) side_->shut_down();
-  }
-
-  [[nodiscard]] std::uint64_t next_launch() { return ++last_launch_; }
-
-  const Endpoint endpoint;
-  SessionState state;
-  const milliseconds timeout;
-
-private:
-  [[nodiscard]] Status lost(std::string_view operation, std::string_view why) const {
-    return {Reason::connection_lost, std::string(operation) + ": the daemon at " + endpoint.text() +
-                                         " went away (" + std::string(why) +
-                                         "); open another session once it is back"};
-  }
-
-  StatusOr<plane::Memory> map_plane(const v1::PlaneInfo& info) {
-    EAGLE_ASSIGN_OR_RETURN(auto descriptors, side_->fetch({info.token()}, Clock::now() + timeout));
-    return plane::Memory::map(std::move(descriptors.front()), info.bytes());
-  }
-
-  std::shared_ptr<const void> daemon_;  // goes last
-  std::unique_ptr<SideChannel> side_;
-  std::string secret_;
-  std::unique_ptr<Stubs> rpc_;
-  std::atomic<std::uint64_t> last_launch_ = 0;
-  std::atomic<std::uint64_t> planes_ = 0;   // that arrays of this process hold
-  std::atomic<bool> unresponsive_ = false;  // it let a tidying call wait; no more of those
-};
-
-// ---- a call that may take long
-
-// Asynchronous operations of one call, waited for one by one, while the caller's wish to stop is looked at.
-// The daemon is asked to stop and the call then ends by itself, so that nothing computes on the caller's
-// arrays any more when it returns; only where the daemon does not react is the call dropped.
-class WatchedCall {
-public:
-  WatchedCall(Connection& connection, std::uint64_t launch_id, const std::optional<milliseconds>& timeout,
-              const std::shared_ptr<std::atomic<bool>>& cancel)
-      : connection_(connection), launch_id_(launch_id), cancel_(cancel) {
-    connection.prepare(context);
-    if (timeout) deadline_ = Clock::now() + *timeout;
-  }
-  ~WatchedCall() {
-    queue.Shutdown();
-    void* tag = nullptr;
-    bool ok = false;
-    while (queue.Next(&tag, &ok)) {
-    }
-  }
-  WatchedCall(const WatchedCall&) = delete;
-  WatchedCall& operator=(const WatchedCall&) = delete;
-
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-
-  static void* tag() { return nullptr; }
-
-  // The end of the operation that was just started; what gRPC says about it.
-  bool wait() {
-    void* done = nullptr;
-    bool ok = false;
-    while (queue.AsyncNext(&done, &ok, std::chrono::system_clock::now() + look_interval) ==
-           grpc::CompletionQueue::TIMEOUT) {
-      look();
-    }
-    return ok;
-  }
-
-  // Whether the caller wants to stop: asks the daemon to, once.
-  void look() {
-    if (drop_at_ && Clock::now() >= *drop_at_) return drop();
-    if (stop_ != Stop::none) return;
-    if (connection_.state.closed()) return ask(Stop::closed);
-    if (cancel_ && cancel_->load(std::memory_order_relaxed)) return ask(Stop::cancelled);
-    if (deadline_ && Clock::now() >= *deadline_) return ask(Stop::deadline);
-  }
-
-  enum class Stop { none, cancelled, deadline, closed };
-  [[nodiscard]] Stop stop() const { return stop_; }
-
-  // The outcome of the whole call; a stop that the caller asked for is told in its words.
-  [[nodiscard]] Status outcome(std::string_view operation, const grpc::Status& status) const {
-    const Status outcome = connection_.outcome(operation, status, context);
-    if (outcome.reason() != Reason::cancelled || stop_ == Stop::none) return outcome;
-    const std::string far =
-        dropped_ ? "the daemon does not react, and how far it came is not known" : outcome.message();
-    if (stop_ == Stop::deadline) return {Reason::deadline, "the timeout passed; " + far};
-    return {Reason::cancelled, far};
-  }
-
-private:
-  void ask(Stop why) {
-    stop_ = why;
-    drop_at_ = Clock::now() + connection_.timeout;
-    v1::CancelRequest request;
-    request.set_launch_id(launch_id_);
-    if (!connection_.tidy(connection_.rpc().graphs, &v1::Graphs::Stub::Cancel, request)) drop();
-  }
-
-  void drop() {
-    dropped_ = true;
-    context.TryCancel();
-  }
-
-  Connection& connection_;
-  std::uint64_t launch_id_;
-  std::shared_ptr<std::atomic<bool>> cancel_;
-  std::optional<Clock::time_point> deadline_;
-  std::optional<Clock::time_point> drop_at_;
-  Stop stop_ = Stop::none;
-  bool dropped_ = false;
-};
-
 run::HostIdentity host_of(const v1::HostInfo& info) { return {info.pid(), info.host_name()}; }
 
 run::KernelCounts counts_of(const v1::KernelCounts& counts) {
-  return {counts.clamped(), counts.zero_divisions(), 0};
+  return {counts.clamped(), counts.zero_divisions(), counts.dropped(), 0};
 }
 
 // ---- graphs
 
-bool has_host_nodes(const google::protobuf::RepeatedPtrField<v1::Stage>& stages);
+// What a description has that decides how its launches go.
+struct Contents {
+  bool host_nodes = false;
+  std::size_t loops = 0;
+};
 
-bool has_host_nodes(const v1::Node& node) {
-  return node.has_host() || has_host_nodes(node.skippable().body()) ||
-         has_host_nodes(node.repeat_while().body());
+void look_into(const google::protobuf::RepeatedPtrField<v1::Stage>& stages, Contents& contents);
+
+void look_into(const v1::Node& node, Contents& contents) {
+  contents.host_nodes |= node.has_host();
+  contents.loops += node.has_repeat_while() ? 1 : 0;
+  look_into(node.skippable().body(), contents);
+  look_into(node.repeat_while().body(), contents);
 }
 
-bool has_host_nodes(const google::protobuf::RepeatedPtrField<v1::Stage>& stages) {
+void look_into(const google::protobuf::RepeatedPtrField<v1::Stage>& stages, Contents& contents) {
   for (const v1::Stage& stage : stages) {
-    if (stage.has_node() && has_host_nodes(stage.node())) return true;
+    if (stage.has_node()) look_into(stage.node(), contents);
     for (const v1::Branch& branch : stage.group().branches()) {
-      for (const v1::Node& node : branch.nodes()) {
-        if (has_host_nodes(node)) return true;
-      }
+      for (const v1::Node& node : branch.nodes()) look_into(node, contents);
     }
   }
-  return false;
+}
+
+// `session` 0: the connection's own.
+StatusOr<std::string> picture_of(Connection& connection, std::uint64_t session, std::uint64_t graph,
+                                 PictureFormat format) {
+  v1::PictureRequest request;
+  request.set_session(session);
+  request.set_graph(graph);
+  request.set_format(static_cast<v1::PictureFormat>(format));
+  v1::PictureReply reply;
+  EAGLE_RETURN_IF_ERROR(
+      connection.call("picture", connection.rpc().graphs, &v1::Graphs::Stub::Picture, request, reply));
+  return reply.picture().content();
+}
+
+void fill(const NodeReference& node, v1::NodeReference& message) {
+  if (const auto* const index = std::get_if<std::uint32_t>(&node)) message.set_index(*index);
+  if (const auto* const label = std::get_if<std::string>(&node)) message.set_label(*label);
+}
+
+template <typename Reply>  // BuildReply, RebindReply
+graph::ScratchLayout scratch_of(const Reply& reply) {
+  graph::ScratchLayout layout;
+  layout.bytes = reply.scratch_bytes();
+  for (const v1::ScratchUse& use : reply.scratch()) {
+    layout.uses.push_back({use.name(), 0, use.bytes(), use.in_memory(), use.offset()});
+  }
+  return layout;
+}
+
+void describe(const graph::ParamUpdate& update, v1::ParamUpdate& message) {
+  message.mutable_argument()->set_node(update.address.node);
+  if (update.address.leaf) message.mutable_argument()->set_leaf(*update.address.leaf);
+  message.mutable_argument()->set_name(update.address.name);
+  if (const auto* real = std::get_if<double>(&update.value)) {
+    message.mutable_value()->set_real(*real);
+  } else {
+    message.mutable_value()->set_integer(std::get<std::int64_t>(update.value));
+  }
 }
 
 class RemoteGraph final : public HostGraph {
 public:
-  RemoteGraph(std::shared_ptr<Connection> connection, const v1::BuildReply& built, bool calls_back)
+  RemoteGraph(std::shared_ptr<Connection> connection, const v1::BuildReply& built, const Contents& contents)
       : connection_(std::move(connection)),
         id_(built.graph()),
         schedule_(built.schedule().begin(), built.schedule().end()),
-        calls_back_(calls_back) {}
+        calls_back_(contents.host_nodes),
+        fits_ring_(contents.loops <= ring::most_iterations),
+        compiled_(built.compiled()),
+        scratch_(scratch_of(built)) {}
   ~RemoteGraph() override {
+    if (connection_->state.forked()) {
+      static_cast<void>(conversation_.release());
+    } else if (std::exchange(waited_for_, false)) {
+      cancel_enqueued();  // nobody will ask for it
+      conversation_.reset();
+    }
     v1::ReleaseGraphRequest request;
     request.set_graph(id_);
     connection_->tidy(connection_->rpc().graphs, &v1::Graphs::Stub::Release, request);
@@ -328,88 +108,170 @@ public:
 
   [[nodiscard]] std::vector<std::string> schedule() const override { return schedule_; }
 
-  StatusOr<std::string> picture() const override {
-    v1::PictureRequest request;
+  StatusOr<std::string> picture(PictureFormat format) const override {
+    return picture_of(*connection_, 0, id_, format);
+  }
+  StatusOr<std::string> explanation(const NodeReference& node,
+                                    const std::optional<NodeReference>& other) const override {
+    v1::ExplainRequest request;
     request.set_graph(id_);
-    request.set_format(v1::PICTURE_TEXT);
-    v1::PictureReply reply;
+    fill(node, *request.mutable_node());
+    if (other) fill(*other, *request.mutable_other());
+    v1::ExplainReply reply;
     EAGLE_RETURN_IF_ERROR(
-        connection_->call("picture", connection_->rpc().graphs, &v1::Graphs::Stub::Picture, request, reply));
-    return reply.picture().content();
+        connection_->call("explain", connection_->rpc().graphs, &v1::Graphs::Stub::Explain, request, reply));
+    return reply.explanation().text();
   }
 
   StatusOr<LaunchReport> launch(std::int64_t n, const LaunchOptions& options,
                                 const std::function<Status(std::uint32_t)>& host_call) override {
+    EAGLE_RETURN_IF_ERROR(connection_->state.check("launch"));
+    const std::uint64_t launch_id = connection_->next_launch();
+    if (auto outcome = launch_by_ring(n, launch_id, options, host_call)) return *std::move(outcome);
     EAGLE_RETURN_IF_ERROR(connection_->check("launch"));
     v1::LaunchRequest request;
     request.set_graph(id_);
     request.set_count(n);
-    request.set_launch_id(connection_->next_launch());
-    WatchedCall call(*connection_, request.launch_id(), options.timeout, options.cancel);
-    v1::LaunchReport report;
-    const grpc::Status status =
-        calls_back_ ? converse(call, request, host_call, report) : ask(call, request, report);
-    EAGLE_RETURN_IF_ERROR(call.outcome("launch", status));
-    return LaunchReport{host_of(report.host()),
-                        report.launches(),
-                        report.threads(),
-                        report.wall_s(),
-                        {report.iterations().begin(), report.iterations().end()},
-                        counts_of(report.counts())};
+    request.set_launch_id(launch_id);
+    if (!calls_back_) return ask("launch", request, options);
+    Conversation conversation(*connection_, request, options);
+    return hear("launch", conversation, host_call);
   }
 
+  [[nodiscard]] bool enqueues() const override { return true; }
+
+  Status enqueue(std::int64_t n) override {
+    EAGLE_RETURN_IF_ERROR(connection_->check("enqueue"));
+    v1::LaunchRequest request;
+    request.set_graph(id_);
+    request.set_count(n);
+    request.set_launch_id(connection_->next_launch());
+    if (calls_back_) {
+      stop_ = std::make_shared<std::atomic<bool>>(false);
+      conversation_ =
+          std::make_unique<Conversation>(*connection_, request, LaunchOptions{std::nullopt, stop_});
+    } else {
+      v1::EnqueueReply reply;
+      EAGLE_RETURN_IF_ERROR(connection_->call("enqueue", connection_->rpc().graphs,
+                                              &v1::Graphs::Stub::Enqueue, request, reply));
+    }
+    in_flight_ = request;
+    waited_for_ = true;
+    return {};
+  }
+
+  StatusOr<LaunchReport> synchronize(const LaunchOptions& options,
+                                     const std::function<Status(std::uint32_t)>& host_call) override {
+    waited_for_ = false;
+    if (!conversation_) return ask("synchronize", in_flight_, options);
+    const std::unique_ptr<Conversation> conversation = std::move(conversation_);
+    conversation->call.watch(options.timeout, options.cancel);
+    if (stop_->load()) options.cancel->store(true);
+    return hear("synchronize", *conversation, host_call);
+  }
+
+  void cancel_enqueued() override {
+    if (stop_) stop_->store(true);
+    v1::CancelRequest request;
+    request.set_launch_id(in_flight_.launch_id());
+    connection_->tidy(connection_->rpc().graphs, &v1::Graphs::Stub::Cancel, request);
+  }
+
+  Status update(const std::vector<graph::ParamUpdate>& updates) override {
+    v1::UpdateRequest request;
+    request.set_graph(id_);
+    for (const graph::ParamUpdate& update : updates) describe(update, *request.add_params());
+    v1::UpdateReply reply;
+    return connection_->call("update", connection_->rpc().graphs, &v1::Graphs::Stub::Update, request, reply);
+  }
+
+  Status rebind(const v1::GraphDescription& description,
+                std::span<const run::PlaneMemory> /*private_planes*/) override {
+    v1::RebindRequest request;
+    request.set_graph(id_);
+    *request.mutable_description() = description;
+    v1::RebindReply reply;
+    EAGLE_RETURN_IF_ERROR(
+        connection_->call("rebind", connection_->rpc().graphs, &v1::Graphs::Stub::Rebind, request, reply));
+    const std::scoped_lock lock(mutex_);
+    scratch_ = scratch_of(reply);
+    return {};
+  }
+
+  [[nodiscard]] graph::ScratchLayout scratch() const override {
+    const std::scoped_lock lock(mutex_);
+    return scratch_;
+  }
+  [[nodiscard]] bool compiled() const override { return compiled_; }
+
 private:
-  grpc::Status ask(WatchedCall& call, const v1::LaunchRequest& request, v1::LaunchReport& report) {
+  // Empty where it must go another way.
+  std::optional<StatusOr<LaunchReport>> launch_by_ring(
+      std::int64_t n, std::uint64_t launch_id, const LaunchOptions& options,
+      const std::function<Status(std::uint32_t)>& host_call) {
+    RingClient* const ring = fits_ring_ ? connection_->ring() : nullptr;
+    if (ring == nullptr) return {};
+    StopWatch watch(*connection_, launch_id, options.timeout, options.cancel);
+    using Wish = RingClient::Wish;
+    const auto look = [&] {
+      if (!connection_->alive() || !watch.look()) return Wish::give_up;
+      return watch.stop() == StopWatch::Stop::none ? Wish::go_on : Wish::stop;
+    };
+    const RingClient::Caller caller{look, host_call};
+    auto outcome = ring->launch({id_, n, launch_id, options.timeout.value_or(milliseconds(0))}, caller);
+    if (!outcome) return {};
+    if (outcome->ok()) {
+      (*outcome)->host = connection_->host();
+      return outcome;
+    }
+    if (const Status closed = connection_->state.check("launch"); !closed.ok()) return closed;
+    if (!connection_->alive()) return connection_->lost("launch", "its connection is closed");
+    return watch.in_words(outcome->status());
+  }
+
+  // The outcome of a launch without host calls: this one's, or that of the one that was sent with this id.
+  StatusOr<LaunchReport> ask(std::string_view operation, const v1::LaunchRequest& request,
+                             const LaunchOptions& options) {
+    WatchedCall call(*connection_, request.launch_id(), options.timeout, options.cancel);
+    v1::LaunchReport report;
     grpc::Status status;
     const auto reader = connection_->rpc().graphs.AsyncLaunch(&call.context, request, &call.queue);
     reader->Finish(&report, &status, WatchedCall::tag());
     call.wait();
-    return status;
+    EAGLE_RETURN_IF_ERROR(call.outcome(operation, status));
+    return report_of(report);
   }
 
-  // The daemon asks for host calls until it has the report or an error.
-  grpc::Status converse(WatchedCall& call, const v1::LaunchRequest& request,
-                        const std::function<Status(std::uint32_t)>& host_call, v1::LaunchReport& report) {
-    const auto stream =
-        connection_->rpc().graphs.AsyncLaunchWithCalls(&call.context, &call.queue, WatchedCall::tag());
-    bool going = call.wait();
-    v1::LaunchClientMessage said;
-    *said.mutable_launch() = request;
-    const auto write = [&] {
-      stream->Write(said, WatchedCall::tag());
-      return call.wait();
-    };
-    going = going && write();
-    v1::LaunchServerMessage heard;
-    while (going) {
-      stream->Read(&heard, WatchedCall::tag());
-      if (!call.wait()) break;
-      if (heard.has_report()) {
-        report = std::move(*heard.mutable_report());
-        continue;
-      }
-      // A launch that was asked to stop waits for no reply; and while one is due, the daemon does nothing
-      // else with this launch, so that is the moment to ask.
-      if (call.stop() != WatchedCall::Stop::none) continue;
-      const Status called = host_call(heard.call().call());
-      call.look();
-      if (call.stop() != WatchedCall::Stop::none) continue;
-      v1::HostCallReply& reply = *said.mutable_reply();
-      reply.set_sequence(heard.call().sequence());
-      reply.set_ok(called.ok());
-      reply.set_error(rpc::wire_message(called.message()));
-      going = write();
-    }
-    grpc::Status status;
-    stream->Finish(&status, WatchedCall::tag());
-    call.wait();
-    return status;
+  static StatusOr<LaunchReport> hear(std::string_view operation, Conversation& conversation,
+                                     const std::function<Status(std::uint32_t)>& host_call) {
+    v1::LaunchReport report;
+    const grpc::Status status = conversation.run(host_call, report);
+    EAGLE_RETURN_IF_ERROR(conversation.call.outcome(operation, status));
+    return report_of(report);
+  }
+
+  static LaunchReport report_of(const v1::LaunchReport& report) {
+    return {host_of(report.host()),
+            report.launches(),
+            report.threads(),
+            report.wall_s(),
+            {report.iterations().begin(), report.iterations().end()},
+            counts_of(report.counts())};
   }
 
   std::shared_ptr<Connection> connection_;
   std::uint64_t id_;
   std::vector<std::string> schedule_;
   bool calls_back_;
+  bool fits_ring_;
+  bool compiled_;
+  mutable std::mutex mutex_;
+  graph::ScratchLayout scratch_;
+  // Of the launch that was enqueued.
+  v1::LaunchRequest in_flight_;
+  bool waited_for_ = false;  // it has not been collected
+  std::shared_ptr<std::atomic<bool>> stop_;
+  std::unique_ptr<Conversation> conversation_;
 };
 
 // ---- the host
@@ -431,7 +293,19 @@ StatusOr<RunResult> result_of(const v1::RunResult& message) {
                    said.build_s(),
                    said.wall_s(),
                    said.compiled(),
-                   {said.kernels().begin(), said.kernels().end()}};
+                   {said.kernels().begin(), said.kernels().end()},
+                   said.mode(),
+                   said.fused_steps(),
+                   said.records(),
+                   said.compactions(),
+                   {}};
+  for (const v1::DispatchReport& group : said.dispatch()) {
+    result.report.dispatch.push_back({group.group(),
+                                      static_cast<kernel::DispatchPolicy>(group.policy()),
+                                      {group.counts().begin(), group.counts().end()},
+                                      group.gain(),
+                                      group.measured_gain()});
+  }
   return result;
 }
 
@@ -457,7 +331,7 @@ public:
                                             v1::InfoRequest(), reply));
     SessionInfo info;
     info.endpoint = connection_->endpoint.text();
-    info.transport = "memfd + grpc";
+    info.transport = connection_->ring() != nullptr ? "memfd + ring" : "memfd + grpc";
     info.version = reply.version();
     info.host = host_of(reply.host());
     info.threads = reply.threads();
@@ -471,6 +345,23 @@ public:
     info.launches = reply.launches();
     info.kernels_cached = reply.kernels_cached();
     return info;
+  }
+
+  StatusOr<std::vector<GraphInfo>> graphs(GraphScope scope) override {
+    v1::ListGraphsRequest request;
+    request.set_all_sessions(scope == GraphScope::visible);
+    v1::ListGraphsReply reply;
+    EAGLE_RETURN_IF_ERROR(
+        connection_->call("graphs", connection_->rpc().graphs, &v1::Graphs::Stub::List, request, reply));
+    std::vector<GraphInfo> all;
+    for (const v1::GraphSummary& graph : reply.graphs()) {
+      all.push_back(
+          {graph.session(), graph.graph(), graph.name(), graph.client(), graph.nodes(), graph.launches()});
+    }
+    return all;
+  }
+  StatusOr<std::string> picture(const GraphInfo& graph, PictureFormat format) override {
+    return picture_of(*connection_, graph.session, graph.graph, format);
   }
 
   StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) override {
@@ -494,32 +385,24 @@ public:
     reader->Finish(&reply, &status, WatchedCall::tag());
     call.wait();
     EAGLE_RETURN_IF_ERROR(call.outcome("build", status));
-    return std::unique_ptr<HostGraph>(
-        std::make_unique<RemoteGraph>(connection_, reply, has_host_nodes(description.stages())));
+    Contents contents;
+    look_into(description.stages(), contents);
+    return std::unique_ptr<HostGraph>(std::make_unique<RemoteGraph>(connection_, reply, contents));
   }
 
   StatusOr<RunResult> simulate(const v1::RunDescription& description,
                                std::span<const run::PlaneMemory> /*private_planes*/,
-                               const SimulateOptions& options) override {
+                               const SimulateOptions& options, const HostCall& host_call) override {
     EAGLE_RETURN_IF_ERROR(connection_->check("simulate"));
     v1::SimulateRequest request;
     *request.mutable_run() = description;
     request.set_launch_id(connection_->next_launch());
+    request.set_progress(static_cast<bool>(options.progress));
     WatchedCall call(*connection_, request.launch_id(), options.timeout, options.cancel);
-    const auto reader =
-        connection_->rpc().runs.AsyncSimulate(&call.context, request, &call.queue, WatchedCall::tag());
-    bool going = call.wait();
-    v1::SimulateEvent event;
     v1::RunResult last;
-    while (going) {
-      reader->Read(&event, WatchedCall::tag());
-      going = call.wait();
-      if (going && event.has_result()) last = event.result();
-      call.look();
-    }
-    grpc::Status status;
-    reader->Finish(&status, WatchedCall::tag());
-    call.wait();
+    const grpc::Status status = description.host_steps_size() > 0
+                                    ? converse(call, request, options, host_call, last)
+                                    : listen(call, request, options, last);
     EAGLE_RETURN_IF_ERROR(call.outcome("simulate", status));
     EAGLE_ASSIGN_OR_RETURN(RunResult result, result_of(last));
     if (result.status != RunStatus::cancelled) return result;
@@ -529,6 +412,70 @@ public:
   }
 
 private:
+  grpc::Status listen(WatchedCall& call, const v1::SimulateRequest& request, const SimulateOptions& options,
+                      v1::RunResult& last) {
+    ProgressTeller tell(options);
+    const auto reader =
+        connection_->rpc().runs.AsyncSimulate(&call.context, request, &call.queue, WatchedCall::tag());
+    bool going = call.wait();
+    v1::SimulateEvent event;
+    while (going) {
+      reader->Read(&event, WatchedCall::tag());
+      going = call.wait();
+      if (going && event.has_result()) last = event.result();
+      if (going && event.has_progress() && !told(tell, event.progress())) call.ask_to_cancel();
+      call.look();
+    }
+    grpc::Status status;
+    reader->Finish(&status, WatchedCall::tag());
+    call.wait();
+    return status;
+  }
+
+  static bool told(ProgressTeller& tell, const v1::RunProgress& progress) {
+    return tell.tell({progress.steps(), progress.finished()});
+  }
+
+  // Where the caller has a part in every step, the wish to stop goes with a reply, so that the step is whole.
+  grpc::Status converse(WatchedCall& call, const v1::SimulateRequest& request, const SimulateOptions& options,
+                        const HostCall& host_call, v1::RunResult& last) {
+    ProgressTeller tell(options);
+    for (const v1::HostStep& step : request.run().host_steps()) {
+      if (step.every() == 1) call.note_only();
+    }
+    const auto stream =
+        connection_->rpc().runs.AsyncSimulateWithCalls(&call.context, &call.queue, WatchedCall::tag());
+    bool going = call.wait();
+    v1::SimulateClientMessage said;
+    *said.mutable_simulate() = request;
+    const auto write = [&] {
+      stream->Write(said, WatchedCall::tag());
+      return call.wait();
+    };
+    going = going && write();
+    v1::SimulateEvent heard;
+    while (going) {
+      stream->Read(&heard, WatchedCall::tag());
+      if (!call.wait()) break;
+      if (heard.has_result()) last = std::move(*heard.mutable_result());
+      if (heard.has_progress() && !told(tell, heard.progress())) call.ask_to_cancel();
+      if (!heard.has_call()) continue;
+      const step::HostAnswer answer = host_call(heard.call().call());
+      call.look();
+      v1::HostCallReply& reply = *said.mutable_reply();
+      reply.set_sequence(heard.call().sequence());
+      reply.set_ok(answer.status.ok());
+      reply.set_error(rpc::wire_message(answer.status.message()));
+      reply.set_stop(answer.stop);
+      reply.set_cancel(call.stop() != WatchedCall::Stop::none);
+      static_cast<void>(write());  // it may cross the end of the run, whose result is then to be read
+    }
+    grpc::Status status;
+    stream->Finish(&status, WatchedCall::tag());
+    call.wait();
+    return status;
+  }
+
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<RemotePlanes> planes_;
 };

@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 using ring::State;
 
 // How often a launch that sleeps looks around.
-constexpr std::chrono::milliseconds look_interval{10};
+constexpr std::chrono::milliseconds look_interval{4};
 // Waiting without sleeping pays where the worker is quick; longer than this a system call is cheap beside it.
 constexpr std::int64_t longest_spin_ns = 50'000;
 constexpr std::int64_t shortest_spin_ns = 2'000;
@@ -28,6 +28,12 @@ void pause_a_little() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+// Whether it is the worker's turn.
+bool is_the_workers(std::uint32_t word) {
+  const auto state = static_cast<State>(word);
+  return state == State::posted || state == State::taken || state == State::replied;
 }
 
 Status error_of(const ring::Slot& slot) {
@@ -43,6 +49,7 @@ LaunchReport report_of(const ring::Slot& slot) {
   report.wall_s = slot.wall_s.get();
   report.counts.clamped = slot.clamped.get();
   report.counts.zero_divisions = slot.zero_divisions.get();
+  report.counts.dropped = slot.dropped.get();
   const auto loops = std::min<std::uint64_t>(slot.iteration_count.get(), ring::most_iterations);
   for (std::size_t i = 0; i < loops; ++i) report.iterations.push_back(slot.iterations[i].get());
   return report;
@@ -93,33 +100,39 @@ std::int64_t RingClient::time_to_spin() {
   return again && spin > 0 ? longest_spin_ns : spin;
 }
 
-bool RingClient::spin(const ring::Slot& slot, State posted) {
-  const auto changed = [&] {
-    return slot.word.load(std::memory_order_acquire) != static_cast<std::uint32_t>(posted);
-  };
+bool RingClient::spin(const ring::Slot& slot) {
+  const auto mine = [&] { return !is_the_workers(slot.word.load(std::memory_order_acquire)); };
   const std::int64_t longest = time_to_spin();
-  if (longest == 0) return changed();
+  if (longest == 0) return mine();
   const Clock::time_point start = Clock::now();
   std::int64_t waited = 0;
   do {
-    for (int i = 0; i < 32 && !changed(); ++i) pause_a_little();
+    for (int i = 0; i < 32 && !mine(); ++i) pause_a_little();
     waited = std::chrono::nanoseconds(Clock::now() - start).count();
-  } while (!changed() && waited < longest);
-  const bool in_time = changed();
+  } while (!mine() && waited < longest);
+  const bool in_time = mine();
   const std::int64_t next = in_time ? 4 * waited : longest / 2;
   spin_ns_.store(std::clamp(next, shortest_spin_ns, longest_spin_ns), std::memory_order_relaxed);
   return in_time;
 }
 
-std::optional<State> RingClient::wait(ring::Slot& slot, State posted, const Caller& caller) {
-  const auto old = static_cast<std::uint32_t>(posted);
-  bool changed = spin(slot, posted);
-  while (!changed) {
+std::optional<State> RingClient::wait(ring::Slot& slot, const Caller& caller) {
+  bool mine = spin(slot);
+  while (!mine) {
+    const std::uint32_t word = slot.word.load(std::memory_order_acquire);
     slot.sleeping.store(1, std::memory_order_seq_cst);
-    futex_wait(slot.word, old, look_interval);
+    if (is_the_workers(word)) futex_wait(slot.word, word, look_interval);
     slot.sleeping.store(0, std::memory_order_relaxed);
-    changed = slot.word.load(std::memory_order_acquire) != old;
-    if (!changed && !caller.look()) return {};
+    mine = !is_the_workers(slot.word.load(std::memory_order_acquire));
+    if (mine) break;
+    const Wish wish = caller.look();
+    if (wish == Wish::give_up) return {};
+    auto posted = static_cast<std::uint32_t>(State::posted);
+    if (wish == Wish::stop &&
+        slot.word.compare_exchange_strong(posted, static_cast<std::uint32_t>(State::free),
+                                          std::memory_order_seq_cst)) {
+      return State::free;
+    }
   }
   return static_cast<State>(slot.word.load(std::memory_order_acquire));
 }
@@ -149,10 +162,15 @@ std::optional<StatusOr<LaunchReport>> RingClient::launch(const Launch& launch, c
   slot.word.store(static_cast<std::uint32_t>(state), std::memory_order_seq_cst);
   while (state == State::posted || state == State::replied) {
     ring_doorbell();
-    const std::optional<State> next = wait(slot, state, caller);
+    const std::optional<State> next = wait(slot, caller);
     if (!next)
       return Status(Reason::cancelled, "the daemon does not react, and how far it came is not known");
     state = *next == State::host_call ? answer(slot, caller) : *next;
+  }
+  if (state == State::free) {
+    give_back(*claimed);
+    return Status(Reason::cancelled, "the launch was cancelled before it began; 0 of " +
+                                         std::to_string(launch.count) + " replays were whole");
   }
   if (state != State::done) {
     return Status(Reason::bad_message,

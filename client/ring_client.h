@@ -27,10 +27,12 @@ public:
     std::uint64_t launch_id = 0;
     std::chrono::nanoseconds timeout{0};  // 0: none
   };
-  // What the launching thread does while it waits. `look` is called every few milliseconds, and says whether
-  // to wait on; `host_call` runs a callable of the client, after which `look` is called again.
+  // What the launching thread does while it waits. `look` is called every few milliseconds and says whether
+  // to wait on, to stop (a launch that has not begun then never will), or to give up; `host_call` runs a
+  // callable of the client, after which `look` is called again.
+  enum class Wish { go_on, stop, give_up };
   struct Caller {
-    std::function<bool()> look;
+    std::function<Wish()> look;
     std::function<Status(std::uint32_t)> host_call;
   };
 
@@ -51,9 +53,10 @@ private:
   void give_back(std::size_t slot);
   void ring_doorbell();
   [[nodiscard]] std::int64_t time_to_spin();
-  bool spin(const ring::Slot& slot, ring::State posted);
-  // The word, once it is another one; empty where `look` gave up.
-  std::optional<ring::State> wait(ring::Slot& slot, ring::State posted, const Caller& caller);
+  bool spin(const ring::Slot& slot);
+  // The word, once it is the client's turn: `free` where the launch was taken back; empty where `look` gave
+  // up.
+  std::optional<ring::State> wait(ring::Slot& slot, const Caller& caller);
   // The word after the reply: `done` where nobody wanted it.
   ring::State answer(ring::Slot& slot, const Caller& caller);
 

@@ -2,11 +2,9 @@
 
 #include <string>
 
-#include "client/describe.h"
 #include "client/discovery.h"
 #include "client/host.h"
 #include "client/local_host.h"
-#include "eagle/v1/run.pb.h"
 
 namespace eagle {
 
@@ -16,18 +14,12 @@ StatusOr<std::shared_ptr<Buffer>> Session::allocate(std::uint64_t bytes, std::st
 
 bool Session::owns(const void* address) const { return host_->find(address, 1).has_value(); }
 
-StatusOr<RunResult> Session::simulate(const BoundPlan& model, const SimulateOptions& options) const {
-  if (options.max_steps < 0) {
-    return Status(Reason::bad_value, "simulate: max_steps is " + std::to_string(options.max_steps) +
-                                         "; give the largest number of steps to take, at least 0");
-  }
-  v1::RunDescription description;
-  EAGLE_ASSIGN_OR_RETURN(const Backing backing, describe_run(*host_, model, options.max_steps, description));
-  return host_->simulate(description, backing.private_planes, options);
-}
-
 const std::string& Session::name() const { return host_->name(); }
 StatusOr<SessionInfo> Session::info() const { return host_->info(); }
+StatusOr<std::vector<GraphInfo>> Session::graphs(GraphScope scope) const { return host_->graphs(scope); }
+StatusOr<std::string> Session::picture(const GraphInfo& graph, PictureFormat format) const {
+  return host_->picture(graph, format);
+}
 Status Session::close() const { return host_->close(); }
 bool Session::closed() const { return host_->closed(); }
 bool Session::remote() const { return host_->remote(); }

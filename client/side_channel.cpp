@@ -259,7 +259,10 @@ struct SideChannel::State {
                   ", and this client (version " EAGLE_VERSION ") speaks " + std::to_string(protocol_min) +
                   " to " + std::to_string(protocol_max) + "; bring both to versions next to each other"};
     }
-    session = {opened.session(), opened.secret(), opened.server_version()};
+    session = {opened.session(),
+               opened.secret(),
+               opened.server_version(),
+               {opened.host().pid(), opened.host().host_name()}};
     return {};
   }
 };

@@ -12,6 +12,7 @@
 #include "client/endpoint.h"
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
+#include "engine/run/host.h"
 
 namespace eagle {
 
@@ -27,6 +28,7 @@ struct OpenedSession {
   std::uint64_t id = 0;
   std::string secret;  // bytes
   std::string server_version;
+  run::HostIdentity host;  // the process that computes
 };
 
 class SideChannel {

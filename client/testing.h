@@ -21,6 +21,10 @@ public:
   [[nodiscard]] bool closed() const override { return false; }
   Status close() override { return {}; }
   StatusOr<SessionInfo> info() override { return SessionInfo(); }
+  StatusOr<std::vector<GraphInfo>> graphs(GraphScope) override { return std::vector<GraphInfo>(); }
+  StatusOr<std::string> picture(const GraphInfo&, PictureFormat) override {
+    return Status(Reason::internal, "this host builds nothing");
+  }
 
   // Every array is a plane of its own, numbered from 1.
   StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) override {
@@ -36,7 +40,7 @@ public:
     return Status(Reason::internal, "this host builds nothing");
   }
   StatusOr<RunResult> simulate(const v1::RunDescription&, std::span<const run::PlaneMemory>,
-                               const SimulateOptions&) override {
+                               const SimulateOptions&, const HostCall&) override {
     return Status(Reason::internal, "this host runs nothing");
   }
 

@@ -63,6 +63,13 @@ StatusOr<Bounds> bounds_of(const ArrayView& array, std::string_view where) {
                 static_cast<std::uintptr_t>(Wide(data) + above)};
 }
 
+void describe(const ArrayView& array, v1::View& message) {
+  message.set_dtype(static_cast<v1::DType>(array.dtype));
+  message.set_item_bytes(array.item_bytes);
+  message.mutable_shape()->Add(array.shape.begin(), array.shape.end());
+  message.mutable_strides()->Add(array.strides.begin(), array.strides.end());
+}
+
 }  // namespace
 
 std::uint32_t ViewTable::index_of(const PlaneAddress& address) {
@@ -72,12 +79,25 @@ std::uint32_t ViewTable::index_of(const PlaneAddress& address) {
   return it->second;
 }
 
+std::uint32_t ViewTable::index_of(const std::shared_ptr<const ScratchPlane>& plane) {
+  const auto [it, fresh] =
+      scratch_index_.try_emplace(plane.get(), static_cast<std::uint32_t>(shared_.size()));
+  if (fresh) {
+    shared_.push_back({{}, plane->bytes, plane->name});
+    keep_alive_.push_back(plane);
+  }
+  return it->second;
+}
+
 Status ViewTable::add(const ArrayView& array, std::string_view where, v1::View& message) {
+  if (array.scratch) {  // its offsets are judged where they are used
+    describe(array, message);
+    message.set_plane(index_of(array.scratch));
+    message.set_offset(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(array.data)));
+    return {};
+  }
   EAGLE_ASSIGN_OR_RETURN(const Bounds bounds, bounds_of(array, where));
-  message.set_dtype(static_cast<v1::DType>(array.dtype));
-  message.set_item_bytes(array.item_bytes);
-  message.mutable_shape()->Add(array.shape.begin(), array.shape.end());
-  message.mutable_strides()->Add(array.strides.begin(), array.strides.end());
+  describe(array, message);
   if (array.owner) keep_alive_.push_back(array.owner);
 
   const std::uint64_t bytes = bounds.last - bounds.first;
@@ -108,8 +128,12 @@ Status ViewTable::add(const ArrayView& array, std::string_view where, v1::View& 
 void ViewTable::finish(const std::function<v1::PlaneDeclaration&()>& declare, Backing& backing) {
   for (const SharedPlane& plane : shared_) {
     v1::PlaneDeclaration& declaration = declare();
-    declaration.mutable_plane()->set_id(plane.id.id);
-    declaration.mutable_plane()->set_generation(plane.id.generation);
+    if (plane.id.id == 0) {
+      declaration.mutable_scratch();
+    } else {
+      declaration.mutable_plane()->set_id(plane.id.id);
+      declaration.mutable_plane()->set_generation(plane.id.generation);
+    }
     declaration.set_bytes(plane.bytes);
     declaration.set_label(plane.label);
     backing.private_planes.emplace_back();

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -31,10 +31,12 @@ public:
 
 private:
   struct SharedPlane {
-    graph::PlaneId id;
+    graph::PlaneId id;  // 0: a scratch plane
     std::uint64_t bytes = 0;
     std::string label;
   };
+  std::uint32_t index_of(const std::shared_ptr<const ScratchPlane>& plane);
+
   struct PrivateView {
     std::uintptr_t first = 0;  // bounding range of bytes
     std::uintptr_t last = 0;
@@ -45,7 +47,8 @@ private:
 
   const Host& host_;
   std::vector<SharedPlane> shared_;
-  std::map<std::uint64_t, std::uint32_t> shared_index_;  // plane id -> index
+  std::unordered_map<std::uint64_t, std::uint32_t> shared_index_;  // plane id -> index
+  std::unordered_map<const ScratchPlane*, std::uint32_t> scratch_index_;
   std::vector<PrivateView> private_;
   std::vector<std::shared_ptr<const void>> keep_alive_;
 };

@@ -13,8 +13,9 @@ packages=(
   llvm-19-dev
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libboost-dev libspdlog-dev libcli11-dev libseccomp-dev libssl-dev
-  libgtest-dev libgmock-dev libbenchmark-dev
+  libgtest-dev libgmock-dev libbenchmark-dev libmpfr-dev libsleef-dev
   python3-venv python3-dev
+  graphviz librsvg2-bin
 )
 sanitizer_packages=(clang-19 libclang-rt-19-dev libomp-19-dev)
 

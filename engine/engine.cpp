@@ -17,6 +17,9 @@
 #include "engine/run/cpu/bound_launch.h"
 #include "engine/run/cpu/program.h"
 #include "engine/run/host.h"
+#include "engine/run/system_memory.h"
+#include "engine/step/bound_model.h"
+#include "engine/step/model.h"
 #include "engine/step/simulation_state.h"
 
 namespace eagle {
@@ -70,69 +73,47 @@ StatusOr<CompiledKernels> compile(codegen::Compiler& compiler, const codegen::Ta
   return result;
 }
 
-// A run description, checked.
-struct Model {
-  std::vector<std::shared_ptr<const kernel::Kernel>> kernels;
-  std::vector<graph::Plane> planes;
-  graph::KernelLaunch launch;
-  std::size_t mask = 0;  // the argument that finishes samples
-
-  [[nodiscard]] const kernel::Kernel& kernel() const { return *kernels[launch.kernel]; }
+// The code of a model's kernels.
+struct ModelCode {
+  std::vector<std::shared_ptr<const codegen::Code>> kernels;
+  std::vector<std::shared_ptr<const codegen::Code>> selectors;  // null where a kernel has no dispatch groups
+  bool compiled = false;                                        // something did not come from the cache
 };
 
-StatusOr<std::size_t> stop_rule(const kernel::Kernel& kernel) {
-  const int mask = kernel.terminated_argument();
-  if (mask < 0) {
-    return Status(Reason::bad_value, "kernel " + kernel::quote_name(kernel.name) +
-                                         " has no stop rule; give it a Terminated argument and set it when "
-                                         "a sample is done, or launch it in a graph");
+StatusOr<ModelCode> compile(codegen::Compiler& compiler, const codegen::Target& target,
+                            const step::Model& model) {
+  ModelCode result;
+  for (const step::StepKernel& part : model.kernels) {
+    for (const auto& [kernel, code] :
+         {std::pair{&part.kernel, &result.kernels}, std::pair{&part.selectors, &result.selectors}}) {
+      code->emplace_back();
+      if (*kernel == nullptr) continue;
+      StatusOr<codegen::Compiler::Compiled> compiled = compiler.compile(**kernel, target);
+      if (!compiled.ok()) return compiled.status().within("kernel " + kernel::quote_name((*kernel)->name));
+      code->back() = std::move(compiled->code);
+      result.compiled |= !compiled->hit;
+    }
   }
-  return static_cast<std::size_t>(mask);
+  return result;
 }
 
-StatusOr<Model> read_model(const v1::RunDescription& message, graph::PrivateKernelPlanes private_planes,
-                           const graph::Limits& limits) {
-  if (message.model_size() != 1) {
-    return Status(Reason::malformed_graph, "model: a model is one kernel, found " +
-                                               std::to_string(message.model_size()) +
-                                               " launches; write the step as one kernel");
+// What the threads of the team need where samples make something together.
+std::vector<run::ThreadSpace> spaces_for(const step::BoundModel& model, int threads) {
+  run::ThreadSpace::Needs needs;
+  bool any = false;
+  for (const step::BoundKernel& kernel : model.kernels) {
+    if (!kernel.shared) continue;
+    needs.cover(kernel.shared->needs(threads));
+    any = true;
   }
-  if (message.max_steps() < 0) {
-    return Status(Reason::bad_value,
-                  "max_steps must be at least 0, found " + std::to_string(message.max_steps()));
-  }
-  if (message.planes_size() > static_cast<int>(limits.planes)) {
-    return Status(Reason::graph_limit, "planes: " + std::to_string(message.planes_size()) +
-                                           " are over the limit of " + std::to_string(limits.planes) +
-                                           " (graph_planes)");
-  }
-  Model model;
-  for (int i = 0; i < message.kernels_size(); ++i) {
-    StatusOr<kernel::Kernel> kernel = kernel::verify(message.kernels(i), limits.kernel);
-    if (!kernel.ok()) return kernel.status().within("kernels[" + std::to_string(i) + "]");
-    model.kernels.push_back(std::make_shared<const kernel::Kernel>(std::move(*kernel)));
-  }
-  for (int i = 0; i < message.planes_size(); ++i) {
-    EAGLE_ASSIGN_OR_RETURN(graph::Plane plane,
-                           graph::read_plane(message.planes(i), "planes[" + std::to_string(i) + "]"));
-    model.planes.push_back(std::move(plane));
-  }
-  EAGLE_ASSIGN_OR_RETURN(model.launch, graph::read_launch(message.model(0), model.kernels, model.planes,
-                                                          "model[0]", private_planes));
-  EAGLE_ASSIGN_OR_RETURN(model.mask, stop_rule(model.kernel()));
-  return model;
+  std::vector<run::ThreadSpace> spaces(any ? static_cast<std::size_t>(threads) : 0);
+  for (run::ThreadSpace& space : spaces) space.make_room(needs);
+  return spaces;
 }
 
-// What moves between memory and cache when a sample's planes are read and stored once.
-std::int64_t bytes_per_sample(const kernel::Kernel& kernel) {
-  const std::vector<kernel::Access> accesses = kernel::accesses(kernel);
-  std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < accesses.size(); ++i) {
-    const kernel::Type& type = kernel.arguments[i].type;
-    const int times = (accesses[i].read ? 1 : 0) + (accesses[i].written ? 1 : 0);
-    bytes += std::int64_t{times} * type.components() * kernel::bytes_of(type.scalar);
-  }
-  return bytes;
+step::Mode mode_of(const step::Model& model) {
+  if (model.mixes || model.has_host_steps_within()) return step::Mode::stepwise;
+  return model.kernels.size() > 1 ? step::Mode::tiled : step::Mode::fused;
 }
 
 }  // namespace
@@ -171,9 +152,30 @@ codegen::Compiler& Engine::compiler() { return state_->compiler; }
 
 Engine::Counters Engine::counters() const {
   const run::Counters& counted = *state_->counters;
-  return {counted.graph_builds.load(std::memory_order_relaxed),
-          counted.launches.load(std::memory_order_relaxed), counted.runs.load(std::memory_order_relaxed),
-          state_->compiler.counters()};
+  return {
+      counted.graph_builds.load(std::memory_order_relaxed), counted.rebinds.load(std::memory_order_relaxed),
+      counted.updates.load(std::memory_order_relaxed),      counted.launches.load(std::memory_order_relaxed),
+      counted.runs.load(std::memory_order_relaxed),         state_->compiler.counters()};
+}
+
+// Lays out the scratch planes, gets their memory, and binds the program. The code is there.
+Status Engine::bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const run::PlaneMemory> planes) {
+  EAGLE_ASSIGN_OR_RETURN(built.scratch_, graph::lay_out_scratch(built.graph_));
+  std::vector<run::PlaneMemory> memory(planes.begin(), planes.end());
+  if (built.scratch_.bytes > 0) {
+    const auto& make = state_->options.scratch_memory;
+    EAGLE_ASSIGN_OR_RETURN(built.scratch_memory_,
+                           make ? make(built.scratch_.bytes) : run::system_memory(built.scratch_.bytes));
+  }
+  for (const graph::ScratchUse& use : built.scratch_.uses) {
+    // A plane without bytes has an address too: nobody touches it.
+    static std::byte nothing{};
+    memory[use.plane] = {use.in_memory ? built.scratch_memory_.get() + use.offset : &nothing, use.bytes};
+  }
+  EAGLE_ASSIGN_OR_RETURN(built.program_, run::CpuProgram::bind(std::move(plan), built.code_, memory,
+                                                               state_->threads, state_->counters));
+  built.threads_ = state_->threads;
+  return {};
 }
 
 StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::build(const v1::GraphDescription& description,
@@ -188,12 +190,30 @@ StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::build(const v1::GraphDescript
   graph::RunPlan plan = graph::lower(built->graph_, built->schedule_);
   EAGLE_ASSIGN_OR_RETURN(CompiledKernels kernels,
                          compile(state_->compiler, state_->target, plan.kernels, plan.launches));
-  EAGLE_ASSIGN_OR_RETURN(built->program_, run::CpuProgram::bind(std::move(plan), kernels.code, planes,
-                                                                state_->threads, state_->counters));
+  built->code_ = std::move(kernels.code);
+  EAGLE_RETURN_IF_ERROR(bind(*built, std::move(plan), planes));
   built->compiled_ = kernels.compiled;
-  built->threads_ = state_->threads;
   built->build_s_ = seconds_since(start);
   run::count(state_->counters->graph_builds);
+  return built;
+}
+
+StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::rebind(const run::BuiltGraph& old,
+                                                          const v1::GraphDescription& description,
+                                                          std::span<const run::PlaneMemory> planes) {
+  std::unique_ptr<run::BuiltGraph> built(new run::BuiltGraph);
+  EAGLE_ASSIGN_OR_RETURN(built->graph_,
+                         graph::read(description, state_->options.private_planes, state_->options.limits));
+  EAGLE_RETURN_IF_ERROR(graph::check_same_structure(old.graph_, built->graph_));
+  EAGLE_RETURN_IF_ERROR(check_memory(built->graph_.planes, planes));
+  EAGLE_RETURN_IF_ERROR(graph::check_races(built->graph_));
+  built->schedule_ = old.schedule_;
+  built->code_ = old.code_;
+  EAGLE_RETURN_IF_ERROR(bind(*built, graph::lower(built->graph_, built->schedule_), planes));
+  built->keep_params_of(old);
+  built->compiled_ = old.compiled_;
+  built->build_s_ = old.build_s_;
+  run::count(state_->counters->rebinds);
   return built;
 }
 
@@ -201,30 +221,32 @@ StatusOr<std::unique_ptr<step::Simulation>> Engine::simulate(const v1::RunDescri
                                                              std::span<const run::PlaneMemory> planes,
                                                              std::shared_ptr<const run::Control> control) {
   const Clock::time_point start = Clock::now();
-  EAGLE_ASSIGN_OR_RETURN(Model model,
-                         read_model(description, state_->options.private_planes, state_->options.limits));
+  EAGLE_ASSIGN_OR_RETURN(step::Model model, step::read_model(description, state_->options.private_planes,
+                                                             state_->options.limits));
   EAGLE_RETURN_IF_ERROR(check_memory(model.planes, planes));
-  EAGLE_ASSIGN_OR_RETURN(CompiledKernels kernels, compile(state_->compiler, state_->target, model.kernels,
-                                                          std::span(&model.launch, 1)));
-  const std::shared_ptr<const codegen::Code>& code = kernels.code[model.launch.kernel];
-  EAGLE_ASSIGN_OR_RETURN(run::BoundLaunch launch,
-                         run::BoundLaunch::bind(model.launch, model.kernel(), code, planes));
+  EAGLE_ASSIGN_OR_RETURN(ModelCode code, compile(state_->compiler, state_->target, model));
+  EAGLE_ASSIGN_OR_RETURN(step::BoundModel bound, step::bind(model, code.kernels, code.selectors, planes));
 
-  step::RunReport report;
-  report.host = run::this_host();
-  report.samples = model.launch.samples;
-  report.threads = state_->threads;
-  report.compiled = kernels.compiled;
-  report.kernels = {code->hash()};
-  report.build_s = seconds_since(start);
-  auto run = std::make_unique<step::Simulation::State>(std::move(launch));
-  run->mask = model.mask;
-  run->bytes_per_sample = bytes_per_sample(model.kernel());
-  run->max_steps = description.max_steps();
+  auto run = std::make_unique<step::Simulation::State>();
+  run->spaces = spaces_for(bound, state_->threads);
+  run->model = std::move(bound);
+  run->mode = mode_of(model);
+  if (model.record) run->recorder.emplace(*model.record, run->model.columns, model.samples, planes);
+  run->host_steps = std::move(model.host_steps);
+  run->max_steps = model.max_steps;
+  run->steps_per_pass = model.steps_per_pass;
   run->team = state_->threads;
   run->control = std::move(control);
   run->counters = state_->counters;
-  run->result.report = std::move(report);
+  run->known_costs = state_->options.branch_costs;
+  step::RunReport& report = run->result.report;
+  report.host = run::this_host();
+  report.samples = model.samples;
+  report.threads = state_->threads;
+  report.mode = name_of(run->mode);
+  report.compiled = code.compiled;
+  for (const step::StepKernel& part : model.kernels) report.kernels.push_back(part.hash);
+  report.build_s = seconds_since(start);
   return std::unique_ptr<step::Simulation>(new step::Simulation(std::move(run)));
 }
 

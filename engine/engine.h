@@ -7,21 +7,30 @@
 // Thread-safe, except that one BuiltGraph or Simulation is for one caller at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "engine/base/status.h"
 #include "engine/codegen/compiler.h"
 #include "engine/graph/graph.h"
 #include "engine/run/built_graph.h"
 #include "engine/run/control.h"
+#include "engine/step/dispatch_rule.h"
 #include "engine/step/simulation.h"
 
 namespace eagle::v1 {
 class GraphDescription;
 class RunDescription;
 }  // namespace eagle::v1
+
+namespace eagle::graph {
+struct RunPlan;
+}
 
 namespace eagle {
 
@@ -32,9 +41,16 @@ public:
     codegen::Compiler::Options compiler;
     graph::PrivateKernelPlanes private_planes = graph::PrivateKernelPlanes::refused;
     graph::Limits limits;
+    // Makes the memory of a graph's scratch planes, zeroed and aligned to 64 bytes; freed with the last
+    // owner. Empty: from the system.
+    std::function<StatusOr<std::shared_ptr<std::byte>>(std::uint64_t bytes)> scratch_memory;
+    // What the branches of a dispatch group cost, where that is known and not to be measured; for tests.
+    std::function<std::optional<step::BranchCosts>(const std::string& group)> branch_costs;
   };
   struct Counters {
     std::uint64_t graph_builds = 0;
+    std::uint64_t rebinds = 0;
+    std::uint64_t updates = 0;
     std::uint64_t launches = 0;  // whole replays and passes
     std::uint64_t runs = 0;
     codegen::Compiler::Counters compiler;
@@ -53,12 +69,19 @@ public:
   // those declared (MALFORMED_GRAPH).
   StatusOr<std::unique_ptr<run::BuiltGraph>> build(const v1::GraphDescription& description,
                                                    std::span<const run::PlaneMemory> planes);
+  // The graph `built` over the planes of another description of it, in place of which it can then be used:
+  // schedule, code and the numbers of Params are the same. All that `build` refuses is refused here, and so
+  // is what is not the same graph. `built` stays as it is.
+  StatusOr<std::unique_ptr<run::BuiltGraph>> rebind(const run::BuiltGraph& built,
+                                                    const v1::GraphDescription& description,
+                                                    std::span<const run::PlaneMemory> planes);
   StatusOr<std::unique_ptr<step::Simulation>> simulate(const v1::RunDescription& description,
                                                        std::span<const run::PlaneMemory> planes,
                                                        std::shared_ptr<const run::Control> control);
 
 private:
   struct State;
+  Status bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const run::PlaneMemory> planes);
   explicit Engine(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

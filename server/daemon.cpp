@@ -7,10 +7,26 @@
 
 #include "eagle/v1/graph.pb.h"
 #include "engine/run/host.h"
+#include "engine/run/system_memory.h"
 #include "server/memory_limit.h"
 #include "server/ring/rings.h"
 
 namespace eagle::server {
+namespace {
+
+// Scratch memory counts as a plane does.
+StatusOr<std::shared_ptr<std::byte>> charged_memory(PlaneBudget& budget, std::uint64_t bytes) {
+  struct Held {
+    PlaneBudget::Charge charge;
+    std::shared_ptr<std::byte> memory;
+  };
+  auto held = std::make_shared<Held>();
+  EAGLE_ASSIGN_OR_RETURN(held->charge, budget.charge(bytes));
+  EAGLE_ASSIGN_OR_RETURN(held->memory, run::system_memory(bytes));
+  return std::shared_ptr<std::byte>(held, held->memory.get());
+}
+
+}  // namespace
 
 StatusOr<std::unique_ptr<Daemon>> Daemon::create(Options options) {
   const std::uint64_t memory = memory_limit();
@@ -23,21 +39,26 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::create(Options options) {
   engine.threads = options.threads;
   engine.compiler = options.compiler;
   engine.private_planes = graph::PrivateKernelPlanes::refused;
+  auto budget = std::make_shared<PlaneBudget>(
+      options.plane_budget_bytes != 0 ? options.plane_budget_bytes : plane_budget_of(memory),
+      options.limits.planes);
+  engine.scratch_memory = [budget](std::uint64_t bytes) { return charged_memory(*budget, bytes); };
   EAGLE_ASSIGN_OR_RETURN(auto made, Engine::create(std::move(engine)));
   const int wanted = options.threads > 0 ? options.threads : run::allowed_threads();
   if (made->threads() < wanted) {
     spdlog::warn("a team of {} threads instead of {}: no more can be started; raise pids.max or RLIMIT_NPROC",
                  made->threads(), wanted);
   }
-  return std::unique_ptr<Daemon>(new Daemon(std::move(options), std::move(made)));
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), std::move(budget), std::move(made)));
+  EAGLE_RETURN_IF_ERROR(daemon->executor_.rings()->usable());
+  return daemon;
 }
 
-Daemon::Daemon(Options options, std::unique_ptr<Engine> engine)
+Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique_ptr<Engine> engine)
     : limits_(options.limits),
+      budget_(std::move(budget)),
       engine_(std::move(engine)),
-      budget_(options.plane_budget_bytes != 0 ? options.plane_budget_bytes : plane_budget_of(memory_limit()),
-              limits_.planes),
-      sessions_(budget_, limits_),
+      sessions_(*budget_, limits_),
       executor_(limits_.jobs),
       small_memory_pool_(1, limits_.memory_requests, "memory_requests"),
       large_memory_pool_(1, limits_.memory_requests, "memory_requests"),
@@ -54,9 +75,9 @@ DaemonInfo Daemon::info() const {
   info.threads = engine_->threads();
   info.cpu = engine_->target().cpu.empty() ? "native" : engine_->target().cpu;
   info.sessions = sessions_.size();
-  info.planes = budget_.used_planes();
-  info.plane_bytes = budget_.used_bytes();
-  info.plane_budget_bytes = budget_.bytes();
+  info.planes = budget_->used_planes();
+  info.plane_bytes = budget_->used_bytes();
+  info.plane_budget_bytes = budget_->bytes();
   info.graphs = sessions_.graphs();
   info.launches = counters.launches;
   info.kernels_cached = counters.compiler.cached;
@@ -91,6 +112,22 @@ StatusOr<std::shared_ptr<Ring>> Daemon::open_ring(const std::shared_ptr<Session>
   EAGLE_ASSIGN_OR_RETURN(auto ring, Ring::create(std::move(start)));
   EAGLE_RETURN_IF_ERROR(session->attach(executor_.rings(), ring));
   return ring;
+}
+
+StatusOr<std::shared_ptr<LoadedGraph>> Daemon::rebind(Session& session, std::uint64_t id,
+                                                      const v1::GraphDescription& description) {
+  EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<LoadedGraph> old, session.graph(id));
+  EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
+  if (!old->begin_launch()) return running(id);
+  auto built = engine_->rebind(old->built(), description, planes.memory);
+  if (!built.ok()) {
+    old->end_launch(0);
+    return built.status();
+  }
+  auto fresh = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(*built), old->launches());
+  // The old one stays taken: a launch that found it a moment ago is refused, and not run over old planes.
+  EAGLE_RETURN_IF_ERROR(session.replace_graph(id, fresh));
+  return fresh;
 }
 
 Status Daemon::accepts_work() const {

@@ -73,6 +73,9 @@ public:
   };
   // Verifies, compiles, and enters the graph into the session; takes as long as that takes.
   StatusOr<Built> build(Session& session, const v1::GraphDescription& description);
+  // The graph of this id over other planes, from now on. BUSY while it runs; refused whole or done whole.
+  StatusOr<std::shared_ptr<LoadedGraph>> rebind(Session& session, std::uint64_t graph,
+                                                const v1::GraphDescription& description);
 
   // A ring for the session's launches: BAD_MESSAGE when it has one, SESSION_CLOSED, OUT_OF_MEMORY.
   StatusOr<std::shared_ptr<Ring>> open_ring(const std::shared_ptr<Session>& session);
@@ -85,13 +88,13 @@ public:
   void stop(const std::atomic<bool>& hurry);
 
 private:
-  Daemon(Options options, std::unique_ptr<Engine> engine);
+  Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique_ptr<Engine> engine);
 
   const Limits limits_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::atomic<bool> draining_ = false;
+  const std::shared_ptr<PlaneBudget> budget_;  // also of scratch memory, which graphs hold
   std::unique_ptr<Engine> engine_;
-  PlaneBudget budget_;
   Sessions sessions_;
   Executor executor_;
   // Last: their tasks use all of the above.

@@ -27,8 +27,7 @@ StatusOr<std::shared_ptr<LoadedGraph>> take_graph(const Session& session, const 
   }
   EAGLE_RETURN_IF_ERROR(graph->check_planes());
   if (!graph->begin_launch()) {
-    return Status(Reason::busy, "graph " + std::to_string(request.graph) +
-                                    " is running another launch; wait for it, or build the graph twice");
+    return running(request.graph);
   }
   return graph;
 }
@@ -182,7 +181,7 @@ Job::Next LaunchJob::finish(const LaunchOutcome& outcome) {
   session_->leave(this);
   const std::shared_ptr<Session> session = std::move(session_);
   const LaunchEvents events = std::exchange(events_, {});
-  if (began_ && request_.launch_id != 0) {
+  if ((began_ || events.asked_for_later) && request_.launch_id != 0) {
     session->outcomes().settle(request_.launch_id, outcome, true);
   } else {
     events.done(outcome);

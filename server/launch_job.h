@@ -21,6 +21,8 @@ namespace eagle::server {
 struct LaunchEvents {
   // Host node `call` is next: run it and `answer` with the sequence number. Empty: the caller cannot.
   std::function<void(std::uint64_t sequence, std::uint32_t call)> host_call;
+  // Somebody will ask for the outcome by the launch's id, so it is kept even if the launch never began.
+  bool asked_for_later = false;
   // How the launch ended; called exactly once, whatever happens, last.
   LaunchOutcomes::Receiver done;
 };

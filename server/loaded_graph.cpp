@@ -50,11 +50,18 @@ StatusOr<ResolvedPlanes> resolve(const Description& description, const PlaneStor
 template StatusOr<ResolvedPlanes> resolve(const v1::GraphDescription&, const PlaneStore&);
 template StatusOr<ResolvedPlanes> resolve(const v1::RunDescription&, const PlaneStore&);
 
-LoadedGraph::LoadedGraph(PlaneStore::Planes planes, std::unique_ptr<run::BuiltGraph> built)
+Status running(std::uint64_t graph) {
+  return {Reason::busy,
+          "graph " + std::to_string(graph) + " is running a launch; wait for it, or build the graph twice"};
+}
+
+LoadedGraph::LoadedGraph(PlaneStore::Planes planes, std::unique_ptr<run::BuiltGraph> built,
+                         std::uint64_t launches)
     : planes_(std::move(planes)),
       built_(std::move(built)),
       nodes_(graph::leaves(built_->graph()).size()),
-      has_host_nodes_(has_host_node(built_->graph().stages)) {}
+      has_host_nodes_(has_host_node(built_->graph().stages)),
+      launches_(launches) {}
 
 Status LoadedGraph::check_planes() const {
   for (const auto& plane : planes_) {
@@ -84,6 +91,13 @@ StatusOr<std::vector<graph::Edge>> LoadedGraph::edges(const Limits& limits) cons
                                      " (edge_touches); derive them in the client, by the same code");
   }
   return graph::edges(built_->graph());
+}
+
+Status LoadedGraph::update(std::uint64_t id, const std::vector<graph::ParamUpdate>& updates) {
+  if (!begin_launch()) return running(id);
+  Status done = built_->update(updates);
+  end_launch(0);
+  return done;
 }
 
 void LoadedGraph::end_launch(std::int64_t whole_replays) {

@@ -31,9 +31,13 @@ StatusOr<ResolvedPlanes> resolve(const Description& description, const PlaneStor
 extern template StatusOr<ResolvedPlanes> resolve(const v1::GraphDescription&, const PlaneStore&);
 extern template StatusOr<ResolvedPlanes> resolve(const v1::RunDescription&, const PlaneStore&);
 
+// BUSY: the graph of this id is running.
+Status running(std::uint64_t graph);
+
 class LoadedGraph {
 public:
-  LoadedGraph(PlaneStore::Planes planes, std::unique_ptr<run::BuiltGraph> built);
+  // `launches`: those that the graph has seen under its id before.
+  LoadedGraph(PlaneStore::Planes planes, std::unique_ptr<run::BuiltGraph> built, std::uint64_t launches = 0);
   LoadedGraph(const LoadedGraph&) = delete;
   LoadedGraph& operator=(const LoadedGraph&) = delete;
 
@@ -49,6 +53,9 @@ public:
   [[nodiscard]] std::uint64_t released_bytes() const;
   // The edges, where their number is bounded by something sensible: QUOTA (edge_touches).
   StatusOr<std::vector<graph::Edge>> edges(const Limits& limits) const;
+
+  // New numbers for Params. BUSY while a launch runs.
+  Status update(std::uint64_t id, const std::vector<graph::ParamUpdate>& updates);
 
   // One launch at a time: false when one is running.
   [[nodiscard]] bool begin_launch() { return !busy_.exchange(true, std::memory_order_acquire); }

@@ -34,6 +34,15 @@ StatusOr<std::shared_ptr<LoadedGraph>> Session::graph(std::uint64_t id) const {
   return found->second;
 }
 
+Status Session::replace_graph(std::uint64_t id, std::shared_ptr<LoadedGraph> graph) {
+  std::shared_ptr<LoadedGraph> gone;  // freed after the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = graphs_.find(id);
+  if (found == graphs_.end()) return unknown_graph(id);
+  gone = std::exchange(found->second, std::move(graph));
+  return {};
+}
+
 Status Session::release_graph(std::uint64_t id) {
   std::shared_ptr<LoadedGraph> gone;  // freed after the lock
   const std::lock_guard lock(mutex_);
@@ -47,6 +56,11 @@ Status Session::release_graph(std::uint64_t id) {
 Session::Graphs Session::graphs() const {
   const std::lock_guard lock(mutex_);
   return {graphs_.begin(), graphs_.end()};
+}
+
+bool Session::ended() const {
+  const std::lock_guard lock(mutex_);
+  return ended_;
 }
 
 Status Session::enter(std::shared_ptr<Job> job, std::uint64_t launch_id) {
@@ -82,7 +96,7 @@ Status Session::attach(std::shared_ptr<Rings> rings, std::shared_ptr<Ring> ring)
   const std::lock_guard lock(mutex_);
   if (ended_) return closed();
   if (ring_) return {Reason::bad_message, "the session has a ring already, of which there is one a session"};
-  rings->add(ring);
+  EAGLE_RETURN_IF_ERROR(rings->add(ring));
   rings_ = std::move(rings);
   ring_ = std::move(ring);
   return {};

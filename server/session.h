@@ -23,7 +23,7 @@ class Rings;
 
 // Thread-safe. Calls hold it by shared_ptr, so it may outlive its own end; what comes after the end gets
 // SESSION_CLOSED or finds nothing.
-class Session {
+class Session : public std::enable_shared_from_this<Session> {
 public:
   using Graphs = std::vector<std::pair<std::uint64_t, std::shared_ptr<LoadedGraph>>>;
 
@@ -39,6 +39,7 @@ public:
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] const Principal& principal() const { return principal_; }
   [[nodiscard]] const std::string& client() const { return client_; }
+  [[nodiscard]] bool ended() const;
 
   PlaneStore& planes() { return planes_; }
   LaunchOutcomes& outcomes() { return outcomes_; }
@@ -46,6 +47,8 @@ public:
   // The graph's id. QUOTA (graphs), SESSION_CLOSED.
   StatusOr<std::uint64_t> add(std::shared_ptr<LoadedGraph> graph);
   StatusOr<std::shared_ptr<LoadedGraph>> graph(std::uint64_t id) const;  // UNKNOWN_GRAPH
+  // From now on the id means this graph. UNKNOWN_GRAPH.
+  Status replace_graph(std::uint64_t id, std::shared_ptr<LoadedGraph> graph);
   // A launch that runs keeps the graph until it has ended. UNKNOWN_GRAPH.
   Status release_graph(std::uint64_t id);
   [[nodiscard]] Graphs graphs() const;

@@ -1,7 +1,9 @@
 #include "server/sessions.h"
 
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -63,6 +65,19 @@ StatusOr<std::shared_ptr<Session>> Sessions::find(std::string_view secret_hex) c
   return Status(Reason::unauthenticated,
                 "expected the secret of an open session in the call's metadata, found none that the daemon "
                 "knows: the session was closed, or the daemon started anew; open a session first");
+}
+
+std::vector<std::shared_ptr<Session>> Sessions::visible_to(const Principal& caller) const {
+  const bool sees_all = caller.uid == 0 || caller.uid == ::geteuid();
+  std::vector<std::shared_ptr<Session>> visible;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [digest, session] : by_digest_) {
+      if (sees_all || session->principal().uid == caller.uid) visible.push_back(session);
+    }
+  }
+  std::sort(visible.begin(), visible.end(), [](const auto& a, const auto& b) { return a->id() < b->id(); });
+  return visible;
 }
 
 PlaneStore::Planes Sessions::end(const std::shared_ptr<Session>& session, bool client_lives) {

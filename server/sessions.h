@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "server/limits.h"
@@ -35,6 +36,10 @@ public:
   StatusOr<Opened> open(const Principal& principal, const std::string& client);
   // UNAUTHENTICATED. The text is what a call carries.
   StatusOr<std::shared_ptr<Session>> find(std::string_view secret_hex) const;
+
+  // The sessions whose graphs the caller may look at: those of its user, and for root and whom the daemon
+  // runs as all of them. Ordered by id.
+  std::vector<std::shared_ptr<Session>> visible_to(const Principal& caller) const;
 
   // The session is found no more, its jobs are cancelled, and what it held goes on a thread that may take
   // its time. Planes that a client process which still lives may have mapped stay charged: they are given

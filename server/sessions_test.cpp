@@ -1,8 +1,10 @@
 #include "server/sessions.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
+#include <vector>
 
 #include "server/testing.h"
 
@@ -37,6 +39,19 @@ TEST_F(SessionsTest, ASessionIsFoundByItsSecretOnly) {
        {std::string(), std::string(64, '0'), to_hex(a.secret).substr(1), std::string("x")}) {
     EXPECT_EQ(sessions_.find(wrong).status().reason(), Reason::unauthenticated) << wrong;
   }
+}
+
+TEST_F(SessionsTest, CanBeLookedIntoByTheirUserAndByWhomTheDaemonRunsAs) {
+  constexpr uid_t a_user = 40'001;
+  constexpr uid_t another = 40'002;
+  const auto one = sessions_.open(Principal{a_user, a_user, 1}, "one").value();
+  const auto other = sessions_.open(Principal{another, another, 2}, "other").value();
+  const auto seen_by = [&](uid_t uid) { return sessions_.visible_to(Principal{uid, uid, 3}); };
+  EXPECT_EQ(seen_by(a_user), std::vector{one.session});
+  EXPECT_EQ(seen_by(another), std::vector{other.session});
+  EXPECT_TRUE(seen_by(40'003).empty());
+  EXPECT_EQ(seen_by(0).size(), 2u);
+  EXPECT_EQ(seen_by(::geteuid()).size(), 2u);
 }
 
 TEST_F(SessionsTest, AnEndedSessionIsFoundNoMore) {

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <string>
 #include <utility>
 
 #include "eagle/v1/run.pb.h"
@@ -25,8 +26,15 @@ void SimulationJob::prepare(Engine& engine, const v1::RunDescription& descriptio
 Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& description) {
   if (control_->cancelled()) return {Reason::cancelled, "the run was cancelled before it began"};
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session_->planes()));
+  if (description.host_steps_size() > 0 && !events_.host_call) {
+    return {Reason::graph_state, "the model has host steps, which run in the client; use SimulateWithCalls"};
+  }
   EAGLE_ASSIGN_OR_RETURN(simulation_, engine.simulate(description, planes.memory, control_));
   planes_ = std::move(planes.planes);
+  for (const v1::HostStep& step : description.host_steps()) {
+    if (step.every() > 1 || step.before() >= static_cast<std::uint32_t>(description.model_size()))
+      between_steps_.insert(step.node().call());
+  }
   const auto self = shared_from_this();
   EAGLE_RETURN_IF_ERROR(executor_.submit(self));
   if (control_->cancelled()) executor_.expedite(self);  // while it was being built
@@ -35,14 +43,90 @@ Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& descr
 
 void SimulationJob::cancel() {
   control_->cancel.store(true);
-  executor_.expedite(shared_from_this());
+  bool was_parked = false;
+  {
+    const std::lock_guard lock(mutex_);
+    was_parked = std::exchange(parked_, false);
+    abandoned_ |= was_parked;
+  }
+  const auto self = shared_from_this();
+  if (was_parked) executor_.resume(self);
+  executor_.expedite(self);
 }
 
 Job::Next SimulationJob::advance() {
-  if (simulation_->advance()) return finish(simulation_->result());
+  Status failure;
+  bool abandoned = false, answered = false, stop = false;
+  {
+    const std::lock_guard lock(mutex_);
+    failure = std::exchange(host_failure_, Status());
+    abandoned = abandoned_;
+    answered = std::exchange(answered_, false);
+    stop = stop_;
+  }
+  if (!failure.ok()) return finish(failure);
+  if (abandoned) return finish(without_the_client());
+  if (answered) simulation_->answer(stop);
+  switch (simulation_->advance()) {
+    case step::Simulation::Next::host_call:
+      return ask();
+    case step::Simulation::Next::again: {
+      const step::RunReport& so_far = simulation_->result().report;
+      events_.progress(so_far.steps, so_far.finished);
+      return Next::again;
+    }
+    case step::Simulation::Next::done:
+      break;
+  }
+  return finish(simulation_->result());
+}
+
+// Its part of a step may have been half of something; between steps the samples are whole without it.
+StatusOr<step::RunResult> SimulationJob::without_the_client() {
+  if (!between_steps_.contains(simulation_->call())) {
+    return Status(Reason::cancelled, "the run was cancelled while the client had its part of step " +
+                                         std::to_string(simulation_->result().report.steps + 1));
+  }
+  simulation_->answer(false);
+  while (!simulation_->ended()) {  // the cancel ends it before its next step
+    if (simulation_->advance() == step::Simulation::Next::host_call) simulation_->answer(false);
+  }
+  return simulation_->result();
+}
+
+Job::Next SimulationJob::ask() {
+  std::uint64_t sequence = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    sequence = ++sequence_;
+    parked_ = true;
+  }
   const step::RunReport& so_far = simulation_->result().report;
   events_.progress(so_far.steps, so_far.finished);
-  return Next::again;
+  const std::shared_ptr<Session> session = session_;  // once asked, another thread may end the run
+  events_.host_call(sequence, simulation_->call());
+  // Nobody cancels it again: it must not wait for a client that may never answer.
+  if (session->ended()) cancel();
+  return Next::parked;
+}
+
+Status SimulationJob::answer(std::uint64_t sequence, Status result, bool stop, bool cancel) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (abandoned_) return {};
+    if (!parked_ || sequence != sequence_) {
+      return {Reason::bad_message, "expected the reply to host call " + std::to_string(sequence_) +
+                                       ", found one to " + std::to_string(sequence) +
+                                       ", which is not open; reply to each call once"};
+    }
+    parked_ = false;
+    answered_ = true;
+    stop_ = stop;
+    host_failure_ = std::move(result);
+  }
+  if (cancel) control_->cancel.store(true);
+  executor_.resume(shared_from_this());
+  return {};
 }
 
 // As for a launch: everything is given back before anybody hears of the end.

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "engine/base/status.h"
@@ -24,7 +26,9 @@ namespace eagle::server {
 // Neither may block.
 struct SimulationEvents {
   std::function<void(std::int64_t steps, std::int64_t finished)> progress;  // between passes
-  std::function<void(const StatusOr<step::RunResult>&)> done;               // exactly once, last
+  // Host step `call` is next: run it and `answer` with the sequence number. Empty: the caller cannot.
+  std::function<void(std::uint64_t sequence, std::uint32_t call)> host_call;
+  std::function<void(const StatusOr<step::RunResult>&)> done;  // exactly once, last
 };
 
 class SimulationJob final : public Job, public std::enable_shared_from_this<SimulationJob> {
@@ -40,12 +44,20 @@ public:
   void refuse(const Status& status) { static_cast<void>(finish(status)); }
 
   Next advance() override;
+  // Ends it at the next whole step, with its result. One that waits for its client does not wait on: where
+  // the client's part comes after a whole step, that is the result; within a step it is CANCELLED, without
+  // one.
   void cancel() override;
+  // The client ran its callable, or says why not. `stop`: it wants the run to end after this step, finished;
+  // `cancel`: cancelled. BAD_MESSAGE when no such call is open, unless the run has been cancelled.
+  Status answer(std::uint64_t sequence, Status result, bool stop, bool cancel);
 
 private:
   SimulationJob(Executor& executor, std::shared_ptr<Session> session, SimulationEvents events)
       : executor_(executor), session_(std::move(session)), events_(std::move(events)) {}
   Status make_ready(Engine& engine, const v1::RunDescription& description);
+  Next ask();
+  StatusOr<step::RunResult> without_the_client();  // the end of one that was cancelled while it waited
   Next finish(const StatusOr<step::RunResult>& outcome);
 
   Executor& executor_;
@@ -53,7 +65,16 @@ private:
   std::shared_ptr<Session> session_;
   PlaneStore::Planes planes_;  // outlive what is bound to them
   std::unique_ptr<step::Simulation> simulation_;
+  std::set<std::uint32_t> between_steps_;  // host calls that come when every sample is at a whole step
   SimulationEvents events_;
+
+  std::mutex mutex_;
+  bool parked_ = false;     // a host call is open
+  bool abandoned_ = false;  // it was, when the run was cancelled
+  bool stop_ = false;       // what the last answer wanted
+  bool answered_ = false;
+  std::uint64_t sequence_ = 0;  // of the last host call
+  Status host_failure_;
 };
 
 }  // namespace eagle::server

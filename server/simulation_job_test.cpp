@@ -137,5 +137,52 @@ TEST_F(SimulationJobTest, AReleasedPlaneIsRefused) {
   EXPECT_EQ(outcomes_.take().status().reason(), Reason::unknown_plane);
 }
 
+// ---- a run that is cancelled while its client has its part
+
+class CancelledCallTest : public SimulationJobTest {
+protected:
+  // A run whose client has a part before kernel `before`, every so many steps; cancelled at the first call.
+  Outcome cancelled_run(std::uint32_t before, std::int64_t every) {
+    RunScene scene = oscillator_run(*session_, 100, never, unbounded);
+    v1::HostStep& host = *scene.message.add_host_steps();
+    host.mutable_node()->set_call(7);
+    host.mutable_node()->set_tier(v1::HOST_TIER_CAPTURED);
+    host.set_before(before);
+    host.set_every(every);
+    SimulationEvents all = events();
+    all.host_call = [this](std::uint64_t sequence, std::uint32_t) { calls_.put(sequence); };
+    auto job = SimulationJob::enter(daemon_->executor(), session_, 0, std::nullopt, all);
+    EXPECT_TRUE(job.ok()) << job.status().to_string();
+    (*job)->prepare(daemon_->engine(), scene.message);
+    const std::uint64_t sequence = calls_.take();
+    (*job)->cancel();
+    Outcome outcome = outcomes_.take();
+    EXPECT_TRUE((*job)->answer(sequence, {}, false, true).ok()) << "a reply that crosses the end";
+    return outcome;
+  }
+
+  Mailbox<std::uint64_t> calls_;
+};
+
+TEST_F(CancelledCallTest, BetweenStepsHasItsResult) {
+  const Outcome outcome = cancelled_run(1, 1000);
+  ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+  EXPECT_EQ(outcome->status, step::RunStatus::cancelled);
+  EXPECT_EQ(outcome->report.steps, 1000);
+  EXPECT_TRUE(calls_.empty()) << "nobody is asked any more";
+}
+
+TEST_F(CancelledCallTest, AtTheEndOfEachStepHasItsResult) {
+  const Outcome outcome = cancelled_run(1, 1);
+  ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+  EXPECT_EQ(outcome->status, step::RunStatus::cancelled);
+  EXPECT_EQ(outcome->report.steps, 1);
+}
+
+TEST_F(CancelledCallTest, WithinAStepHasNone) {
+  const Outcome outcome = cancelled_run(0, 1);
+  EXPECT_EQ(outcome.status().reason(), Reason::cancelled);
+}
+
 }  // namespace
 }  // namespace eagle::server

@@ -134,6 +134,7 @@ for suite in "${suites[@]}"; do
   status=0
   run_suite "$suite" </dev/null >"$results/$suite.log" 2>&1 || status=$?
   outcomes+=("$suite=$status")
+  [[ $suite != conformance ]] || /usr/bin/python3 "$root/tests/conformance/print_table.py" "$results/$suite.xml"
   tally --suite "$results" "$suite=$status"
 done
 tally "$results" "${outcomes[@]}"

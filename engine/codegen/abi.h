@@ -32,6 +32,9 @@ struct KernelCall {
   // Loops look here every 65,536 trips and leave when it is not 0; the step that they belong to is then not
   // committed. Never null; read atomically.
   const std::uint8_t* cancel = &never_cancelled;
+  // The numbers that sample_index() gives for samples begin..end-1 of the planes (index 0 is sample 0), where
+  // the planes are a reordered copy; null: consecutive, from `first_sample`.
+  const std::int64_t* sample_numbers = nullptr;
   // Out: samples whose mask this call set, and the last step that any sample of it took (1-based).
   std::int64_t finished = 0;
   std::int64_t steps = 0;
@@ -40,10 +43,30 @@ struct KernelCall {
   std::int64_t zero_divisions = 0;
   // Out: 1 when a loop saw the cancel flag, so that some step was left and not committed.
   std::int64_t cancelled = 0;
+
+  // A kernel with accumulators or reductions (Kernel::shares) takes one step a call. `planes` then has for a
+  // reduction where the values of the samples go: end - begin elements, of which those of samples that do not
+  // run are left as they are.
+  //
+  // What accum_add adds is noted, by whom kernel::Additions says:
+  // - by sample: `notes` has two addresses an op, in program order. Element `sample - begin` of the first is
+  // an i64,
+  //   the element of the accumulator or -1 for none (an op that a sample does not reach leaves it as it is);
+  //   that of the second is the value, its components `notes_capacity` elements apart.
+  // - else one after the other: `notes` is an array of `notes_capacity` words of 64 bits, of which
+  // `notes_used` are
+  //   in use. A note is the op's number, the element, and a word a component. Code that needs more room calls
+  //   `flush`, which makes it.
+  void* notes = nullptr;
+  std::int64_t notes_capacity = 0;
+  std::int64_t notes_used = 0;
+  void (*flush)(KernelCall*) = nullptr;
+  // Out: accum_adds outside of their accumulator.
+  std::int64_t dropped = 0;
 };
 
 static_assert(sizeof(void*) == 8 && std::is_standard_layout_v<KernelCall>);
-static_assert(sizeof(KernelCall) == 16 * 8, "compiled code in caches depends on the layout");
+static_assert(sizeof(KernelCall) == 22 * 8, "compiled code in caches depends on the layout");
 
 using KernelFunction = void (*)(KernelCall*);
 

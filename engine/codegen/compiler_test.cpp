@@ -159,6 +159,7 @@ TEST(Compiler, RunsItsHelperConfined) {
   EXPECT_THAT(read_file(proc + "/status"), HasSubstr("NoNewPrivs:\t1"));
   const std::string limits = read_file(proc + "/limits");
   EXPECT_THAT(limits, testing::ContainsRegex("Max core file size +0 "));
+  EXPECT_THAT(limits, testing::ContainsRegex("Max cpu time +36[0-9][0-9] "));  // an hour for this request
 #ifdef EAGLE_SANITIZED
   GTEST_SKIP() << "a sanitized helper runs without the system-call filter";
 #endif

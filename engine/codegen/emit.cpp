@@ -30,11 +30,22 @@ int widest_bytes(const Kernel& kernel) {
     if (type.scalar != Scalar::boolean) widest = std::max(widest, kernel::bytes_of(type.scalar));
   }
   for (const kernel::Argument& argument : kernel.arguments) {
-    if (argument.role == Role::output && argument.type.scalar != Scalar::boolean) {
+    if (kernel::is_committed(argument.role) && argument.type.scalar != Scalar::boolean) {
       widest = std::max(widest, kernel::bytes_of(argument.type.scalar));
     }
   }
   return widest == 1 ? 4 : widest;
+}
+
+bool has_avx512(const llvm::TargetMachine& machine) {
+  return machine.getTargetTriple().isX86() &&
+         machine.getMCSubtargetInfo()->checkFeatures("+avx512f,+avx512vl,+avx512bw,+avx512dq");
+}
+
+// Of the target's native vectors.
+int vector_bytes(const llvm::TargetMachine& machine) {
+  if (has_avx512(machine)) return 64;
+  return machine.getTargetTriple().isX86() && machine.getMCSubtargetInfo()->checkFeatures("+avx2") ? 32 : 16;
 }
 
 bool contains(const kernel::Region& region, kernel::Opcode code) {
@@ -60,12 +71,14 @@ bool contains(const kernel::Region& region, kernel::Opcode code) {
 // into registers, which spares the emitter every phi.
 class FunctionEmitter {
 public:
-  FunctionEmitter(const Kernel& kernel, const Shape& shape, llvm::Module& module)
+  FunctionEmitter(const Kernel& kernel, const Shape& shape, const llvm::TargetMachine& machine,
+                  llvm::Module& module)
       : kernel_(kernel),
         shape_(shape),
         access_(kernel::accesses(kernel)),
         uniform_(uniform_values(kernel)),
         has_loops_(contains(kernel.body, kernel::Opcode::while_)),
+        math_(module, machine, vector_bytes(machine) / 8),
         b_(module.getContext()) {
     auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
     function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, entry_name, module);
@@ -74,12 +87,14 @@ public:
     // The vectors are native by construction; without these two LLVM halves 512-bit ones on some CPUs.
     function_->addFnAttr("prefer-vector-width", "512");
     function_->addFnAttr("min-legal-vector-width", "512");
+  // A frame pointer lets LLVM align the stack for vectors it spills: unaligned ones cost up to twice the time.
+  function_->addFnAttr("frame-pointer", "all");
   }
 
   void emit() {
     b_.SetInsertPoint(block("entry"));
     load_call();
-    Value* first = load_field(offsetof(KernelCall, begin));
+    Value* first = launch_.begin;
     Value* end = load_field(offsetof(KernelCall, end));
     Value* sample = slot(b_.getInt64Ty(), "sample");
     b_.CreateStore(first, sample);
@@ -87,6 +102,7 @@ public:
     steps_ = counter("steps");
     launch_.clamped = counter("clamped");
     launch_.zero_divisions = counter("zero_divisions");
+    launch_.dropped = counter("dropped");
     launch_.trips = counter("trips");
     launch_.cancelled = slot(b_.getInt1Ty(), "cancelled");
     b_.CreateStore(b_.getFalse(), launch_.cancelled);
@@ -104,6 +120,7 @@ public:
     store_field(offsetof(KernelCall, steps), steps_);
     store_field(offsetof(KernelCall, clamped), launch_.clamped);
     store_field(offsetof(KernelCall, zero_divisions), launch_.zero_divisions);
+    store_field(offsetof(KernelCall, dropped), launch_.dropped);
     Value* cancelled = b_.CreateLoad(b_.getInt1Ty(), launch_.cancelled);
     b_.CreateStore(b_.CreateZExt(cancelled, b_.getInt64Ty()), field(offsetof(KernelCall, cancelled)));
     b_.CreateRetVoid();
@@ -134,10 +151,16 @@ private:
     launch_.total_samples = load_field(offsetof(KernelCall, total_samples));
     launch_.first_step = load_field(offsetof(KernelCall, first_step));
     launch_.cancel = load_pointer(offsetof(KernelCall, cancel));
+    launch_.call = function_->getArg(0);
+    launch_.begin = load_field(offsetof(KernelCall, begin));
+    launch_.additions = kernel::additions_of(kernel_);
+    launch_.notes = load_pointer(offsetof(KernelCall, notes));
+    launch_.notes_capacity = load_field(offsetof(KernelCall, notes_capacity));
+    launch_.sample_numbers = load_pointer(offsetof(KernelCall, sample_numbers));
     for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
       const kernel::Argument& argument = kernel_.arguments[a];
       const bool by_value = argument.role == Role::param;
-      const bool own_length = argument.role == Role::table && argument.axes.empty();
+      const bool own_length = kernel::is_indexed(argument.role) && argument.axes.empty();
       launch_.bases.push_back(by_value ? param(argument.type.scalar, load_entry(params, a, b_.getInt64Ty()))
                                        : load_entry(planes, a, b_.getPtrTy()));
       launch_.strides.push_back(by_value ? nullptr : load_entry(strides, a, b_.getInt64Ty()));
@@ -201,7 +224,7 @@ private:
     s.sample = sample;
     s.step = slot(b_.getInt64Ty(), "step");
     b_.CreateStore(b_.getInt64(0), s.step);
-    LaneEmitter lanes(kernel_, uniform_, launch_, shape, b_);
+    LaneEmitter lanes(kernel_, uniform_, launch_, math_, shape, b_);
     const bool masked = kernel_.terminated_argument() >= 0;
     if (masked) load_mask(s, lanes, skip);
     load_planes(s, lanes);
@@ -267,7 +290,7 @@ private:
 
   // The body once, from the values in the slots. Makes its own emitter: each loop has its own code.
   StepResult step(Block& s, const Values& live) {
-    LaneEmitter lanes(kernel_, uniform_, launch_, s.shape, b_);
+    LaneEmitter lanes(kernel_, uniform_, launch_, math_, s.shape, b_);
     lanes.at(s.sample, s.step);
     std::size_t entry = 0;
     for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
@@ -367,7 +390,8 @@ private:
 
     b_.SetInsertPoint(prepare);
     for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
-      if (kernel_.arguments[a].role == Role::output && !has_loops_) fill_slots(s, a);
+      const Role role = kernel_.arguments[a].role;
+      if ((role == Role::output || role == Role::reduce) && !has_loops_) fill_slots(s, a);
     }
     b_.CreateBr(head);
 
@@ -391,13 +415,15 @@ private:
   // ---- memory
 
   llvm::Type* memory_type(const Shape& shape, Scalar scalar) {
-    return LaneEmitter(kernel_, uniform_, launch_, shape, b_).memory_type(scalar);
+    return LaneEmitter(kernel_, uniform_, launch_, math_, shape, b_).memory_type(scalar);
   }
 
   // Address of part (component, copy) of the block in the plane of argument `a`.
   Value* address(const Block& s, std::size_t a, int component, int copy) {
     const auto bytes = static_cast<std::uint64_t>(kernel::bytes_of(kernel_.arguments[a].type.scalar));
-    Value* offset = b_.CreateMul(s.sample, b_.getInt64(bytes));
+    const bool apart = kernel_.arguments[a].role == Role::reduce;  // the values of this call's samples alone
+    Value* index = apart ? b_.CreateSub(s.sample, launch_.begin) : s.sample;
+    Value* offset = b_.CreateMul(index, b_.getInt64(bytes));
     if (component > 0) {
       offset = b_.CreateAdd(
           offset, b_.CreateMul(launch_.strides[a], b_.getInt64(static_cast<std::uint64_t>(component))));
@@ -487,6 +513,7 @@ private:
   const std::vector<kernel::Access> access_;
   const std::vector<bool> uniform_;
   const bool has_loops_;
+  MathFunctions math_;
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
   Value* max_steps_ = nullptr;
@@ -498,12 +525,7 @@ private:
 }  // namespace
 
 Shape shape_for(const Kernel& kernel, const llvm::TargetMachine& machine) {
-  const llvm::MCSubtargetInfo& target = *machine.getMCSubtargetInfo();
-  const bool x86 = machine.getTargetTriple().isX86();
-  const bool avx512 = x86 && target.checkFeatures("+avx512f,+avx512vl,+avx512bw,+avx512dq");
-  const bool avx2 = x86 && target.checkFeatures("+avx2");
-  const int vector_bytes = avx512 ? 64 : avx2 ? 32 : 16;
-  const int registers = avx512 || !x86 ? 32 : 16;
+  const int registers = has_avx512(machine) || !machine.getTargetTriple().isX86() ? 32 : 16;
 
   // Registers that one copy keeps through the step loop: planes' values and a few temporaries. More
   // copies fill the pipes of latency-bound loops; spilling would cost more than they bring.
@@ -513,7 +535,8 @@ Shape shape_for(const Kernel& kernel, const llvm::TargetMachine& machine) {
       kept += argument.type.components();
   }
   Shape shape;
-  shape.width = vector_bytes / widest_bytes(kernel);
+  if (!kernel::additions_of(kernel).by_sample) return shape;
+  shape.width = vector_bytes(machine) / widest_bytes(kernel);
   shape.copies = is_large(kernel) ? 1 : std::clamp(registers / kept, 1, 4);
   if (shape.copies == 3) shape.copies = 2;
   return shape;
@@ -525,7 +548,9 @@ std::unique_ptr<llvm::Module> emit(const Kernel& kernel, const Shape& shape, llv
   module->setTargetTriple(machine.getTargetTriple().str());
   module->setDataLayout(machine.createDataLayout());
   module->setPICLevel(llvm::PICLevel::BigPIC);
-  FunctionEmitter(kernel, shape, *module).emit();
+  // Notes that come one after the other are made by one sample at a time.
+  const Shape used = kernel::additions_of(kernel).by_sample ? shape : Shape{1, 1};
+  FunctionEmitter(kernel, used, machine, *module).emit();
   return module;
 }
 

@@ -15,6 +15,8 @@
 #include "engine/codegen/target_machine.h"
 #include "engine/kernel/builder.h"
 #include "engine/kernel/random_kernel.h"
+#include "engine/kernel/scalar_math.h"
+#include "engine/kernel/typing.h"
 
 namespace eagle::codegen {
 namespace {
@@ -41,23 +43,47 @@ std::vector<std::string> undefined_symbols(const llvm::MemoryBuffer& buffer) {
   return names;
 }
 
+// What the kernel's object for this target wants from elsewhere.
+std::vector<std::string> wanted_by(const kernel::Kernel& kernel, const CpuTarget& target) {
+  const auto machine = machine_for(target.cpu, false, target.triple);
+  if (!machine.ok()) return {machine.status().to_string()};
+  llvm::LLVMContext context;
+  const auto module = emit(kernel, shape_for(kernel, **machine), context, **machine);
+  std::string broken;
+  llvm::raw_string_ostream stream(broken);
+  if (llvm::verifyModule(*module, &stream)) return {broken};
+  optimise(*module, **machine, false);
+  const auto object = assemble(*module, **machine, llvm::CodeGenFileType::ObjectFile);
+  if (!object.ok()) return {object.status().to_string()};
+  return undefined_symbols(**object);
+}
+
 TEST_P(Emit, ObjectsOfRandomKernelsWantNothingFromOutside) {
   constexpr std::uint64_t first_seed = 4'711;
   for (std::uint64_t seed = first_seed; seed < first_seed + 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const kernel::Kernel kernel = kernel::random_kernel(seed);
-    const auto machine = machine_for(GetParam().cpu, false, GetParam().triple);
-    ASSERT_TRUE(machine.ok()) << machine.status().to_string();
-    llvm::LLVMContext context;
-    const auto module = emit(kernel, shape_for(kernel, **machine), context, **machine);
-    std::string broken;
-    llvm::raw_string_ostream stream(broken);
-    ASSERT_FALSE(llvm::verifyModule(*module, &stream)) << broken;
-    optimise(*module, **machine, false);
-    const auto object = assemble(*module, **machine, llvm::CodeGenFileType::ObjectFile);
-    ASSERT_TRUE(object.ok()) << object.status().to_string();
-    EXPECT_THAT(undefined_symbols(**object), testing::IsEmpty());
+    EXPECT_THAT(wanted_by(kernel::random_kernel(seed), GetParam()), testing::IsEmpty());
   }
+}
+
+// No function of a C library, in double and in single precision.
+TEST_P(Emit, ObjectsOfMathFunctionsWantNothingFromOutside) {
+  using kernel::Scalar;
+  int functions = 0;
+  for (const kernel::Rule& rule : kernel::rules()) {
+    if (!kernel::is_math(rule.code)) continue;
+    ++functions;
+    SCOPED_TRACE(rule.name);
+    kernel::KernelBuilder b{std::string(rule.name)};
+    std::vector<kernel::KernelBuilder::Value> doubles, singles;
+    for (int k = 0; k < rule.operands; ++k)
+      doubles.push_back(b.scalar(std::string(1, static_cast<char>('a' + k))));
+    for (const auto& value : doubles) singles.push_back(b.convert(value, Scalar::f32));
+    b.output("double", b.convert(b.op(rule.code, doubles), Scalar::f64));
+    b.output("single", b.convert(b.op(rule.code, singles), Scalar::f64));
+    EXPECT_THAT(wanted_by(*b.finish(), GetParam()), testing::IsEmpty());
+  }
+  EXPECT_EQ(functions, 42);
 }
 
 INSTANTIATE_TEST_SUITE_P(Target, Emit,

@@ -19,11 +19,13 @@ constexpr std::size_t flat_ops = 12;
 // Trips of all loops of a call between two looks at the cancel flag; a power of two.
 constexpr std::uint64_t poll_trips = std::uint64_t{1} << 16;
 
-// Ops in a side; a loop or a gather is never cheap.
+// Ops in a side; a loop, a gather or a random number is never cheap.
 std::size_t weight(const Region& region) {
   std::size_t total = 0;
   for (const kernel::Op& op : region.ops) {
-    total += op.code == Opcode::while_ || op.code == Opcode::gather ? flat_ops + 1 : 1;
+    const bool heavy =
+        op.code == Opcode::while_ || op.code == Opcode::gather || op.code == Opcode::random_words;
+    total += heavy ? flat_ops + 1 : 1;
     for (const Region& nested : op.regions) total += weight(nested);
   }
   return total;
@@ -47,8 +49,10 @@ std::vector<LaneValue> LaneEmitter::yields_of(const Region& region,
 
 void LaneEmitter::branch(const kernel::Op& op, const Masks& live) {
   if (values_[op.operands[0]].uniform) return uniform_choice(op, live);
-  const bool small = op.code == Opcode::if_ && weight(op.regions[0]) + weight(op.regions[1]) <= flat_ops;
-  return small ? flat_branch(op, live) : divergent_choice(op, live);
+  const bool flat = op.code == Opcode::if_
+                        ? weight(op.regions[0]) + weight(op.regions[1]) <= flat_ops
+                        : op.dispatch && op.dispatch->policy == kernel::DispatchPolicy::predicated;
+  return flat ? flat_choice(op, live) : divergent_choice(op, live);
 }
 
 // The lanes that execute a side of a divergent choice.
@@ -68,18 +72,22 @@ Masks LaneEmitter::taken(const kernel::Op& op, std::size_t side, const Masks& li
   return masks;
 }
 
-// Runs both sides and selects.
-void LaneEmitter::flat_branch(const kernel::Op& op, const Masks& live) {
-  const Masks then_lanes = taken(op, 0, live);
-  region(op.regions[0], then_lanes);
-  region(op.regions[1], taken(op, 1, live));
-  const std::vector<LaneValue> then_values = yields_of(op.regions[0], op.results);
-  const std::vector<LaneValue> else_values = yields_of(op.regions[1], op.results);
+// Runs all sides and selects; the last one is what lanes have that no mask claims.
+void LaneEmitter::flat_choice(const kernel::Op& op, const Masks& live) {
+  std::vector<Masks> lanes;
+  std::vector<std::vector<LaneValue>> yields;
+  for (std::size_t side = 0; side < op.regions.size(); ++side) {
+    lanes.push_back(taken(op, side, live));
+    region(op.regions[side], lanes.back());
+    yields.push_back(yields_of(op.regions[side], op.results));
+  }
   for (std::size_t r = 0; r < op.results.size(); ++r) {
-    LaneValue result{then_values[r].type, false, {}};
-    for (std::size_t part = 0; part < then_values[r].parts.size(); ++part) {
-      Value* mask = then_lanes[part % then_lanes.size()];
-      result.parts.push_back(b_.CreateSelect(mask, then_values[r].parts[part], else_values[r].parts[part]));
+    LaneValue result{yields[0][r].type, false, yields.back()[r].parts};
+    for (std::size_t side = op.regions.size() - 1; side-- > 0;) {
+      for (std::size_t part = 0; part < result.parts.size(); ++part) {
+        Value* mask = lanes[side][part % lanes[side].size()];
+        result.parts[part] = b_.CreateSelect(mask, yields[side][r].parts[part], result.parts[part]);
+      }
     }
     define(op.results[r], std::move(result));
   }

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "engine/kernel/scalar_math.h"
+
 namespace eagle::codegen {
 namespace {
 
@@ -36,10 +38,12 @@ llvm::CmpInst::Predicate predicate(Opcode code, bool real) {
 }  // namespace
 
 LaneEmitter::LaneEmitter(const kernel::Kernel& kernel, const std::vector<bool>& uniform,
-                         const LaunchValues& launch, const Shape& shape, llvm::IRBuilder<>& builder)
+                         const LaunchValues& launch, MathFunctions& math, const Shape& shape,
+                         llvm::IRBuilder<>& builder)
     : kernel_(kernel),
       uniform_(uniform),
       launch_(launch),
+      math_(math),
       shape_(shape),
       b_(builder),
       values_(kernel.value_types.size()) {}
@@ -166,7 +170,41 @@ LaneValue LaneEmitter::constant(const kernel::Type& type, std::uint64_t bits) {
   return result;
 }
 
+// Planes that were reordered come with a list of what their samples are called.
 LaneValue LaneEmitter::sample_index() {
+  llvm::BasicBlock* in_order = block("numbers_in_order");
+  llvm::BasicBlock* listed = block("numbers_listed");
+  llvm::BasicBlock* after = block("numbered");
+  b_.CreateCondBr(b_.CreateIsNull(launch_.sample_numbers), in_order, listed);
+  b_.SetInsertPoint(in_order);
+  const LaneValue one = consecutive_numbers();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(listed);
+  const LaneValue other = listed_numbers();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  LaneValue result{one.type, false, {}};
+  for (std::size_t part = 0; part < one.parts.size(); ++part) {
+    llvm::PHINode* phi = b_.CreatePHI(one.parts[part]->getType(), 2);
+    phi->addIncoming(one.parts[part], in_order);
+    phi->addIncoming(other.parts[part], listed);
+    result.parts.push_back(phi);
+  }
+  return result;
+}
+
+LaneValue LaneEmitter::listed_numbers() {
+  LaneValue result{kernel::Type{Scalar::i64}, false, {}};
+  for (int copy = 0; copy < shape_.copies; ++copy) {
+    Value* first = b_.CreateAdd(
+        sample_, b_.getInt64(static_cast<std::uint64_t>(copy) * static_cast<std::uint64_t>(shape_.width)));
+    Value* address = b_.CreateGEP(b_.getInt64Ty(), launch_.sample_numbers, first);
+    result.parts.push_back(b_.CreateAlignedLoad(lane_type(Scalar::i64), address, llvm::Align(1)));
+  }
+  return result;
+}
+
+LaneValue LaneEmitter::consecutive_numbers() {
   Value* first = b_.CreateAdd(launch_.first_sample, sample_);
   LaneValue result{kernel::Type{Scalar::i64}, false, {}};
   for (int copy = 0; copy < shape_.copies; ++copy) {
@@ -251,6 +289,7 @@ Value* LaneEmitter::convert(Value* value, Scalar from, Scalar to) {
 }
 
 Value* LaneEmitter::plain(Opcode code, Scalar scalar, const Values& operands) {
+  if (kernel::is_math(code)) return math_.emit(b_, code, scalar, operands);
   const bool real = kernel::is_real(scalar);
   Value* a = operands[0];
   Value* b = operands.size() > 1 ? operands[1] : nullptr;
@@ -342,6 +381,7 @@ LaneValue LaneEmitter::select(const std::vector<LaneValue>& operands) {
 void LaneEmitter::op(const kernel::Op& op, const Masks& live) {
   if (op.code == Opcode::if_ || op.code == Opcode::switch_) return branch(op, live);
   if (op.code == Opcode::while_) return loop(op, live);
+  if (op.code == Opcode::accum_add) return accum_add(op, live);
   const kernel::ValueId id = op.results[0];
   const kernel::Type type = kernel_.value_types[id];
   std::vector<LaneValue> operands;
@@ -357,6 +397,8 @@ void LaneEmitter::op(const kernel::Op& op, const Masks& live) {
       Value* taken = b_.CreateLoad(b_.getInt64Ty(), step_);
       return define(id, LaneValue{type, true, {b_.CreateAdd(launch_.first_step, taken)}});
     }
+    case Opcode::random_words:
+      return define(id, random_words(values_[op.operands[0]], values_[op.operands[1]]));
     case Opcode::select:
       return define(id, select(operands));
     case Opcode::gather:

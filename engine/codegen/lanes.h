@@ -8,9 +8,12 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Value.h>
 
+#include <utility>
 #include <vector>
 
 #include "engine/codegen/emit.h"
+#include "engine/codegen/math_functions.h"
+#include "engine/kernel/additions.h"
 #include "engine/kernel/ir.h"
 
 namespace eagle::codegen {
@@ -29,15 +32,23 @@ struct LaneValue {
 struct LaunchValues {
   Values bases;    // by argument: plane address, or the param's value
   Values strides;  // by argument: bytes between components
-  Values lengths;  // by argument: a table's elements
+  Values lengths;  // by argument: a table's or accumulator's elements
   llvm::Value* first_sample = nullptr;
   llvm::Value* total_samples = nullptr;
   llvm::Value* first_step = nullptr;
-  llvm::Value* cancel = nullptr;   // address of the flag
-  llvm::Value* clamped = nullptr;  // slots
+  llvm::Value* sample_numbers = nullptr;  // address, or null
+  llvm::Value* cancel = nullptr;          // address of the flag
+  llvm::Value* clamped = nullptr;         // slots
   llvm::Value* zero_divisions = nullptr;
   llvm::Value* trips = nullptr;      // of all loops of the call
   llvm::Value* cancelled = nullptr;  // i1: the flag was seen
+  llvm::Value* dropped = nullptr;    // slot
+  // Where accum_adds are noted (abi.h).
+  kernel::Additions additions;
+  llvm::Value* call = nullptr;   // the KernelCall
+  llvm::Value* begin = nullptr;  // its first sample
+  llvm::Value* notes = nullptr;
+  llvm::Value* notes_capacity = nullptr;
 };
 
 // Emits regions of one kernel at the builder's insert point. Values are kept by id, so one emitter emits
@@ -45,7 +56,7 @@ struct LaunchValues {
 class LaneEmitter {
 public:
   LaneEmitter(const kernel::Kernel& kernel, const std::vector<bool>& uniform, const LaunchValues& launch,
-              const Shape& shape, llvm::IRBuilder<>& builder);
+              MathFunctions& math, const Shape& shape, llvm::IRBuilder<>& builder);
 
   // Index of lane 0 among the samples of the planes, and the slot that counts the block's steps.
   void at(llvm::Value* sample, llvm::Value* step);
@@ -73,6 +84,8 @@ private:
   void op(const kernel::Op& op, const Masks& live);
   LaneValue constant(const kernel::Type& type, std::uint64_t bits);
   LaneValue sample_index();
+  LaneValue consecutive_numbers();
+  LaneValue listed_numbers();
   LaneValue elementwise(const kernel::Op& op, const std::vector<LaneValue>& operands, const Masks& live);
   LaneValue select(const std::vector<LaneValue>& operands);
   llvm::Value* plain(kernel::Opcode code, kernel::Scalar scalar, const Values& operands);
@@ -87,9 +100,21 @@ private:
   llvm::Value* offset_of(const kernel::Op& op, const std::vector<LaneValue>& indices, std::size_t part,
                          const Masks& live);
 
+  // lane_notes.cpp
+  void accum_add(const kernel::Op& op, const Masks& live);
+  // The element that copy `part` of the indices means, and whether it is there.
+  std::pair<llvm::Value*, llvm::Value*> element_of(const kernel::Op& op,
+                                                   const std::vector<LaneValue>& indices, std::size_t part);
+  void note_by_sample(const kernel::Op& op, const LaneValue& value, const Values& elements);
+  void append_note(const kernel::Op& op, const LaneValue& value, llvm::Value* element, llvm::Value* noted);
+  std::size_t number_of(const kernel::Op& op) const;
+
+  // lane_random.cpp
+  LaneValue random_words(const LaneValue& seed, const LaneValue& counter);
+
   // lane_control.cpp
   void branch(const kernel::Op& op, const Masks& live);
-  void flat_branch(const kernel::Op& op, const Masks& live);
+  void flat_choice(const kernel::Op& op, const Masks& live);
   void uniform_choice(const kernel::Op& op, const Masks& live);
   void divergent_choice(const kernel::Op& op, const Masks& live);
   void loop(const kernel::Op& op, const Masks& live);
@@ -113,6 +138,7 @@ private:
   const kernel::Kernel& kernel_;
   const std::vector<bool>& uniform_;
   const LaunchValues& launch_;
+  MathFunctions& math_;
   Shape shape_;
   llvm::IRBuilder<>& b_;
   llvm::Value* sample_ = nullptr;

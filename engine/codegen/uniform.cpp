@@ -37,7 +37,10 @@ private:
   void visit(const Op& op) {
     switch (op.code) {
       case Opcode::sample_index:
+      case Opcode::random_words:
         uniform_[op.results[0]] = false;
+        return;
+      case Opcode::accum_add:
         return;
       case Opcode::if_:
       case Opcode::switch_: {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -33,7 +34,8 @@ struct PlaneId {
 };
 
 struct Plane {
-  std::optional<PlaneId> shared;  // empty: the client's private memory
+  std::optional<PlaneId> shared;  // empty: the client's private memory, or scratch
+  bool scratch = false;           // memory of the graph itself, made by the engine
   std::uint64_t bytes = 0;
   std::string label;
 };
@@ -65,11 +67,31 @@ struct HostNode {
   std::vector<NamedView> writes;
 };
 
+// All of `x`, reduced in one fixed order (engine/run/reduction). `rows` rows of `samples` each, contiguous,
+// become the `rows` elements of `out`.
+struct Reduce {
+  NamedView x;
+  NamedView out;
+  kernel::ReduceOp op = kernel::ReduceOp::sum;
+  kernel::Scalar scalar = kernel::Scalar::f64;  // of both
+  bool compensated = false;
+  std::int64_t rows = 1;
+  std::int64_t samples = 0;  // at least 1
+};
+
 struct Guard {
   NamedView count;  // one integer or bool element
   std::optional<NamedView> baseline;
   bool negated = false;
 };
+
+// Element by element, from one view to another of the same shape.
+struct Copy {
+  plane::View source;
+  plane::View destination;
+};
+constexpr std::string_view copy_source_name = "src";
+constexpr std::string_view copy_destination_name = "dst";
 
 struct Stage;
 
@@ -81,7 +103,7 @@ struct Conditional {
 
 struct Node {
   std::string label;  // the given name, else the kernel's, else the kind's
-  std::variant<KernelLaunch, HostNode, Conditional> kind;
+  std::variant<KernelLaunch, HostNode, Conditional, Reduce, Copy> kind;
   kernel::Location location;
 };
 
@@ -118,7 +140,8 @@ enum class PrivateKernelPlanes {
 
 // Verifies a description node by node: kernels, views inside planes, dtypes, shapes, equal sample counts
 // within a launch, each argument bound once, guards of one integer cell, groups of two or more non-empty
-// branches, caps of at least 1, partial overlap of an input and an output of one launch. A rejected
+// branches, caps of at least 1, partial overlap of an input and an output of one launch, copies between views
+// of one shape that share no byte, scratch planes out of host nodes' reach, no derivative kernels. A rejected
 // description leaves nothing behind. Errors name node label and index, argument, expected, found, cure.
 StatusOr<Graph> read(const v1::GraphDescription& message, PrivateKernelPlanes private_planes,
                      const Limits& limits = {});

@@ -9,12 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "engine/graph/address.h"
 #include "engine/graph/edges.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/races.h"
 #include "engine/graph/random_graph.h"
 #include "engine/graph/run_plan.h"
 #include "engine/graph/schedule.h"
+#include "engine/graph/scratch.h"
 
 namespace eagle::graph {
 namespace {
@@ -53,6 +55,11 @@ void use(const Graph& graph) {
   }
   const Status races = check_races(graph);
   ASSERT_TRUE(races.ok() || races.reason() == Reason::racing_siblings) << races.to_string();
+  const StatusOr<ScratchLayout> scratch = lay_out_scratch(graph);
+  ASSERT_TRUE(scratch.ok() || scratch.status().reason() == Reason::scratch_plane);
+  ASSERT_TRUE(check_same_structure(graph, graph).ok());
+  const StatusOr<std::vector<Target>> found = resolve(graph, {"", {}, "x"}, Wanted::plane, "rebind");
+  ASSERT_TRUE(found.ok() || found.status().reason() == Reason::unknown_name);
   const RunPlan plan = lower(graph, schedule_of(graph, 4));
   ASSERT_GE(plan.program.size() + plan.branches.size(), graph.stages.size());
 }

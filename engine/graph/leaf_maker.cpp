@@ -70,6 +70,16 @@ void LeafMaker::add_kind(const HostNode& host, Touches& touches) const {
   touches.writes.insert(touches.writes.end(), host.writes.begin(), host.writes.end());
 }
 
+void LeafMaker::add_kind(const Reduce& reduce, Touches& touches) const {
+  touches.reads.push_back(reduce.x);
+  touches.writes.push_back(reduce.out);
+}
+
+void LeafMaker::add_kind(const Copy& copy, Touches& touches) const {
+  touches.reads.push_back({std::string(copy_source_name), copy.source});
+  touches.writes.push_back({std::string(copy_destination_name), copy.destination});
+}
+
 void LeafMaker::add_kind(const Conditional& conditional, Touches& touches) const {
   touches.reads.push_back(conditional.guard.count);
   if (conditional.guard.baseline) touches.reads.push_back(*conditional.guard.baseline);

@@ -20,7 +20,9 @@ private:
   void add(const Node& node, Touches& touches) const;
   void add_kind(const KernelLaunch& launch, Touches& touches) const;
   void add_kind(const HostNode& host, Touches& touches) const;
+  void add_kind(const Copy& copy, Touches& touches) const;
   void add_kind(const Conditional& conditional, Touches& touches) const;
+  void add_kind(const Reduce& reduce, Touches& touches) const;
 
   const Graph& graph_;
   std::vector<std::vector<kernel::Access>> accesses_;  // by kernel

@@ -64,30 +64,27 @@ void keep_first(const Siblings& siblings, const std::vector<std::uint32_t>& ends
   }
 }
 
-std::string node_name(std::uint32_t index, const Node& node) {
-  return "node " + std::to_string(index) + " " + quote_name(node.label);
+std::string node_name(std::uint32_t index, std::string_view label) {
+  return "node " + std::to_string(index) + " " + quote_name(label);
 }
 
 std::string node_name(const Siblings& siblings, std::uint32_t leaf) {
-  return node_name(siblings.first + leaf, *siblings.leaves[leaf].node);
+  return node_name(siblings.first + leaf, siblings.leaves[leaf].node->label);
 }
 
 Status describe(const Siblings& siblings, const Race& race, const std::string& where) {
-  const Touches& source = siblings.leaves[race.source].touches;
-  const Touches& destination = siblings.leaves[race.destination].touches;
-  const bool reads_first = race.kind == Hazard::war;
-  const bool reads_second = race.kind == Hazard::raw;
-  const std::string& source_plane = (reads_first ? source.reads : source.writes)[race.source_index].name;
-  const std::string& destination_plane =
-      (reads_second ? destination.reads : destination.writes)[race.destination_index].name;
-  return {
-      Reason::racing_siblings,
-      where + node_name(siblings, race.source) + " and " + node_name(siblings, race.destination) +
-          " are in different branches of one group and race (" + std::string(name_of(race.kind)) + ", " +
-          std::string(meaning_of(race.kind)) + "): the first " + (reads_first ? "reads " : "writes ") +
-          quote_name(source_plane) + ", the second " + (reads_second ? "reads " : "writes ") +
-          quote_name(destination_plane) +
-          ", and these share bytes; give each branch a plane of its own, or put both nodes in one branch"};
+  const Leaf& source = siblings.leaves[race.source];
+  const Leaf& destination = siblings.leaves[race.destination];
+  const Touches& before = source.touches;
+  const Touches& after = destination.touches;
+  const auto& source_views = race.kind == Hazard::war ? before.reads : before.writes;
+  const auto& destination_views = race.kind == Hazard::raw ? after.reads : after.writes;
+  return {Reason::racing_siblings,
+          where + race_sentence({siblings.first + race.source, source.node->label,
+                                 source_views[race.source_index].name},
+                                {siblings.first + race.destination, destination.node->label,
+                                 destination_views[race.destination_index].name},
+                                race.kind)};
 }
 
 Status check_group(const Siblings& siblings, const std::string& where) {
@@ -143,7 +140,7 @@ private:
       for (const Node& node : branch.nodes) {
         if (const auto* const conditional = std::get_if<Conditional>(&node.kind)) {
           EAGLE_RETURN_IF_ERROR(
-              check(conditional->body, where + "in the body of " + node_name(index, node) + ": "));
+              check(conditional->body, where + "in the body of " + node_name(index, node.label) + ": "));
         }
         ++index;
       }
@@ -155,6 +152,15 @@ private:
 };
 
 }  // namespace
+
+std::string race_sentence(const RacingNode& source, const RacingNode& destination, Hazard kind) {
+  return node_name(source.index, source.label) + " and " + node_name(destination.index, destination.label) +
+         " are in different branches of one group and race (" + std::string(name_of(kind)) + ", " +
+         std::string(meaning_of(kind)) + "): the first " + (kind == Hazard::war ? "reads " : "writes ") +
+         quote_name(source.plane) + ", the second " + (kind == Hazard::raw ? "reads " : "writes ") +
+         quote_name(destination.plane) +
+         ", and these share bytes; give each branch a plane of its own, or put both nodes in one branch";
+}
 
 Status check_races(const Graph& graph) { return RaceCheck(graph).check(graph.stages, ""); }
 

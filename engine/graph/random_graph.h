@@ -48,7 +48,7 @@ private:
   }
 
   v1::Node node(int depth) {
-    switch (up_to(depth < 2 ? 5 : 3)) {
+    switch (up_to(depth < 2 ? 6 : 4)) {
       case 0:
         return launch(name(), accumulate_, {{"x", elements(0)}, {"y", elements(1)}});
       case 1: {
@@ -57,9 +57,16 @@ private:
         mask.offset = 4 * up_to(3);
         return launch(name(), finishing_, {{"t", elements(up_to(1))}, {"dt", 0.5}, {"done", mask}});
       }
-      case 4:
-        return skippable(name(), guard(), stages(1 + up_to(1), depth + 1));
+      case 2: {
+        View one = elements(1);
+        one.shape = {1};
+        return reduce(name(), elements(0), one, up_to(1) == 0 ? v1::REDUCE_SUM : v1::REDUCE_MAX, false);
+      }
+      case 3:
+        return copy(name(), elements(0), elements(1));
       case 5:
+        return skippable(name(), guard(), stages(1 + up_to(1), depth + 1));
+      case 6:
         return repeat_while(name(), guard(), stages(1 + up_to(1), depth + 1), 1 + up_to(3));
       default:
         return host(name(), views(), views());

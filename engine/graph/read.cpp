@@ -163,6 +163,7 @@ private:
         const v1::KernelLaunch& launch = message.kernel();
         EAGLE_ASSIGN_OR_RETURN(const std::uint32_t kernel,
                                read_kernel_index(launch, graph_.kernels.size(), where));
+        EAGLE_RETURN_IF_ERROR(refuse_derivative(*graph_.kernels[kernel], where));
         EAGLE_ASSIGN_OR_RETURN(node.kind, read_launch_of(launch, *graph_.kernels[kernel], accesses_[kernel],
                                                          graph_.planes, where, private_planes_));
         break;
@@ -187,6 +188,15 @@ private:
         EAGLE_ASSIGN_OR_RETURN(node.kind, read_conditional(loop, loop.max_iterations(), where, scope.depth));
         break;
       }
+      case v1::Node::kReduce: {
+        EAGLE_ASSIGN_OR_RETURN(node.kind, read_reduce(message.reduce(), graph_.planes, where, private_planes_,
+                                                      limits_.name_bytes));
+        break;
+      }
+      case v1::Node::kCopy: {
+        EAGLE_ASSIGN_OR_RETURN(node.kind, read_copy(message.copy(), graph_.planes, where, private_planes_));
+        break;
+      }
       case v1::Node::KIND_NOT_SET:
         return {Reason::malformed_graph, where +
                                              ": expected a kernel launch, a host node or a conditional, "
@@ -195,6 +205,16 @@ private:
     branch.nodes.push_back(std::move(node));
     scope.nodes += 1;
     return {};
+  }
+
+  static Status refuse_derivative(const kernel::Kernel& kernel, std::string_view where) {
+    if (kernel.derivative_of.empty()) return {};
+    return {
+        Reason::derivative_kernel,
+        std::string(where) + ": kernel " + quote_name(kernel.name) + " is a derivative of " +
+            quote_name(kernel.derivative_of) +
+            ", and derivatives enter a graph through eagle.diff only; add the kernel itself to a graph made "
+            "with record=True, and differentiate that with eagle.diff.reverse"};
   }
 
   [[nodiscard]] std::string default_label(const v1::Node& message) const {
@@ -210,6 +230,10 @@ private:
         return "skippable";
       case v1::Node::kRepeatWhile:
         return "repeat_while";
+      case v1::Node::kReduce:
+        return "reduce";
+      case v1::Node::kCopy:
+        return "copy";
       case v1::Node::KIND_NOT_SET:
         break;
     }
@@ -245,6 +269,8 @@ private:
     for (const v1::NamedView& message : messages) {
       EAGLE_ASSIGN_OR_RETURN(NamedView view,
                              read_named_view(message, graph_.planes, where, limits_.name_bytes));
+      EAGLE_RETURN_IF_ERROR(
+          refuse_scratch(graph_.planes[view.view.plane], where + ": plane " + quote_name(view.name)));
       views.push_back(std::move(view));
     }
     return {};

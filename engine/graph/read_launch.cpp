@@ -1,7 +1,5 @@
 // Reads one kernel launch: binds every argument and checks what the planes must have in common.
 #include <algorithm>
-#include <bit>
-#include <limits>
 #include <unordered_map>
 #include <utility>
 
@@ -17,7 +15,6 @@ namespace {
 using kernel::Argument;
 using kernel::Kernel;
 using kernel::quote_name;
-using kernel::Scalar;
 
 // "'x', 'v' and 't'", cut where a kernel has very many.
 std::string list_of_arguments(const Kernel& kernel) {
@@ -106,68 +103,21 @@ private:
     if (private_planes_ == PrivateKernelPlanes::refused) {
       EAGLE_RETURN_IF_ERROR(refuse_private(planes_[view.plane], at, "the kernel"));
     }
-    const bool table = argument.role == kernel::Role::table;
-    EAGLE_ASSIGN_OR_RETURN(bound.layout, table ? plane::layout_of_table(view, argument, at)
-                                               : plane::layout_of(view, argument.type, at));
+    if (argument.role == kernel::Role::reduce) {
+      EAGLE_ASSIGN_OR_RETURN(bound.layout, plane::layout_of_one(view, argument.type, at));
+    } else if (kernel::is_indexed(argument.role)) {
+      EAGLE_ASSIGN_OR_RETURN(bound.layout, plane::layout_of_table(view, argument, at));
+    } else {
+      EAGLE_ASSIGN_OR_RETURN(bound.layout, plane::layout_of(view, argument.type, at));
+    }
     bound.view = std::move(view);
     return {};
   }
 
-  // A number takes the argument's type, rounded once: an integer never goes through a double on its way to
-  // a float.
   Status bind_param(const v1::ParamValue& message, const Argument& argument, Bound& bound) const {
     EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, here(argument)));
-    switch (message.value_case()) {
-      case v1::ParamValue::kReal:
-        return bind_real(message.real(), argument, bound);
-      case v1::ParamValue::kInteger:
-        return bind_integer(message.integer(), argument, bound);
-      case v1::ParamValue::VALUE_NOT_SET:
-        break;
-    }
-    return {Reason::malformed_graph, here(argument) + ": expected a number, found none"};
-  }
-
-  Status bind_real(double value, const Argument& argument, Bound& bound) const {
-    switch (argument.type.scalar) {
-      case Scalar::f64:
-        bound.bits = std::bit_cast<std::uint64_t>(value);
-        return {};
-      case Scalar::f32:
-        bound.bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
-        return {};
-      case Scalar::i64:
-      case Scalar::i32:
-      case Scalar::boolean:
-        break;
-    }
-    return {Reason::wrong_dtype, here(argument) + ": expected an integer, found the real number " +
-                                     std::to_string(value) + "; pass an int"};
-  }
-
-  Status bind_integer(std::int64_t value, const Argument& argument, Bound& bound) const {
-    const auto within = [&](std::int64_t least, std::int64_t most) -> Status {
-      if (value >= least && value <= most) return {};
-      return {Reason::bad_value, here(argument) + ": expected an integer from " + std::to_string(least) +
-                                     " to " + std::to_string(most) + ", found " + std::to_string(value)};
-    };
-    switch (argument.type.scalar) {
-      case Scalar::f64:
-        bound.bits = std::bit_cast<std::uint64_t>(static_cast<double>(value));
-        return {};
-      case Scalar::f32:
-        bound.bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
-        return {};
-      case Scalar::i64:
-        bound.bits = static_cast<std::uint64_t>(value);
-        return {};
-      case Scalar::i32:
-        bound.bits = static_cast<std::uint32_t>(value);
-        return within(std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max());
-      case Scalar::boolean:
-        bound.bits = value != 0 ? 1 : 0;
-        return within(0, 1);
-    }
+    EAGLE_ASSIGN_OR_RETURN(const Number number, read_number(message, here(argument)));
+    EAGLE_ASSIGN_OR_RETURN(bound.bits, param_bits(number, argument, here(argument)));
     return {};
   }
 
@@ -191,8 +141,8 @@ private:
   }
 
   // Samples run in any order and at the same time, so what one sample writes must not be read or written
-  // by another. The very same elements are fine: that is an update in place. A table is read at any index, so
-  // nothing of it may be written.
+  // by another. The very same elements are fine: that is an update in place. A table is read at any index and
+  // an accumulator added to, so nothing else of the launch may write or read theirs.
   Status check_overlaps() const {
     for (std::size_t out = 0; out < accesses_.size(); ++out) {
       if (!accesses_[out].written) continue;
@@ -218,14 +168,14 @@ private:
                 " share some, but not all, of their bytes: " + plane::to_string(a) + " and " +
                 plane::to_string(b) +
                 "; give the output an array of its own, or bind the very same array to "
-                "both to update it in place (a table never is)"};
+                "both to update it in place (a table or an accumulator never is)"};
   }
 
   [[nodiscard]] bool same_elements(std::size_t left, std::size_t right) const {
     const Bound& a = launch_.arguments[left];
     const Bound& b = launch_.arguments[right];
     for (const std::size_t i : {left, right}) {
-      if (kernel_.arguments[i].role == kernel::Role::table) return false;
+      if (!kernel::is_per_sample(kernel_.arguments[i].role)) return false;
     }
     const kernel::Type& type_a = kernel_.arguments[left].type;
     const kernel::Type& type_b = kernel_.arguments[right].type;
@@ -243,6 +193,18 @@ private:
 };
 
 }  // namespace
+
+StatusOr<Number> read_number(const v1::ParamValue& message, std::string_view where) {
+  switch (message.value_case()) {
+    case v1::ParamValue::kReal:
+      return Number(message.real());
+    case v1::ParamValue::kInteger:
+      return Number(std::int64_t{message.integer()});
+    case v1::ParamValue::VALUE_NOT_SET:
+      break;
+  }
+  return Status(Reason::malformed_graph, std::string(where) + ": expected a number, found none");
+}
 
 StatusOr<std::uint32_t> read_kernel_index(const v1::KernelLaunch& message, std::size_t kernels,
                                           std::string_view where) {

@@ -48,8 +48,18 @@ private:
     plan_.program.emplace_back(RunKernel{add_launch(launch)});
   }
 
+  void emit(const Reduce& reduce, const std::string&) {
+    plan_.reductions.push_back(reduce);
+    plan_.program.emplace_back(RunReduce{static_cast<std::uint32_t>(plan_.reductions.size() - 1)});
+  }
+
   void emit(const HostNode& host, const std::string& label) {
     plan_.program.emplace_back(RunHostCall{host.call, label});
+  }
+
+  void emit(const Copy& copy, const std::string&) {
+    plan_.copies.push_back(copy);
+    plan_.program.emplace_back(RunCopy{static_cast<std::uint32_t>(plan_.copies.size() - 1)});
   }
 
   void emit(const Conditional& conditional, const std::string&) {

@@ -19,9 +19,15 @@ namespace eagle::graph {
 struct RunKernel {
   std::uint32_t launch = 0;  // index into RunPlan::launches
 };
+struct RunReduce {
+  std::uint32_t reduce = 0;  // index into RunPlan::reductions
+};
 struct RunHostCall {
   std::uint32_t call = 0;  // the client's number
   std::string label;       // of the node
+};
+struct RunCopy {
+  std::uint32_t copy = 0;  // index into RunPlan::copies
 };
 // Launches [first, first + count) of RunPlan::branches run at the same time, each branch's in order.
 struct RunBranches {
@@ -50,11 +56,13 @@ struct LoopBack {
 };
 
 using Instruction =
-    std::variant<RunKernel, RunHostCall, RunBranches, SkipUnless, LoopEnter, LoopTest, LoopBack>;
+    std::variant<RunKernel, RunHostCall, RunBranches, SkipUnless, LoopEnter, LoopTest, LoopBack, RunReduce, RunCopy>;
 
 struct RunPlan {
   std::vector<std::shared_ptr<const kernel::Kernel>> kernels;
-  std::vector<KernelLaunch> launches;
+  std::vector<KernelLaunch> launches;  // in the order of a walk through the graph, bodies included
+  std::vector<Reduce> reductions;
+  std::vector<Copy> copies;
   std::vector<std::vector<std::uint32_t>> branches;  // launch indices, in order
   std::vector<Instruction> program;
   std::uint32_t loops = 0;  // number of loop counters

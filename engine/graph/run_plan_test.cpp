@@ -50,6 +50,14 @@ private:
     if (on_call_) on_call_(op.call);
     return here + 1;
   }
+  std::uint32_t step(const RunReduce& op, std::uint32_t here) {
+    trace.push_back("reduce " + std::to_string(op.reduce));
+    return here + 1;
+  }
+  std::uint32_t step(const RunCopy& op, std::uint32_t here) {
+    trace.push_back("copy " + std::to_string(op.copy));
+    return here + 1;
+  }
   std::uint32_t step(const RunBranches& op, std::uint32_t here) {
     std::string text = "branches ";
     for (std::uint32_t b = op.first; b < op.first + op.count; ++b) {

@@ -1,14 +1,21 @@
 #include "engine/graph/schedule.h"
 
-#include <algorithm>
 #include <variant>
 
 namespace eagle::graph {
 namespace {
 
-bool is_small_launch(const Node& node) {
-  const auto* const launch = std::get_if<KernelLaunch>(&node.kind);
-  return launch != nullptr && launch->samples <= branch_tasks_max_samples;
+StageFacts facts_of(const Stage& stage) {
+  StageFacts facts;
+  facts.branches = stage.group ? stage.branches.size() : 1;
+  for (const Branch& branch : stage.branches) {
+    for (const Node& node : branch.nodes) {
+      const auto* const launch = std::get_if<KernelLaunch>(&node.kind);
+      facts.all_launches = facts.all_launches && launch != nullptr;
+      if (launch != nullptr) facts.largest_samples = std::max(facts.largest_samples, launch->samples);
+    }
+  }
+  return facts;
 }
 
 }  // namespace
@@ -23,13 +30,33 @@ std::string_view name_of(StageSchedule schedule) {
   return "unknown";
 }
 
-StageSchedule schedule_of(const Stage& stage, int team) {
-  const bool tasks = stage.group && stage.branches.size() >= 2 && team >= 2 &&
-                     std::all_of(stage.branches.begin(), stage.branches.end(), [](const Branch& branch) {
-                       return std::all_of(branch.nodes.begin(), branch.nodes.end(), is_small_launch);
-                     });
+ScheduleObstacle::Kind obstacle_of(const StageFacts& stage) {
+  using Kind = ScheduleObstacle::Kind;
+  if (stage.branches < 2) return Kind::not_a_group;
+  if (!stage.all_launches) return Kind::not_a_launch;
+  return stage.largest_samples > branch_tasks_max_samples ? Kind::too_many_samples : Kind::none;
+}
+
+ScheduleObstacle obstacle_of(const Stage& stage) {
+  using Kind = ScheduleObstacle::Kind;
+  const Kind kind = obstacle_of(facts_of(stage));
+  if (kind != Kind::not_a_launch && kind != Kind::too_many_samples) return {kind, nullptr};
+  for (const Branch& branch : stage.branches) {
+    for (const Node& node : branch.nodes) {
+      const auto* const launch = std::get_if<KernelLaunch>(&node.kind);
+      const bool too_many = launch != nullptr && launch->samples > branch_tasks_max_samples;
+      if (kind == Kind::not_a_launch ? launch == nullptr : too_many) return {kind, &node};
+    }
+  }
+  return {kind, nullptr};
+}
+
+StageSchedule schedule_of(const StageFacts& stage, int team) {
+  const bool tasks = team >= 2 && obstacle_of(stage) == ScheduleObstacle::Kind::none;
   return tasks ? StageSchedule::branch_tasks : StageSchedule::work_share;
 }
+
+StageSchedule schedule_of(const Stage& stage, int team) { return schedule_of(facts_of(stage), team); }
 
 std::vector<StageSchedule> schedule_of(const Graph& graph, int team) {
   std::vector<StageSchedule> out;

@@ -49,6 +49,17 @@ inline v1::Node host(const std::string& name, const Planes& reads, const Planes&
   return node;
 }
 
+inline v1::Node reduce(const std::string& name, const View& x, const View& out,
+                       v1::ReduceOp op = v1::REDUCE_SUM, bool compensated = false) {
+  v1::Node node;
+  node.set_name(name);
+  to_message("x", x, *node.mutable_reduce()->mutable_x());
+  to_message("out", out, *node.mutable_reduce()->mutable_out());
+  node.mutable_reduce()->set_op(op);
+  node.mutable_reduce()->set_compensated(compensated);
+  return node;
+}
+
 // One argument of a launch: an array, or a number by value.
 using Value = std::variant<View, double, std::int64_t>;
 using Arguments = std::vector<std::pair<std::string, Value>>;
@@ -66,6 +77,14 @@ inline v1::Node launch(const std::string& name, std::uint32_t kernel, const Argu
       binding.mutable_param()->set_integer(*integer);
     }
   }
+  return node;
+}
+
+inline v1::Node copy(const std::string& name, const View& source, const View& destination) {
+  v1::Node node;
+  node.set_name(name);
+  to_message(source, *node.mutable_copy()->mutable_source());
+  to_message(destination, *node.mutable_copy()->mutable_destination());
   return node;
 }
 

@@ -65,10 +65,14 @@ StatusOr<Plane> read_plane_within(const v1::PlaneDeclaration& message, std::stri
     case v1::PlaneDeclaration::kPrivateMemory:
       EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message.private_memory(), where));
       return plane;
+    case v1::PlaneDeclaration::kScratch:
+      EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message.scratch(), where));
+      plane.scratch = true;
+      return plane;
     case v1::PlaneDeclaration::MEMORY_NOT_SET:
       break;
   }
-  return malformed(where, "expected a plane of the session or private memory, found neither");
+  return malformed(where, "expected a plane of the session, private memory or scratch, found neither");
 }
 
 StatusOr<plane::View> read_view(const v1::View& message, const std::vector<Plane>& planes,
@@ -104,14 +108,24 @@ StatusOr<NamedView> read_named_view(const v1::NamedView& message, const std::vec
 }
 
 Status refuse_private(const Plane& plane, std::string_view where, std::string_view user) {
-  if (plane.shared) return {};
+  if (plane.shared || plane.scratch) return {};
   const std::string label = plane.label.empty() ? "" : " " + quote_name(plane.label);
   return {
       Reason::private_array,
       std::string(where) + ": the array" + label + " is private memory of the client, and " +
           std::string(user) +
           " runs in the daemon, which cannot reach it; make the array with session.zeros(...), copy it in "
-          "with session.asarray(...), or share it with eagle.share(...)"};
+          "with session.asarray(...), share it with eagle.share(...), or let numpy allocate in the session "
+          "inside `with eagle.shared_arrays():`"};
+}
+
+Status refuse_scratch(const Plane& plane, std::string_view where) {
+  if (!plane.scratch) return {};
+  return {
+      Reason::scratch_plane,
+      std::string(where) + ": " + (plane.label.empty() ? "it" : quote_name(plane.label)) +
+          " is a scratch plane, which only kernels, copies and reductions of its graph can touch: a callable "
+          "has no memory to look at; copy it into an array with eagle.copy(...), or use an array instead"};
 }
 
 StatusOr<Plane> read_plane(const v1::PlaneDeclaration& message, std::string_view where) {

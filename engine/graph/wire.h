@@ -8,12 +8,16 @@
 
 #include "engine/base/status.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/param.h"
 
 namespace google::protobuf {
 class Message;
 }
 namespace eagle::v1 {
+class Copy;
 class NamedView;
+class ParamValue;
+class Reduce;
 class View;
 }  // namespace eagle::v1
 
@@ -43,11 +47,24 @@ StatusOr<KernelLaunch> read_launch_of(const v1::KernelLaunch& message, const ker
                                       const std::vector<kernel::Access>& accesses,
                                       const std::vector<Plane>& planes, std::string_view where,
                                       PrivateKernelPlanes private_planes);
+StatusOr<Number> read_number(const v1::ParamValue& message, std::string_view where);
+
+// A copy: views of one shape, of element types that can be converted (or opaque ones of one size), that share
+// no byte; the destination holds each element once.
+StatusOr<Copy> read_copy(const v1::Copy& message, const std::vector<Plane>& planes, std::string_view where,
+                         PrivateKernelPlanes private_planes);
 // The kernel's index, or MALFORMED_GRAPH.
 StatusOr<std::uint32_t> read_kernel_index(const v1::KernelLaunch& message, std::size_t kernels,
                                           std::string_view where);
 
+// A reduce node: the rules of eagle.reduce, each refusal by argument name.
+StatusOr<Reduce> read_reduce(const v1::Reduce& message, const std::vector<Plane>& planes,
+                             std::string_view where, PrivateKernelPlanes private_planes,
+                             std::uint32_t name_bytes);
+
 // PRIVATE_ARRAY, if the plane is private memory: `user` is what the daemon would have to run.
 Status refuse_private(const Plane& plane, std::string_view where, std::string_view user);
+// SCRATCH_PLANE, if the plane is scratch: a callable of the client has no memory to look at.
+Status refuse_scratch(const Plane& plane, std::string_view where);
 
 }  // namespace eagle::graph

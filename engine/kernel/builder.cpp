@@ -109,6 +109,14 @@ void KernelBuilder::table(std::string name, Type type, std::vector<Axis> axes) {
   declare({std::move(name), Role::table, type, std::move(axes)});
 }
 
+void KernelBuilder::accumulator(std::string name, Type type, std::vector<Axis> axes) {
+  declare({std::move(name), Role::accum, type, std::move(axes)});
+}
+
+void KernelBuilder::declare_reduction(std::string name, Type type, ReduceOp op) {
+  declare({std::move(name), Role::reduce, type, {}, op});
+}
+
 void KernelBuilder::commit(std::string_view name, Value value) {
   if (!usable({value}, "commit")) return;
   const Argument* argument = find_argument(kernel_, name);
@@ -117,7 +125,7 @@ void KernelBuilder::commit(std::string_view name, Value value) {
   } else if (!is_committed(argument->role)) {
     fail(Reason::malformed_kernel, "commit: " + quote_name(name) + " is a " +
                                        std::string(name_of(argument->role)) +
-                                       " argument; expected a mutable, output or terminated one");
+                                       " argument; expected a mutable, output, terminated or reduce one");
   } else if (value.type != argument->type) {
     fail(Reason::malformed_kernel, "commit: expected " + to_string(argument->type) + " for " +
                                        quote_name(name) + ", found " + to_string(value.type));
@@ -150,11 +158,11 @@ KernelBuilder::Value KernelBuilder::boolean(bool value) { return constant(Scalar
 KernelBuilder::Value KernelBuilder::op(Opcode code, const std::vector<Value>& operands, Type type) {
   const Rule* rule = find_rule(static_cast<int>(code));
   const bool plain = rule != nullptr && !rule->has_regions() && rule->typing != Typing::constant &&
-                     rule->typing != Typing::lookup && rule->typing != Typing::component;
+                     !rule->names_argument() && rule->typing != Typing::component;
   if (!plain) {
     return fail(Reason::malformed_kernel,
                 "op: expected a plain operation; constants are made by real, integer and boolean, and if, "
-                "while, switch, gather and extract have calls of their own");
+                "while, switch, gather, accum_add and extract have calls of their own");
   }
   Op made;
   made.code = code;
@@ -171,19 +179,44 @@ KernelBuilder::Value KernelBuilder::convert(Value a, Scalar to) {
 
 KernelBuilder::Value KernelBuilder::gather(std::string_view table, const std::vector<Value>& indices) {
   if (!usable(indices, "gather")) return {};
-  const Argument* argument = find_argument(kernel_, table);
-  if (argument == nullptr || argument->role != Role::table) {
-    const std::string found =
-        argument == nullptr ? "no argument" : "a " + std::string(name_of(argument->role)) + " argument";
-    return fail(Reason::malformed_kernel, "gather: expected a table named " + quote_name(table) + ", found " +
-                                              found + " of that name; declare it with table first");
-  }
+  const Argument* argument = find_indexed(table, Role::table, "gather");
+  if (argument == nullptr) return {};
   Op made;
   made.code = Opcode::gather;
   made.argument = static_cast<std::uint32_t>(argument - kernel_.arguments.data());
   Stated stated;
   stated.table = argument;
   return push_typed(std::move(made), indices, stated);
+}
+
+void KernelBuilder::accum_add(std::string_view accumulator, Value value, const std::vector<Value>& indices) {
+  std::vector<Value> operands = {value};
+  operands.insert(operands.end(), indices.begin(), indices.end());
+  if (!usable(operands, "accum_add")) return;
+  const Argument* argument = find_indexed(accumulator, Role::accum, "accum_add");
+  if (argument == nullptr) return;
+  Stated stated;
+  stated.table = argument;
+  if (!checked_type(rule_of(Opcode::accum_add), operands, stated)) return;
+  Op made;
+  made.code = Opcode::accum_add;
+  made.argument = static_cast<std::uint32_t>(argument - kernel_.arguments.data());
+  made.operands = ids_of(operands);
+  made.location = location_;
+  region_.ops.push_back(std::move(made));
+}
+
+const Argument* KernelBuilder::find_indexed(std::string_view name, Role role, std::string_view user) {
+  const Argument* argument = find_argument(kernel_, name);
+  if (argument != nullptr && argument->role == role) return argument;
+  const std::string found =
+      argument == nullptr ? "no argument" : "a " + std::string(name_of(argument->role)) + " argument";
+  const bool table = role == Role::table;
+  fail(Reason::malformed_kernel, std::string(user) + ": expected " + (table ? "a table" : "an accumulator") +
+                                     " named " + quote_name(name) + ", found " + found +
+                                     " of that name; declare it with " + (table ? "table" : "accumulator") +
+                                     " first");
+  return nullptr;
 }
 
 KernelBuilder::Value KernelBuilder::extract(Value a, std::uint32_t component) {

@@ -41,6 +41,10 @@ public:
   // Index into the kernel's source files (added on first use); later ops carry the location set last.
   std::uint32_t source_file(std::string_view path);
   void at(Location location);
+  [[nodiscard]] Scalar real_type() const { return kernel_.real; }
+
+  // Marks the kernel as a derivative (vjp, jvp) of the one with this name.
+  void derivative_of(std::string_view kernel) { kernel_.derivative_of = kernel; }
 
   // Arguments, in order, all before the first op. The value is the one at launch start.
   Value scalar(std::string name);                         // read, the kernel's real type
@@ -54,6 +58,11 @@ public:
   void declare_output(std::string name, Type type);       // its value is given by `commit`
   // A lookup of elements of `type`, read by `gather`. Without axes it is as long as the plane that is bound.
   void table(std::string name, Type type, std::vector<Axis> axes = {});
+
+  // A plane of elements of `type` that `accum_add` adds to, as long as it is; axes as for a table.
+  void accumulator(std::string name, Type type, std::vector<Axis> axes = {});
+  // One number for all samples; each commits its own.
+  void declare_reduction(std::string name, Type type, ReduceOp op);
 
   // What the sample commits; the last call for a name counts. A state that is never committed keeps its
   // value. `output` declares and commits in one.
@@ -88,6 +97,8 @@ public:
     return op(Opcode::compose, components, type);
   }
   Value extract(Value a, std::uint32_t component);
+  // Adds to the element of an accumulator at one i64 an axis; outside of it nothing is added.
+  void accum_add(std::string_view accumulator, Value value, const std::vector<Value>& indices);
 
   // An `if`: begin, build the then side, `otherwise`, build the else side, end. `yields` are the values
   // that leave each side, equal in number and types; the results stand for them afterwards.
@@ -138,6 +149,8 @@ private:
   Value push_typed(Op op, const std::vector<Value>& operands, const Stated& stated);
   bool declare(Argument argument);
   Value entry(std::string name, Role role, Type type);
+  // The argument of that name and role, or null after an error that names `user`.
+  const Argument* find_indexed(std::string_view name, Role role, std::string_view user);
   Value constant(Scalar scalar, std::uint64_t bits);
   Value new_value(Type type);
   Value push(Op op, Type type);

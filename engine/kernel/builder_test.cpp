@@ -156,7 +156,7 @@ TEST(Builder, RefusesCommitsThatCannotBe) {
   {
     KernelBuilder b("k");
     b.commit("x", b.scalar("x"));
-    expect_error(b, "commit: 'x' is a read argument; expected a mutable, output or terminated one");
+    expect_error(b, "commit: 'x' is a read argument; expected a mutable, output, terminated or reduce one");
   }
   {
     KernelBuilder b("k");

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "engine/kernel/float_environment.h"
+#include "engine/kernel/random_words.h"
+#include "engine/kernel/reduce_reference.h"
 #include "engine/kernel/scalar_ops.h"
 
 namespace eagle::kernel {
@@ -35,7 +37,12 @@ public:
     return scalar == Scalar::boolean ? static_cast<std::uint64_t>(bits != 0) : bits;
   }
 
-  // How long a table is along one of its axes.
+  void store(std::size_t argument, std::int64_t index, std::size_t component, std::uint64_t bits) const {
+    std::memcpy(address(argument, index, component), &bits,
+                static_cast<std::size_t>(bytes_of(kernel_.arguments[argument].type.scalar)));
+  }
+
+  // How long a table or accumulator is along one of its axes.
   [[nodiscard]] std::int64_t extent(std::size_t table, std::size_t axis) const {
     const auto& axes = kernel_.arguments[table].axes;
     return axes.empty() ? planes_[table].length : axes[axis].extent;
@@ -55,6 +62,7 @@ struct Run {
   std::int64_t step = 0;
   std::int64_t clamped = 0;
   std::int64_t zero_divisions = 0;
+  std::int64_t dropped = 0;
 };
 
 class Interpreter {
@@ -99,6 +107,10 @@ private:
       }
       case Opcode::gather:
         return run_gather(op);
+      case Opcode::accum_add:
+        return run_accum_add(op);
+      case Opcode::random_words:
+        return run_random_words(op);
       case Opcode::compose:
         for (std::size_t i = 0; i < op.operands.size(); ++i)
           values_[op.results[0]][i] = scalar(op.operands[i]);
@@ -162,16 +174,45 @@ private:
     for (std::size_t c = 0; c < result.size(); ++c) result[c] = planes_.load(op.argument, element, c);
   }
 
+  void run_accum_add(const Op& op) {
+    std::int64_t element = 0;
+    for (std::size_t axis = 0; axis + 1 < op.operands.size(); ++axis) {
+      const std::int64_t extent = planes_.extent(op.argument, axis);
+      const std::int64_t index = integer(op.operands[axis + 1]);
+      if (index < 0 || index >= extent) {
+        ++run_->dropped;
+        return;
+      }
+      element = element * extent + index;
+    }
+    const Scalar scalar = kernel_.arguments[op.argument].type.scalar;
+    const Bits& added = values_[op.operands[0]];
+    for (std::size_t c = 0; c < added.size(); ++c) {
+      const std::uint64_t before = planes_.load(op.argument, element, c);
+      planes_.store(op.argument, element, c, apply(Opcode::add, scalar, scalar, before, added[c]));
+    }
+  }
+
+  void run_random_words(const Op& op) {
+    Bits& words = values_[op.results[0]];
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      words[i] = random_word(scalar(op.operands[0]), scalar(op.operands[1]) + i,
+                             static_cast<std::uint64_t>(run_->sample));
+    }
+  }
+
   void run_elementwise(const Op& op) {
     const ValueId result = op.results[0];
     const Bits& a = values_[op.operands.front()];
-    const Bits& b = values_[op.operands.back()];  // `a` again where there is one operand
+    const Bits& b =
+        values_[op.operands[op.operands.size() > 1 ? 1 : 0]];  // `a` again where there is one operand
+    const Bits& c = values_[op.operands.back()];
     const Scalar from = kernel_.value_types[op.operands[0]].scalar;
     const Scalar to = kernel_.value_types[result].scalar;
     const bool divides = op.code == Opcode::floor_div || op.code == Opcode::modulo;
     for (std::size_t i = 0; i < values_[result].size(); ++i) {
       if (divides && b[i] == 0) ++run_->zero_divisions;
-      values_[result][i] = apply(op.code, from, to, a[i], b[i]);
+      values_[result][i] = apply(op.code, from, to, a[i], b[i], c[i]);
     }
   }
 
@@ -197,25 +238,62 @@ public:
     InterpreterResult result;
     Run run;
     run.samples = position_.total_samples;
-    for (std::int64_t sample = 0; sample < samples; ++sample) {
-      std::int64_t step = 0;
-      bool stopped = is_stopped(sample);
-      while (!stopped && step < max_steps) {
-        run.sample = position_.first_sample + sample;
-        run.step = position_.first_step + step;
-        take_step(sample, run);
-        ++step;
-        stopped = is_stopped(sample);
-        if (stopped) ++result.finished;
+    if (kernel_.shares()) {
+      for (std::int64_t step = 0; step < max_steps && (step == 0 || any_runs(samples)); ++step) {
+        begin_reductions(samples);
+        for (std::int64_t sample = 0; sample < samples; ++sample)
+          take_steps(sample, step, step + 1, run, result);
+        end_reductions();
       }
-      result.steps = std::max(result.steps, step);
+    } else {
+      for (std::int64_t sample = 0; sample < samples; ++sample) take_steps(sample, 0, max_steps, run, result);
     }
     result.clamped = run.clamped;
     result.zero_divisions = run.zero_divisions;
+    result.dropped = run.dropped;
     return result;
   }
 
 private:
+  [[nodiscard]] bool any_runs(std::int64_t samples) const {
+    std::int64_t sample = 0;
+    while (sample < samples && is_stopped(sample)) ++sample;
+    return sample < samples;
+  }
+
+  // A sample's steps [step, end), as far as it is not stopped.
+  void take_steps(std::int64_t sample, std::int64_t step, std::int64_t end, Run& run,
+                  InterpreterResult& result) {
+    bool stopped = is_stopped(sample);
+    while (!stopped && step < end) {
+      run.sample = position_.first_sample + sample;
+      run.step = position_.first_step + step;
+      take_step(sample, run);
+      ++step;
+      result.steps = std::max(result.steps, step);
+      stopped = is_stopped(sample);
+      if (stopped) ++result.finished;
+    }
+  }
+
+  void begin_reductions(std::int64_t samples) {
+    reduced_.resize(kernel_.arguments.size());
+    for (std::size_t i = 0; i < reduced_.size(); ++i) {
+      const Argument& argument = kernel_.arguments[i];
+      if (argument.role != Role::reduce) continue;
+      reduced_[i].assign(static_cast<std::size_t>(samples),
+                         neutral_bits(argument.reduce, argument.type.scalar));
+    }
+  }
+
+  void end_reductions() {
+    for (std::size_t i = 0; i < reduced_.size(); ++i) {
+      const Argument& argument = kernel_.arguments[i];
+      if (argument.role != Role::reduce || reduced_[i].empty()) continue;
+      planes_.store(i, 0, 0, reduce(argument.reduce, argument.type.scalar, reduced_[i]));
+    }
+  }
+
   [[nodiscard]] bool is_stopped(std::int64_t sample) const {
     return mask_ >= 0 && planes_.load(static_cast<std::size_t>(mask_), sample, 0) != 0;
   }
@@ -240,9 +318,11 @@ private:
       if (!is_committed(argument.role)) continue;
       const Bits& bits = interpreter_.value(kernel_.body.yields[commit++]);
       if ((argument.role == Role::terminated) != mask || !accesses_[i].written) continue;
-      const auto bytes = static_cast<std::size_t>(bytes_of(argument.type.scalar));
-      for (std::size_t c = 0; c < bits.size(); ++c)
-        std::memcpy(planes_.address(i, sample, c), &bits[c], bytes);
+      if (argument.role == Role::reduce) {
+        reduced_[i][static_cast<std::size_t>(sample)] = bits[0];
+        continue;
+      }
+      for (std::size_t c = 0; c < bits.size(); ++c) planes_.store(i, sample, c, bits[c]);
     }
   }
 
@@ -251,6 +331,7 @@ private:
   InterpreterPosition position_;
   std::vector<Access> accesses_;
   int mask_;
+  std::vector<Bits> reduced_;  // by argument: the samples' values of this step
   Interpreter interpreter_;
 };
 

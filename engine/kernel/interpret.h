@@ -18,7 +18,7 @@ using Bits = std::vector<std::uint64_t>;
 struct InterpreterPlane {
   std::byte* data = nullptr;
   std::int64_t component_stride = 0;
-  std::int64_t length = 0;  // tables: elements, at least 1
+  std::int64_t length = 0;  // tables and accumulators: elements, at least 1
 };
 
 // What sample_index(), n_samples() and step_index() count from, as in codegen::KernelCall.
@@ -30,8 +30,8 @@ struct InterpreterPosition {
 
 // Runs the body once, as the first sample's first step at `position`. `entry` has one element per entry value
 // (see Kernel::body), the result one per committed argument. `planes` has one element for each argument, of
-// which only tables are looked at; it may be empty for a kernel without tables. Subnormals are kept whatever
-// the caller's MXCSR says.
+// which only tables and accumulators are looked at; it may be empty for a kernel without them. Subnormals are
+// kept whatever the caller's MXCSR says.
 std::vector<Bits> interpret(const Kernel& kernel, std::span<const Bits> entry,
                             std::span<const InterpreterPlane> planes = {},
                             const InterpreterPosition& position = {});
@@ -43,10 +43,12 @@ struct InterpreterResult {
   // floor_div and modulo whose divisor was 0; in samples and branches that ran.
   std::int64_t clamped = 0;
   std::int64_t zero_divisions = 0;
+  std::int64_t dropped = 0;  // accum_adds outside of their accumulator (one each)
 };
 
 // The whole contract of a launch, sample by sample: skip samples whose mask is set, take up to
-// `max_steps` steps each, commit outputs, then the mask.
+// `max_steps` steps each, commit outputs, then the mask. Where samples share (Kernel::shares) all of them
+// take a step before any takes the next one, and a reduction holds what the last step gave.
 InterpreterResult interpret_launch(const Kernel& kernel, std::span<const InterpreterPlane> planes,
                                    std::int64_t samples, std::int64_t max_steps,
                                    const InterpreterPosition& position = {});

@@ -1,6 +1,9 @@
 #include "engine/kernel/ir.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
+#include <limits>
 
 namespace eagle::kernel {
 namespace {
@@ -8,12 +11,12 @@ namespace {
 // What the ops of a region and of those inside it look at.
 struct Uses {
   std::vector<bool> values;  // by ValueId
-  std::vector<bool> tables;  // by argument index
+  std::vector<bool> tables;  // by argument index; accumulators too
 
   void mark(const Region& region) {
     for (const Op& op : region.ops) {
       for (const ValueId operand : op.operands) values[operand] = true;
-      if (op.code == Opcode::gather) tables[op.argument] = true;
+      if (op.code == Opcode::gather || op.code == Opcode::accum_add) tables[op.argument] = true;
       for (const Region& nested : op.regions) mark(nested);
     }
     for (const ValueId yield : region.yields) values[yield] = true;
@@ -52,8 +55,56 @@ std::string_view name_of(Role role) {
       return "terminated";
     case Role::table:
       return "table";
+    case Role::accum:
+      return "accum";
+    case Role::reduce:
+      return "reduce";
   }
   return "?";
+}
+
+std::string_view name_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return "sum";
+    case ReduceOp::max:
+      return "max";
+    case ReduceOp::min:
+      return "min";
+    case ReduceOp::all:
+      return "all";
+    case ReduceOp::any:
+      return "any";
+  }
+  return "?";
+}
+
+std::uint64_t neutral_bits(ReduceOp op, Scalar scalar) {
+  const auto bits = [](auto value) {
+    std::uint64_t result = 0;
+    std::memcpy(&result, &value, sizeof(value));
+    return result;
+  };
+  // The lowest number for a maximum, the highest for a minimum.
+  const auto extreme = [&]<typename T>(T) {
+    using Range = std::numeric_limits<T>;
+    const bool lowest = op == ReduceOp::max;
+    if constexpr (Range::has_infinity) return bits(lowest ? -Range::infinity() : Range::infinity());
+    return bits(lowest ? Range::lowest() : Range::max());
+  };
+  switch (scalar) {
+    case Scalar::f64:
+      return op == ReduceOp::sum ? bits(-0.0) : extreme(0.0);
+    case Scalar::f32:
+      return op == ReduceOp::sum ? bits(-0.0f) : extreme(0.0f);
+    case Scalar::i64:
+      return op == ReduceOp::sum ? 0 : extreme(std::int64_t{0});
+    case Scalar::i32:
+      return op == ReduceOp::sum ? 0 : extreme(std::int32_t{0});
+    case Scalar::boolean:
+      return op == ReduceOp::all ? 1 : 0;
+  }
+  return 0;
 }
 
 std::string_view name_of(DispatchPolicy policy) {
@@ -89,6 +140,11 @@ int Kernel::terminated_argument() const {
   return -1;
 }
 
+bool Kernel::shares() const {
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [](const Argument& argument) { return is_shared(argument.role); });
+}
+
 std::size_t scalar_values(const Kernel& kernel) {
   std::size_t total = 0;
   for (const Type& type : kernel.value_types) total += static_cast<std::size_t>(type.components());
@@ -110,14 +166,17 @@ std::vector<Access> accesses(const Kernel& kernel) {
     const bool has_entry = has_entry_value(role);
     const ValueId entry_value = has_entry ? kernel.body.arguments[entry++] : 0;
     Access access;
+    access.used = role == Role::table ? used.tables[i] : has_entry && used.values[entry_value];
     if (is_committed(role)) {
       const ValueId committed = kernel.body.yields[commit++];
       access.written = role != Role::mutable_ || committed != entry_value;
-      access.read = (has_entry && used.values[entry_value]) || (access.written && masked);
-    } else if (role == Role::table) {
-      access.read = used.tables[i];
+      // The one element of a reduction is stored whatever the masks are.
+      const bool may_stay = masked && role != Role::reduce;
+      access.read = access.used || (access.written && may_stay);
+    } else if (role == Role::accum) {
+      access.read = access.written = access.used = used.tables[i];
     } else if (has_plane(role)) {
-      access.read = used.values[entry_value];
+      access.read = access.used;
     }
     result.push_back(access);
   }

@@ -46,16 +46,43 @@ struct Type {
 std::string to_string(const Type& type);  // "f64", "f64[3]", "f64[2,3]"
 
 // The numbers are those of proto/eagle/v1/kernel.proto.
-enum class Role : std::uint8_t { read = 1, mutable_ = 2, output = 3, param = 4, terminated = 5, table = 6 };
+enum class Role : std::uint8_t {
+  read = 1,
+  mutable_ = 2,
+  output = 3,
+  param = 4,
+  terminated = 5,
+  table = 6,
+  accum = 7,
+  reduce = 8,
+};
 std::string_view name_of(Role role);  // "read", "mutable", ...
 
-constexpr bool has_entry_value(Role role) { return role != Role::output && role != Role::table; }
+constexpr bool has_entry_value(Role role) {
+  return role == Role::read || role == Role::mutable_ || role == Role::param || role == Role::terminated;
+}
 constexpr bool has_plane(Role role) { return role != Role::param; }
 // A plane with one element for each sample: it has a say in how many samples a launch has.
-constexpr bool is_per_sample(Role role) { return role != Role::param && role != Role::table; }
-constexpr bool is_committed(Role role) {
-  return role == Role::mutable_ || role == Role::output || role == Role::terminated;
+constexpr bool is_per_sample(Role role) {
+  return role == Role::read || role == Role::mutable_ || role == Role::output || role == Role::terminated;
 }
+constexpr bool is_committed(Role role) {
+  return role == Role::mutable_ || role == Role::output || role == Role::terminated || role == Role::reduce;
+}
+// A plane whose length is its own, with axes or without.
+constexpr bool is_indexed(Role role) { return role == Role::table || role == Role::accum; }
+// What samples make together: a step of all of them comes before the next step of any.
+constexpr bool is_shared(Role role) { return role == Role::accum || role == Role::reduce; }
+
+// What is made of many values; the numbers are those of the message.
+enum class ReduceOp : std::uint8_t { sum = 1, max = 2, min = 3, all = 4, any = 5 };
+std::string_view name_of(ReduceOp op);  // "sum"
+// Sums, maxima and minima are of numbers, all and any of bools.
+constexpr bool can_reduce(ReduceOp op, Scalar scalar) {
+  return (op == ReduceOp::all || op == ReduceOp::any) == (scalar == Scalar::boolean);
+}
+// The bits of the value that changes no result of the op: what a sample counts as that does not take part.
+std::uint64_t neutral_bits(ReduceOp op, Scalar scalar);
 
 enum class Opcode : std::uint16_t {
   constant = 1,
@@ -95,8 +122,52 @@ enum class Opcode : std::uint16_t {
   while_,
   switch_,
   gather = 70,
+  accum_add = 72,
   compose = 80,
   extract,
+  fma = 100,
+  pow,
+  rsqrt,
+  cbrt,
+  hypot,
+  exp = 110,
+  exp2,
+  expm1,
+  log,
+  log2,
+  log10,
+  log1p,
+  erf,
+  erfc,
+  sin = 120,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  atan2,
+  sinh = 130,
+  cosh,
+  tanh,
+  asinh,
+  acosh,
+  atanh,
+  floor = 140,
+  ceil,
+  trunc,
+  round,
+  rint,
+  fmod,
+  remainder,
+  floor_quotient,
+  sign = 150,
+  copysign,
+  fdim,
+  clip,
+  isnan,
+  isinf,
+  isfinite,
+  random_words = 160,
 };
 std::string_view name_of(Opcode code);  // as in the text form: "add", "and", "if"
 
@@ -130,12 +201,13 @@ struct Dispatch {
 struct Op {
   Opcode code = Opcode::constant;
   std::vector<ValueId> operands;
-  std::vector<ValueId> results;  // 1 for plain ops; structure has as many as its regions yield or carry
+  std::vector<ValueId> results;  // 1 for plain ops; structure has as many as its regions yield or carry;
+                                 // `accum_add` has none
   // `constant`: the value's bits, zero-extended (f32 in the low 32 bits, bool as 0 or 1). NaNs are
   // canonical: 0x7ff8000000000000 and 0x7fc00000.
   std::uint64_t bits = 0;
   std::vector<Region> regions;       // `if_`: then, else; `while_`: condition, body; `switch_`: one a value
-  std::uint32_t argument = 0;        // `gather`: index of the table among the kernel's arguments
+  std::uint32_t argument = 0;        // `gather`, `accum_add`: index of the table among the arguments
   std::uint64_t max_trips = 0;       // `while_`: at least 1
   std::uint32_t component = 0;       // `extract`
   std::optional<Dispatch> dispatch;  // `switch_`
@@ -152,8 +224,9 @@ struct Axis {
 struct Argument {
   std::string name;
   Role role = Role::read;
-  Type type;               // of one sample, or of one element of a table
-  std::vector<Axis> axes;  // tables; empty: one axis of the bound plane's length
+  Type type;                        // of one sample, or of one element of a table or accumulator
+  std::vector<Axis> axes;           // tables, accumulators; empty: one axis of the bound plane's length
+  ReduceOp reduce = ReduceOp::sum;  // `reduce`
   friend bool operator==(const Argument&, const Argument&) = default;
 };
 
@@ -166,9 +239,12 @@ struct Kernel {
   Region body;
   std::vector<Type> value_types;  // by ValueId
   std::vector<std::string> source_files;
+  std::string derivative_of;  // the name of the kernel that this one is a derivative of; empty: of none
 
   // Index into `arguments` of the mask, or -1. A kernel has at most one.
   [[nodiscard]] int terminated_argument() const;
+  // Whether samples make something together: an argument with is_shared(role).
+  [[nodiscard]] bool shares() const;
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
@@ -180,6 +256,7 @@ std::size_t scalar_values(const Kernel& kernel);
 struct Access {
   bool read = false;
   bool written = false;
+  bool used = false;  // the body looks at the value; false where it is only read because it may survive
 };
 std::vector<Access> accesses(const Kernel& kernel);
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "eagle/v1/kernel.pb.h"
+#include "engine/kernel/scalar_math.h"
 #include "engine/kernel/typing.h"
 #include "engine/kernel/verify.h"
 #include "engine/kernel/wire.h"
@@ -65,6 +66,7 @@ public:
     budget_ = options_.ops;
     fill(kernel_.body, 0);
     make_outputs();
+    make_reductions();
     yield_commits();
 
     v1::Kernel message;
@@ -94,6 +96,12 @@ private:
     return type;
   }
 
+  Type accumulated_type() {
+    Type type = storable_type();
+    if (type.scalar == Scalar::boolean) type.scalar = Scalar::i64;
+    return type;
+  }
+
   void make_arguments() {
     constexpr std::array choices = {Role::read, Role::mutable_, Role::param};
     const std::uint64_t count = between(2, options_.arguments);
@@ -104,6 +112,10 @@ private:
       add_argument(role, type);
     }
     while (random_.chance(40)) add_argument(Role::table, storable_type());
+    if (random_.chance(options_.shared)) {
+      do add_argument(Role::accum, accumulated_type());
+      while (random_.chance(40));
+    }
     if (random_.chance(options_.terminated)) add_argument(Role::terminated, Type{Scalar::boolean});
     // Entry values in argument order, wherever the mask went.
     for (const Argument& argument : kernel_.arguments) {
@@ -112,20 +124,21 @@ private:
   }
 
   // At a random place: argument order must not matter.
-  void add_argument(Role role, Type type) {
+  std::size_t add_argument(Role role, Type type) {
     const auto place = static_cast<std::ptrdiff_t>(random_.below(kernel_.arguments.size() + 1));
     const std::string name =
         std::string(name_of(role)).substr(0, 1) + std::to_string(kernel_.arguments.size());
-    Argument argument{name, role, type, {}};
-    if (role == Role::table && random_.chance(60)) argument.axes = axes();
+    Argument argument{name, role, type, {}, ReduceOp::sum};
+    if (is_indexed(role) && random_.chance(60)) argument.axes = axes();
     kernel_.arguments.insert(kernel_.arguments.begin() + place, std::move(argument));
     make_room(kernel_.body, static_cast<std::uint32_t>(place));
+    return static_cast<std::size_t>(place);
   }
 
-  // Tables from `place` on have moved up by one argument.
+  // Tables and accumulators from `place` on have moved up by one argument.
   static void make_room(Region& region, std::uint32_t place) {
     for (Op& op : region.ops) {
-      if (op.code == Opcode::gather && op.argument >= place) ++op.argument;
+      if (rule_of(op.code).names_argument() && op.argument >= place) ++op.argument;
       for (Region& nested : op.regions) make_room(nested, place);
     }
   }
@@ -146,6 +159,23 @@ private:
         return type.scalar == kernel_.real || type.scalar == Scalar::i64 || type.scalar == Scalar::boolean;
       });
       if (value) add_argument(Role::output, kernel_.value_types[*value]);
+    }
+  }
+
+  // Their order must not be what decides about a value, so they come last.
+  void make_reductions() {
+    constexpr std::array ops = {ReduceOp::sum, ReduceOp::max, ReduceOp::min};
+    while (random_.chance(options_.shared)) {
+      const auto value = pick([&](const Type& type) {
+        return type.rank == 0 &&
+               (type.scalar == kernel_.real || type.scalar == Scalar::i64 || type.scalar == Scalar::boolean);
+      });
+      if (!value) return;
+      const Type type = kernel_.value_types[*value];
+      const std::size_t place = add_argument(Role::reduce, type);
+      kernel_.arguments[place].reduce = type.scalar != Scalar::boolean ? ops[random_.below(ops.size())]
+                                        : random_.chance(50)           ? ReduceOp::all
+                                                                       : ReduceOp::any;
     }
   }
 
@@ -223,9 +253,18 @@ private:
     const std::uint64_t count = between(1, budget_);
     for (std::uint64_t i = 0; i < count && budget_ > 0; ++i) {
       --budget_;
-      const Rule& rule = rules()[random_.below(rules().size())];
+      const Rule& rule = any_rule();
       if (rule.has_regions() && depth >= options_.depth) continue;
       append(region, rule, depth);
+    }
+  }
+
+  // Functions of reals are half of all rules and much alike: three of ten times it is one of them.
+  const Rule& any_rule() {
+    const bool function = random_.chance(30);
+    while (true) {
+      const Rule& rule = rules()[random_.below(rules().size())];
+      if (is_math(rule.code) == function) return rule;
     }
   }
 
@@ -242,6 +281,8 @@ private:
         return selection(region, depth);
       case Typing::lookup:
         return lookup(region);
+      case Typing::addition:
+        return addition(region);
       case Typing::composition:
         return composition(region);
       case Typing::component:
@@ -279,16 +320,38 @@ private:
     return std::holds_alternative<Type>(result_type(rule, operands, stated));
   }
 
+  // One of the arguments of a role.
+  std::optional<std::uint32_t> any_argument(Role role) {
+    std::vector<std::uint32_t> found;
+    for (std::size_t i = 0; i < kernel_.arguments.size(); ++i) {
+      if (kernel_.arguments[i].role == role) found.push_back(static_cast<std::uint32_t>(i));
+    }
+    if (found.empty()) return std::nullopt;
+    return found[random_.below(found.size())];
+  }
+
+  void addition(Region& region) {
+    const auto accumulator = any_argument(Role::accum);
+    if (!accumulator) return;
+    const auto value = pick_type(kernel_.arguments[*accumulator].type);
+    if (!value) return;
+    Op op;
+    op.code = Opcode::accum_add;
+    op.argument = *accumulator;
+    op.operands = {*value};
+    const std::size_t axes = kernel_.arguments[*accumulator].axes.size();
+    while (op.operands.size() < 1 + std::max<std::size_t>(axes, 1)) op.operands.push_back(integer(region));
+    if (random_.chance(30)) op.location = {0, static_cast<std::uint32_t>(between(1, 99)), 1};
+    region.ops.push_back(std::move(op));
+  }
+
   // Everyday integers are often outside a table, on either side.
   void lookup(Region& region) {
-    std::vector<std::uint32_t> tables;
-    for (std::size_t i = 0; i < kernel_.arguments.size(); ++i) {
-      if (kernel_.arguments[i].role == Role::table) tables.push_back(static_cast<std::uint32_t>(i));
-    }
-    if (tables.empty()) return;
+    const auto looked_up = any_argument(Role::table);
+    if (!looked_up) return;
     Op op;
     op.code = Opcode::gather;
-    op.argument = tables[random_.below(tables.size())];
+    op.argument = *looked_up;
     const Argument& table = kernel_.arguments[op.argument];
     const std::size_t indices = std::max<std::size_t>(table.axes.size(), 1);
     while (op.operands.size() < indices) op.operands.push_back(integer(region));

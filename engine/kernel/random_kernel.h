@@ -33,6 +33,7 @@ struct RandomKernelOptions {
   int outputs = 3;           // at most
   int extent = 4;            // of vectors, matrices and axes of tables, at most
   unsigned terminated = 40;  // percent of the kernels that have a mask
+  unsigned shared = 25;      // percent of the kernels that have accumulators, and of those with reductions
 };
 
 // A kernel that verifies.

@@ -37,7 +37,7 @@ struct Seen {
 
 TEST(RandomKernel, AFewHundredReachEverything) {
   Seen seen;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < 800; ++seed) {
     const Kernel kernel = random_kernel(seed);
     seen.look(kernel.body, 0);
     for (const Argument& argument : kernel.arguments) {
@@ -52,7 +52,7 @@ TEST(RandomKernel, AFewHundredReachEverything) {
   EXPECT_EQ(seen.opcodes.size(), rules().size());
   EXPECT_EQ(seen.scalars.size(), 5u);
   EXPECT_EQ(seen.ranks.size(), 3u);
-  EXPECT_EQ(seen.roles.size(), 6u);
+  EXPECT_EQ(seen.roles.size(), 8u);
   EXPECT_EQ(seen.depth, RandomKernelOptions{}.depth);
   EXPECT_GT(seen.axes, 30);
   EXPECT_GT(seen.groups, 30);
@@ -60,7 +60,7 @@ TEST(RandomKernel, AFewHundredReachEverything) {
 
 TEST(RandomKernel, LaunchesFinishMissTheirTablesAndDivideByZero) {
   InterpreterResult total;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < 800; ++seed) {
     const Kernel kernel = random_kernel(seed);
     Random random(seed);
     Planes planes = random_planes(kernel, 3, random);

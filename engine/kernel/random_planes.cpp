@@ -9,7 +9,8 @@ namespace {
 
 std::int64_t length_of(const Argument& argument, std::int64_t samples, Random& random) {
   if (argument.role == Role::param) return 1;
-  if (argument.role != Role::table) return samples;
+  if (argument.role == Role::reduce) return 1;
+  if (!is_indexed(argument.role)) return samples;
   if (argument.axes.empty()) return static_cast<std::int64_t>(1 + random.below(9));
   std::int64_t length = 1;
   for (const Axis& axis : argument.axes) length *= axis.extent;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "engine/kernel/scalar_math.h"
+
 namespace eagle::kernel {
 namespace {
 
@@ -211,7 +213,8 @@ To converted(From value) {
 
 }  // namespace
 
-std::uint64_t apply(Opcode code, Scalar from, Scalar to, std::uint64_t a, std::uint64_t b) {
+std::uint64_t apply(Opcode code, Scalar from, Scalar to, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  if (is_math(code)) return apply_math(code, from, a, b, c);
   switch (code) {
     case Opcode::convert:
       return with_number(from, [&](auto from_zero) {

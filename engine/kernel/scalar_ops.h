@@ -8,9 +8,10 @@
 
 namespace eagle::kernel {
 
-// `code` is arithmetic, an integer operation, a comparison, logic or a conversion; `b` is ignored where it
-// has one operand. `from` is the operands' type and `to` the result's. The floating-point environment is to
+// `code` is arithmetic, an integer operation, a comparison, logic, a conversion or a math function; `b` and `c` are
+// ignored where it has fewer operands. `from` is the operands' type and `to` the result's. The floating-point environment is to
 // be the kernels' one (engine/kernel/float_environment.h).
-std::uint64_t apply(Opcode code, Scalar from, Scalar to, std::uint64_t a, std::uint64_t b);
+std::uint64_t apply(Opcode code, Scalar from, Scalar to, std::uint64_t a, std::uint64_t b,
+                    std::uint64_t c = 0);
 
 }  // namespace eagle::kernel

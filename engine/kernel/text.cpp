@@ -55,11 +55,14 @@ public:
   explicit Printer(const Kernel& kernel) : kernel_(kernel) {}
 
   std::string print() {
-    out_ = "kernel @" + name_text(kernel_.name) + " real=" + std::string(name_of(kernel_.real)) + "\n";
+    out_ = "kernel @" + name_text(kernel_.name) + " real=" + std::string(name_of(kernel_.real));
+    if (!kernel_.derivative_of.empty()) out_ += " derivative=@" + name_text(kernel_.derivative_of);
+    out_ += "\n";
     std::size_t entry = 0;
     for (const Argument& argument : kernel_.arguments) {
       out_ += "  " + std::string(name_of(argument.role)) + " ";
       if (has_entry_value(argument.role)) out_ += value(kernel_.body.arguments[entry++]) + " ";
+      if (argument.role == Role::reduce) out_ += std::string(name_of(argument.reduce)) + " ";
       out_ += name_text(argument.name) + axes(argument.axes) + ": " + to_string(argument.type) + "\n";
     }
     region(kernel_.body, 0);
@@ -98,7 +101,9 @@ private:
     line(indent, "");
     if (!op.results.empty()) out_ += values(op.results) + " = ";
     out_ += name_of(op.code);
-    if (op.regions.empty()) {
+    if (op.code == Opcode::accum_add) {
+      out_ += " " + value(op.operands[0]) + " at " + element(op, 1);
+    } else if (op.regions.empty()) {
       const Type& type = kernel_.value_types[op.results[0]];
       const std::string operands = this->operands(op, type.scalar);
       out_ += (operands.empty() ? "" : " ") + operands + " : " + to_string(type);
@@ -113,12 +118,19 @@ private:
       case Opcode::constant:
         return constant_text(result, op.bits);
       case Opcode::gather:
-        return "@" + name_text(kernel_.arguments[op.argument].name) + "[" + values(op.operands) + "]";
+        return element(op, 0);
       case Opcode::extract:
         return value(op.operands[0]) + "[" + std::to_string(op.component) + "]";
       default:
         return values(op.operands);
     }
+  }
+
+  // The element that the operands from `first` on are the indices of.
+  [[nodiscard]] std::string element(const Op& op, std::size_t first) const {
+    const std::vector<ValueId> indices(op.operands.begin() + static_cast<std::ptrdiff_t>(first),
+                                       op.operands.end());
+    return "@" + name_text(kernel_.arguments[op.argument].name) + "[" + values(indices) + "]";
   }
 
   void structure(const Op& op, std::size_t indent) {

@@ -24,8 +24,9 @@ namespace {
 using google::protobuf::Message;
 
 constexpr std::array scalars = {Scalar::f64, Scalar::f32, Scalar::i64, Scalar::i32, Scalar::boolean};
-constexpr std::array roles = {Role::read,  Role::mutable_,   Role::output,
-                              Role::param, Role::terminated, Role::table};
+constexpr std::array roles = {Role::read,       Role::mutable_, Role::output, Role::param,
+                              Role::terminated, Role::table,    Role::accum,  Role::reduce};
+constexpr std::array reductions = {ReduceOp::sum, ReduceOp::max, ReduceOp::min, ReduceOp::all, ReduceOp::any};
 constexpr std::array policies = {DispatchPolicy::automatic, DispatchPolicy::switch_,
                                  DispatchPolicy::segmented, DispatchPolicy::predicated};
 
@@ -57,7 +58,8 @@ private:
   Status parse_op(std::uint32_t depth, v1::Op& message);
   Status parse_plain(const Rule& rule, const Token& result, v1::Op& message);
   Status parse_operands(const Rule& rule, v1::Op& message);
-  Status parse_gathered(v1::Op& message);
+  Status parse_element(v1::Op& message);
+  Status parse_addition(v1::Op& message);
   Status parse_structure(const Rule& rule, const std::vector<Token>& results, std::uint32_t depth,
                          v1::Op& message);
   Status parse_dispatch(v1::Dispatch& message);
@@ -120,6 +122,12 @@ StatusOr<Kernel> Parser::parse() {
   Scalar real = Scalar::f64;
   EAGLE_RETURN_IF_ERROR(parse_scalar(real));
   message.set_real(static_cast<v1::ScalarType>(real));
+  if (is("derivative")) {
+    EAGLE_RETURN_IF_ERROR(expect("derivative"));
+    EAGLE_RETURN_IF_ERROR(expect("="));
+    EAGLE_RETURN_IF_ERROR(expect("@"));
+    EAGLE_RETURN_IF_ERROR(parse_name(*message.mutable_derivative_of()));
+  }
   while (!is("{")) EAGLE_RETURN_IF_ERROR(parse_argument(*message.add_arguments()));
   EAGLE_RETURN_IF_ERROR(parse_region(0, *message.mutable_body()));
   if (token_.kind != Token::Kind::end) return unexpected("the end of the text");
@@ -137,13 +145,20 @@ StatusOr<Kernel> Parser::parse() {
 Status Parser::parse_argument(v1::Argument& message) {
   origins_[&message] = token_.position;
   const auto role = token_.kind == Token::Kind::word ? named(roles, token_.text) : std::nullopt;
-  if (!role) return unexpected("a role (read, mutable, output, param, terminated, table) or '{'");
+  if (!role)
+    return unexpected("a role (read, mutable, output, param, terminated, table, accum, reduce) or '{'");
   advance();
   message.set_role(static_cast<v1::Role>(*role));
   if (has_entry_value(*role)) {
     if (token_.kind != Token::Kind::value) return unexpected("the number of the argument's value, like %0");
     EAGLE_RETURN_IF_ERROR(define(token_));
     advance();
+  }
+  if (*role == Role::reduce) {
+    const auto op = token_.kind == Token::Kind::word ? named(reductions, token_.text) : std::nullopt;
+    if (!op) return unexpected("a reduction (sum, max, min, all, any)");
+    advance();
+    message.set_reduce(static_cast<v1::ReduceOp>(*op));
   }
   EAGLE_RETURN_IF_ERROR(parse_name(*message.mutable_name()));
   arguments_.emplace(message.name(), static_cast<std::uint32_t>(arguments_.size()));
@@ -195,6 +210,10 @@ Status Parser::parse_op(std::uint32_t depth, v1::Op& message) {
   advance();
   message.set_code(static_cast<v1::Opcode>(rule->code));
   if (rule->has_regions()) return parse_structure(*rule, results, depth, message);
+  if (!rule->has_result()) {
+    if (!results.empty()) return unexpected("no result before " + std::string(rule->name), opcode);
+    return parse_addition(message);
+  }
   if (results.size() != 1) return unexpected("one result before " + std::string(rule->name), opcode);
   return parse_plain(*rule, results[0], message);
 }
@@ -222,7 +241,7 @@ Status Parser::parse_plain(const Rule& rule, const Token& result, v1::Op& messag
 
 Status Parser::parse_operands(const Rule& rule, v1::Op& message) {
   if (rule.operands == 0) return {};
-  if (rule.typing == Typing::lookup) return parse_gathered(message);
+  if (rule.typing == Typing::lookup) return parse_element(message);
   EAGLE_RETURN_IF_ERROR(parse_values(*message.mutable_operands()));
   if (rule.typing != Typing::component) return {};
   std::uint32_t component = 0;
@@ -232,17 +251,24 @@ Status Parser::parse_operands(const Rule& rule, v1::Op& message) {
   return expect("]");
 }
 
-Status Parser::parse_gathered(v1::Op& message) {
+// @name[indices]
+Status Parser::parse_element(v1::Op& message) {
   EAGLE_RETURN_IF_ERROR(expect("@"));
   const Token token = token_;
   std::string name;
   EAGLE_RETURN_IF_ERROR(parse_name(name));
   const auto argument = arguments_.find(name);
-  if (argument == arguments_.end()) return unexpected("the name of a table", token);
+  if (argument == arguments_.end()) return unexpected("the name of a table or accumulator", token);
   message.set_argument(argument->second);
   EAGLE_RETURN_IF_ERROR(expect("["));
   EAGLE_RETURN_IF_ERROR(parse_values(*message.mutable_operands()));
   return expect("]");
+}
+
+Status Parser::parse_addition(v1::Op& message) {
+  EAGLE_RETURN_IF_ERROR(parse_value(*message.mutable_operands()->Add()));
+  EAGLE_RETURN_IF_ERROR(expect("at"));
+  return parse_element(message);
 }
 
 Status Parser::parse_structure(const Rule& rule, const std::vector<Token>& results, std::uint32_t depth,

@@ -215,7 +215,7 @@ const Case cases[] = {
     {"dispatch_policy", HEAD " switch %0 dispatch @a fast case 0 { yield } yield %0 }", "5:24",
      "expected a dispatch policy (auto, switch, segmented, predicated), found 'fast'"},
     {"no_such_table", HEAD " %1 = gather @t[%0] : f64 yield %0 }", "5:15",
-     "expected the name of a table, found 't'"},
+     "expected the name of a table or accumulator, found 't'"},
     {"not_a_table", HEAD " %1 = gather @x[%0] : f64 yield %0 }", "5:2",
      "gather: expected a table argument, found argument 0, a read one"},
     {"axis_extent", "kernel @k real=f64 table t[a: 4294967296]: f64", "1:31",

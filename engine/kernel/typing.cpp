@@ -45,12 +45,57 @@ constexpr std::array table = {
     Rule{Opcode::while_, "while", any_number, Typing::loop},
     Rule{Opcode::switch_, "switch", 1, Typing::selection},
     Rule{Opcode::gather, "gather", any_number, Typing::lookup},
+    Rule{Opcode::accum_add, "accum_add", any_number, Typing::addition},
     Rule{Opcode::compose, "compose", any_number, Typing::composition},
     Rule{Opcode::extract, "extract", 1, Typing::component},
+    Rule{Opcode::fma, "fma", 3, Typing::reals},
+    Rule{Opcode::pow, "pow", 2, Typing::reals},
+    Rule{Opcode::rsqrt, "rsqrt", 1, Typing::reals},
+    Rule{Opcode::cbrt, "cbrt", 1, Typing::reals},
+    Rule{Opcode::hypot, "hypot", 2, Typing::reals},
+    Rule{Opcode::exp, "exp", 1, Typing::reals},
+    Rule{Opcode::exp2, "exp2", 1, Typing::reals},
+    Rule{Opcode::expm1, "expm1", 1, Typing::reals},
+    Rule{Opcode::log, "log", 1, Typing::reals},
+    Rule{Opcode::log2, "log2", 1, Typing::reals},
+    Rule{Opcode::log10, "log10", 1, Typing::reals},
+    Rule{Opcode::log1p, "log1p", 1, Typing::reals},
+    Rule{Opcode::erf, "erf", 1, Typing::reals},
+    Rule{Opcode::erfc, "erfc", 1, Typing::reals},
+    Rule{Opcode::sin, "sin", 1, Typing::reals},
+    Rule{Opcode::cos, "cos", 1, Typing::reals},
+    Rule{Opcode::tan, "tan", 1, Typing::reals},
+    Rule{Opcode::asin, "asin", 1, Typing::reals},
+    Rule{Opcode::acos, "acos", 1, Typing::reals},
+    Rule{Opcode::atan, "atan", 1, Typing::reals},
+    Rule{Opcode::atan2, "atan2", 2, Typing::reals},
+    Rule{Opcode::sinh, "sinh", 1, Typing::reals},
+    Rule{Opcode::cosh, "cosh", 1, Typing::reals},
+    Rule{Opcode::tanh, "tanh", 1, Typing::reals},
+    Rule{Opcode::asinh, "asinh", 1, Typing::reals},
+    Rule{Opcode::acosh, "acosh", 1, Typing::reals},
+    Rule{Opcode::atanh, "atanh", 1, Typing::reals},
+    Rule{Opcode::floor, "floor", 1, Typing::reals},
+    Rule{Opcode::ceil, "ceil", 1, Typing::reals},
+    Rule{Opcode::trunc, "trunc", 1, Typing::reals},
+    Rule{Opcode::round, "round", 1, Typing::reals},
+    Rule{Opcode::rint, "rint", 1, Typing::reals},
+    Rule{Opcode::fmod, "fmod", 2, Typing::reals},
+    Rule{Opcode::remainder, "remainder", 2, Typing::reals},
+    Rule{Opcode::floor_quotient, "floor_quotient", 2, Typing::reals},
+    Rule{Opcode::sign, "sign", 1, Typing::reals},
+    Rule{Opcode::copysign, "copysign", 2, Typing::reals},
+    Rule{Opcode::fdim, "fdim", 2, Typing::reals},
+    Rule{Opcode::clip, "clip", 3, Typing::reals},
+    Rule{Opcode::isnan, "isnan", 1, Typing::question},
+    Rule{Opcode::isinf, "isinf", 1, Typing::question},
+    Rule{Opcode::isfinite, "isfinite", 1, Typing::question},
+    Rule{Opcode::random_words, "random_words", 2, Typing::random},
 };
 
 constexpr Type boolean_type{Scalar::boolean};
 constexpr Type index_type{Scalar::i64};
+constexpr Type words_type{Scalar::i64, 1, {4, 1}};
 
 // What operand `index` must be whatever the other operands are; empty: nothing.
 std::string_view demand(Typing typing, int index, const Type& type) {
@@ -66,6 +111,8 @@ std::string_view demand(Typing typing, int index, const Type& type) {
       return type.rank == 0 ? "" : "a scalar (no extents)";
     case Typing::order:
       return type.rank == 0 && type.scalar != Scalar::boolean ? "" : "a real or integer scalar (no extents)";
+    case Typing::question:
+      return type.rank == 0 && is_real(type.scalar) ? "" : "a real scalar (no extents)";
     case Typing::logic:
       return type == boolean_type ? "" : "bool";
     case Typing::choice:
@@ -76,6 +123,10 @@ std::string_view demand(Typing typing, int index, const Type& type) {
       return type == index_type ? "" : "i64 (the selector)";
     case Typing::lookup:
       return type == index_type ? "" : "i64 (an index)";
+    case Typing::addition:
+      return index == 0 || type == index_type ? "" : "i64 (an index)";
+    case Typing::random:
+      return type == index_type ? "" : index == 0 ? "i64 (the seed)" : "i64 (the counter)";
     case Typing::component:
       return type.rank != 0 ? "" : "a vector or matrix";
     case Typing::constant:
@@ -115,6 +166,9 @@ std::optional<TypeFault> check_count(const Rule& rule, std::size_t operands, con
   } else if (rule.typing == Typing::lookup) {
     expected = std::max<std::size_t>(stated.table->axes.size(), 1);
     why = " (one for each axis of the table)";
+  } else if (rule.typing == Typing::addition) {
+    expected = 1 + std::max<std::size_t>(stated.table->axes.size(), 1);
+    why = " (the value and one for each axis of the accumulator)";
   } else if (rule.typing == Typing::composition) {
     expected = static_cast<std::size_t>(stated.type.components());
     why = " (one for each component)";
@@ -173,7 +227,11 @@ std::variant<Type, TypeFault> result_type(const Rule& rule, std::span<const Type
     const std::string_view expected = demand(rule.typing, static_cast<int>(i), operands[i]);
     if (!expected.empty()) return fault(static_cast<int>(i), expected, to_string(operands[i]));
   }
-  if (rule.typing != Typing::loop) {
+  if (rule.typing == Typing::addition && operands[0] != stated.table->type) {
+    return fault(0, to_string(stated.table->type) + " (the type of the accumulator's elements)",
+                 to_string(operands[0]));
+  }
+  if (rule.typing != Typing::loop && rule.typing != Typing::addition) {
     if (auto unequal = require_equal(operands, rule.typing == Typing::choice ? 1 : 0)) return *unequal;
   }
 
@@ -186,6 +244,7 @@ std::variant<Type, TypeFault> result_type(const Rule& rule, std::span<const Type
       return operands[1];
     case Typing::equality:
     case Typing::order:
+    case Typing::question:
     case Typing::logic:
       return boolean_type;
     case Typing::position:
@@ -201,9 +260,12 @@ std::variant<Type, TypeFault> result_type(const Rule& rule, std::span<const Type
       return composed_type(operands[0], stated.type);
     case Typing::component:
       return component_type(operands[0], stated.component);
+    case Typing::random:
+      return words_type;
     case Typing::branch:
     case Typing::loop:
     case Typing::selection:
+    case Typing::addition:
       return Type{};
   }
   return Type{};

@@ -20,6 +20,7 @@ enum class Typing : std::uint8_t {
   numbers,      // (T, ...) -> T, real or integer
   reals,        // (T, ...) -> T, real
   integers,     // (T, ...) -> T, integer
+  question,     // (S) -> bool, real
   equality,     // (S, S) -> bool
   order,        // (S, S) -> bool, real or integer
   logic,        // (bool, ...) -> bool
@@ -31,6 +32,8 @@ enum class Typing : std::uint8_t {
   lookup,       // (i64, ...), one for each axis of the table -> the table's element type
   composition,  // (S, S, ...) -> the stated type of as many S, of rank 1 or 2
   component,    // (T of rank 1 or 2) -> its scalar
+  addition,     // (the accumulator's element type, i64, ...), an index an axis -> nothing
+  random,       // (i64, i64) -> i64[4]
 };
 
 inline constexpr int any_number = -1;
@@ -51,6 +54,10 @@ struct Rule {
     return typing == Typing::branch || typing == Typing::loop ? 2 : typing == Typing::selection ? 1 : 0;
   }
   [[nodiscard]] bool has_regions() const { return least_regions() > 0; }
+  // Whether the op names a table or an accumulator.
+  [[nodiscard]] bool names_argument() const { return typing == Typing::lookup || typing == Typing::addition; }
+  // Whether an op without regions gives a value.
+  [[nodiscard]] bool has_result() const { return typing != Typing::addition; }
 };
 
 std::span<const Rule> rules();
@@ -68,12 +75,12 @@ struct TypeFault {
 // What an op says beside its operands, as far as its type depends on it.
 struct Stated {
   Type type;                        // where states_type()
-  const Argument* table = nullptr;  // `lookup`; never null there
+  const Argument* table = nullptr;  // where names_argument(); never null there
   std::uint32_t component = 0;      // `component`
 };
 
 // The type of a plain op's result. For an op with regions only the operands are checked and the type means
-// nothing.
+// nothing, as for an op without a result.
 std::variant<Type, TypeFault> result_type(const Rule& rule, std::span<const Type> operands,
                                           const Stated& stated);
 

@@ -56,6 +56,7 @@ private:
   Status read_arguments();
   Status read_argument(const v1::Argument& message, const Path& path, Argument& argument);
   Status check_role(const Argument& argument, const Path& path);
+  Status read_reduction(const v1::Argument& message, const Path& path, Argument& argument);
   Status read_axes(const v1::Argument& message, const Path& path, Argument& argument);
   Status read_body();
 
@@ -65,7 +66,7 @@ private:
   Status check_region_count(const v1::Op& message, const Rule& rule, const Path& path);
   Status read_attributes(const v1::Op& message, const Rule& rule, const Path& path, Op& op);
   Status read_constant(const v1::Op& message, const Type& type, const Path& path, Op& op);
-  Status read_table(const v1::Op& message, const Path& path, Op& op);
+  Status read_table(const v1::Op& message, const Rule& rule, const Path& path, Op& op);
   Status read_dispatch(const v1::Dispatch& message, const Path& path, Op& op);
   Status read_structure(const v1::Op& message, const Rule& rule, std::uint32_t depth, const Path& path,
                         Op& op);

@@ -49,6 +49,10 @@ std::optional<Role> role_of(v1::Role role) {
       return Role::terminated;
     case v1::ROLE_TABLE:
       return Role::table;
+    case v1::ROLE_ACCUM:
+      return Role::accum;
+    case v1::ROLE_REDUCE:
+      return Role::reduce;
     default:
       return std::nullopt;
   }
@@ -93,6 +97,10 @@ Status Verifier::read_header() {
     EAGLE_RETURN_IF_ERROR(check_name(message_.source_files(i), Path{nullptr, "source_files", i}));
     kernel_.source_files.push_back(message_.source_files(i));
   }
+  if (!message_.derivative_of().empty()) {
+    EAGLE_RETURN_IF_ERROR(check_name(message_.derivative_of(), Path{nullptr, "derivative_of"}));
+    kernel_.derivative_of = message_.derivative_of();
+  }
   return {};
 }
 
@@ -128,7 +136,7 @@ Status Verifier::read_arguments() {
   if (!any_samples) {
     return malformed(all, std::string("expected at least one argument with a plane of samples (their number "
                                       "comes from its length), found ") +
-                              (count == 0 ? "no arguments" : "params and tables only"));
+                              (count == 0 ? "no arguments" : "params and planes of other lengths only"));
   }
   return {};
 }
@@ -142,6 +150,7 @@ Status Verifier::read_argument(const v1::Argument& message, const Path& path, Ar
   argument.role = *role;
   EAGLE_RETURN_IF_ERROR(read_type(message.type(), Path{&path, "type"}, argument.type));
   EAGLE_RETURN_IF_ERROR(check_role(argument, path));
+  EAGLE_RETURN_IF_ERROR(read_reduction(message, path, argument));
   return read_axes(message, path, argument);
 }
 
@@ -160,16 +169,39 @@ Status Verifier::check_role(const Argument& argument, const Path& path) {
                                     " (the kernel's real type), i64 or bool" + who + ", found " +
                                     to_string(type));
   }
-  if (argument.role == Role::param && type.rank != 0) {
+  if (argument.role == Role::accum && type.scalar == Scalar::boolean) {
+    return malformed(type_path, "expected numbers" + who + ", found " + to_string(type));
+  }
+  const bool one_number = argument.role == Role::param || argument.role == Role::reduce;
+  if (one_number && type.rank != 0) {
     return malformed(type_path, "expected a scalar (no extents)" + who + ", found " + to_string(type));
   }
   return {};
 }
 
+Status Verifier::read_reduction(const v1::Argument& message, const Path& path, Argument& argument) {
+  const Path reduce_path{&path, "reduce"};
+  if (argument.role != Role::reduce) {
+    if (message.reduce() == v1::REDUCE_OP_UNSPECIFIED) return {};
+    return malformed(reduce_path, "expected none (only reduce arguments have one), found a value");
+  }
+  if (message.reduce() < v1::REDUCE_SUM || message.reduce() > v1::REDUCE_ANY) {
+    return malformed(reduce_path, "expected a reduction, found " + found_number(message.reduce()));
+  }
+  argument.reduce = static_cast<ReduceOp>(message.reduce());
+  if (can_reduce(argument.reduce, argument.type.scalar)) return {};
+  return malformed(
+      reduce_path,
+      "expected " +
+          std::string(argument.type.scalar == Scalar::boolean ? "all or any (of bools)" : "sum, max or min") +
+          " for " + quote_name(argument.name) + " of " + to_string(argument.type) + ", found " +
+          std::string(name_of(argument.reduce)));
+}
+
 Status Verifier::read_axes(const v1::Argument& message, const Path& path, Argument& argument) {
-  if (argument.role != Role::table && message.axes_size() != 0) {
-    return malformed(Path{&path, "axes"},
-                     "expected none (only tables have axes), found " + std::to_string(message.axes_size()));
+  if (!is_indexed(argument.role) && message.axes_size() != 0) {
+    return malformed(Path{&path, "axes"}, "expected none (only tables and accumulators have axes), found " +
+                                              std::to_string(message.axes_size()));
   }
   std::unordered_set<std::string_view> names;
   std::uint64_t elements = 1;
@@ -214,7 +246,7 @@ Status Verifier::read_body() {
   if (yields.size() != committed.size()) {
     return malformed(Path{&path, "yields"},
                      "expected " + std::to_string(committed.size()) +
-                         " values (one for each mutable, output and terminated argument), found " +
+                         " values (one for each mutable, output, terminated and reduce argument), found " +
                          std::to_string(yields.size()));
   }
   for (std::size_t i = 0; i < yields.size(); ++i) {

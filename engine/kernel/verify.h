@@ -21,7 +21,8 @@ namespace eagle::kernel {
 
 struct Limits {
   // In one kernel, nested ones included. An `if` counts once for every value that it yields, a loop for every
-  // value that it carries, a switch for every value that each of its regions yields, a gather for every axis;
+  // value that it carries, a switch for every value that each of its regions yields, a gather for every axis,
+  // random words for 32;
   // all of them count at least once, and a switch once for every region. (kernel_ops)
   std::uint32_t ops = 16'384;
   std::uint32_t scalar_ops = 65'536;  // ops weighed by the components of their results (kernel_scalar_ops)

@@ -96,7 +96,7 @@ Status Verifier::read_op(const v1::Op& message, std::uint32_t depth, const Path&
   if (rule->states_type()) {
     EAGLE_RETURN_IF_ERROR(read_type(message.type(), Path{&path, "type"}, stated.type));
   }
-  if (rule->typing == Typing::lookup) stated.table = &kernel_.arguments[op.argument];
+  if (rule->names_argument()) stated.table = &kernel_.arguments[op.argument];
   const auto typed = result_type(*rule, types_of(op.operands), stated);
   if (const auto* fault = std::get_if<TypeFault>(&typed)) {
     const std::string text = std::string(rule->name) + ": " + fault->message;
@@ -105,14 +105,18 @@ Status Verifier::read_op(const v1::Op& message, std::uint32_t depth, const Path&
   }
   if (rule->has_regions()) return read_structure(message, *rule, depth, path, op);
   // A compiler works on components: an op on vectors of 64 is as much work for it as 64 ops.
-  scalar_ops_ += static_cast<std::uint32_t>(std::get<Type>(typed).components());
+  const Type& worked_on =
+      rule->has_result() ? std::get<Type>(typed) : kernel_.value_types[op.operands.front()];
+  scalar_ops_ += static_cast<std::uint32_t>(worked_on.components());
   if (scalar_ops_ > limits_.scalar_ops) {
     return over_limit(path, "ops on components", scalar_ops_, limits_.scalar_ops, "kernel_scalar_ops");
   }
+  // Two blocks of the generator, of ten rounds each.
+  if (rule->typing == Typing::random) EAGLE_RETURN_IF_ERROR(count_ops(31, path));
   if (rule->typing == Typing::constant) {
     EAGLE_RETURN_IF_ERROR(read_constant(message, stated.type, path, op));
   }
-  op.results.push_back(define(std::get<Type>(typed)));
+  if (rule->has_result()) op.results.push_back(define(std::get<Type>(typed)));
   return {};
 }
 
@@ -132,7 +136,8 @@ Status Verifier::check_fields(const v1::Op& message, const Rule& rule, const Pat
   EAGLE_RETURN_IF_ERROR(check("constant", message.has_constant(), only(Typing::constant, Belongs::must)));
   EAGLE_RETURN_IF_ERROR(check("type", message.has_type(), type));
   // Numbers have no presence on the wire: 0 is the same as nothing.
-  EAGLE_RETURN_IF_ERROR(check("argument", message.argument() != 0, only(Typing::lookup, Belongs::may)));
+  const Belongs argument = rule.names_argument() ? Belongs::may : Belongs::no;
+  EAGLE_RETURN_IF_ERROR(check("argument", message.argument() != 0, argument));
   EAGLE_RETURN_IF_ERROR(check("max_trips", message.max_trips() != 0, only(Typing::loop, Belongs::may)));
   EAGLE_RETURN_IF_ERROR(check("component", message.component() != 0, only(Typing::component, Belongs::may)));
   EAGLE_RETURN_IF_ERROR(check("dispatch", message.has_dispatch(), only(Typing::selection, Belongs::may)));
@@ -165,7 +170,7 @@ Status Verifier::read_attributes(const v1::Op& message, const Rule& rule, const 
     return over_limit(Path{&path, "max_trips"}, "trips of a loop", op.max_trips, limits_.loop_trips,
                       "kernel_loop_trips");
   }
-  if (rule.typing == Typing::lookup) EAGLE_RETURN_IF_ERROR(read_table(message, path, op));
+  if (rule.names_argument()) EAGLE_RETURN_IF_ERROR(read_table(message, rule, path, op));
   if (message.has_dispatch()) {
     EAGLE_RETURN_IF_ERROR(read_dispatch(message.dispatch(), Path{&path, "dispatch"}, op));
   }
@@ -184,21 +189,24 @@ Status Verifier::read_constant(const v1::Op& message, const Type& type, const Pa
                                       (constant ? std::string(name_of(constant->scalar)) : "none"));
 }
 
-Status Verifier::read_table(const v1::Op& message, const Path& path, Op& op) {
+Status Verifier::read_table(const v1::Op& message, const Rule& rule, const Path& path, Op& op) {
+  const std::string name(rule.name);
   const Path argument_path{&path, "argument"};
   op.argument = message.argument();
   if (op.argument >= kernel_.arguments.size()) {
-    return malformed(argument_path, "gather: expected an index below " +
+    return malformed(argument_path, name + ": expected an index below " +
                                         std::to_string(kernel_.arguments.size()) +
                                         " (the number of arguments), found " + std::to_string(op.argument));
   }
   const Argument& argument = kernel_.arguments[op.argument];
-  if (argument.role != Role::table) {
-    return malformed(argument_path, "gather: expected a table argument, found argument " +
-                                        std::to_string(op.argument) + ", a " +
+  const Role expected = rule.typing == Typing::lookup ? Role::table : Role::accum;
+  if (argument.role != expected) {
+    return malformed(argument_path, name + ": expected " +
+                                        (expected == Role::table ? "a table" : "an accum") +
+                                        " argument, found argument " + std::to_string(op.argument) + ", a " +
                                         std::string(name_of(argument.role)) + " one");
   }
-  // Each axis is clamped and multiplied in.
+  // Each axis is looked at and multiplied in.
   const std::size_t axes = std::max<std::size_t>(argument.axes.size(), 1);
   return count_ops(axes - 1, path);
 }

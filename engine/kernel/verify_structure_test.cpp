@@ -160,7 +160,7 @@ const Case cases[] = {
        k.mutable_arguments()->DeleteSubrange(4, 1);
        k.mutable_arguments()->DeleteSubrange(0, 2);
      },
-     "arguments", "found params and tables only"},
+     "arguments", "found params and planes of other lengths only"},
     // Vectors.
     {"missing_component", [](auto& k) { op(k, 4).mutable_operands()->RemoveLast(); }, "body.ops[4]",
      "compose: expected 2 operands (one for each component), found 1"},

@@ -129,7 +129,7 @@ const Case cases[] = {
        axis.set_name("row");
        axis.set_extent(2);
      },
-     "arguments[0].axes", "expected none (only tables have axes), found 1"},
+     "arguments[0].axes", "expected none (only tables and accumulators have axes), found 1"},
     {"three_extents",
      [](auto& k) { set_scalar(*k.mutable_arguments(0)->mutable_type(), v1::F64, {1, 1, 1}); },
      "arguments[0].type.extents", "expected at most 2"},
@@ -138,7 +138,7 @@ const Case cases[] = {
     {"no_body", [](auto& k) { k.clear_body(); }, "body.yields", "expected 3 values"},
     {"body_arguments", [](auto& k) { k.mutable_body()->add_arguments(); }, "body.arguments", "expected none"},
     {"missing_yield", [](auto& k) { k.mutable_body()->mutable_yields()->RemoveLast(); }, "body.yields",
-     "expected 3 values (one for each mutable, output and terminated argument), found 2"},
+     "expected 3 values (one for each mutable, output, terminated and reduce argument), found 2"},
     {"yield_type", [](auto& k) { k.mutable_body()->set_yields(1, 4); }, "body.yields[1]",
      "expected bool (the type of argument 'done'), found f64"},
     {"yield_undefined", [](auto& k) { k.mutable_body()->set_yields(0, 8); }, "body.yields[0]",

@@ -152,6 +152,7 @@ void to_message(const Kernel& kernel, v1::Kernel& message) {
     v1::Argument& out = *message.add_arguments();
     out.set_name(argument.name);
     out.set_role(static_cast<v1::Role>(argument.role));
+    if (argument.role == Role::reduce) out.set_reduce(static_cast<v1::ReduceOp>(argument.reduce));
     write_type(argument.type, *out.mutable_type());
     for (const Axis& axis : argument.axes) {
       v1::Axis& axis_out = *out.add_axes();
@@ -161,6 +162,7 @@ void to_message(const Kernel& kernel, v1::Kernel& message) {
   }
   write_region(kernel, kernel.body, *message.mutable_body());
   for (const std::string& file : kernel.source_files) message.add_source_files(file);
+  message.set_derivative_of(kernel.derivative_of);
 }
 
 std::string content_hash(const Kernel& kernel) {
@@ -171,6 +173,7 @@ std::string content_hash(const Kernel& kernel) {
   for (const Argument& argument : kernel.arguments) {
     encoder.number(static_cast<std::uint64_t>(argument.role));
     encoder.type(argument.type);
+    if (argument.role == Role::reduce) encoder.number(static_cast<std::uint64_t>(argument.reduce));
     encoder.number(argument.axes.size());
     for (const Axis& axis : argument.axes) encoder.number(axis.extent);
   }

@@ -8,7 +8,8 @@ namespace eagle::plane {
 namespace {
 
 constexpr std::string_view contiguous_cure =
-    "pass a contiguous array, for example np.ascontiguousarray(...) kept by you";
+    "pass a contiguous array, for example np.ascontiguousarray(...) kept by you, or add "
+    "eagle.copy(array, contiguous) to the graph before this node";
 
 std::string shape_of(const View& view) {
   std::string out = "(";
@@ -211,14 +212,27 @@ StatusOr<Layout> layout_of(const View& view, const kernel::Type& type, std::stri
   return finish(*turned, view, type, faults);
 }
 
+StatusOr<Layout> layout_of_one(const View& view, const kernel::Type& type, std::string_view where) {
+  const Faults faults(view, type, where);
+  if (view.dtype != dtype_of(type.scalar)) return faults.dtype();
+  if (elements(view) != 1) {
+    return Status(Reason::wrong_shape, std::string(where) +
+                                           ": expected one element (what all samples make "
+                                           "together), found " +
+                                           std::string(name_of(view.dtype)) + " " + shape_of(view));
+  }
+  return finish({1, view.item_bytes, 0}, view, type, faults);
+}
+
 StatusOr<Layout> layout_of_table(const View& view, const kernel::Argument& table, std::string_view where) {
   const Faults faults(view, table.type, where);
   EAGLE_ASSIGN_OR_RETURN(const View merged, merge_axes(view, table, faults));
   EAGLE_ASSIGN_OR_RETURN(const Layout layout, layout_of(merged, table.type, where));
   if (table.axes.empty()) {
     if (layout.samples > 0) return layout;
-    return Status(Reason::bad_value,
-                  std::string(where) + ": a table needs at least one element, found " + shape_of(view));
+    return Status(Reason::bad_value, std::string(where) + ": " +
+                                         (table.role == kernel::Role::accum ? "an accumulator" : "a table") +
+                                         " needs at least one element, found " + shape_of(view));
   }
   std::int64_t elements = 1;
   for (const kernel::Axis& axis : table.axes) elements *= axis.extent;  // bounded by the verifier

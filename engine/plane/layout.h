@@ -30,9 +30,12 @@ DType dtype_of(kernel::Scalar scalar);
 // overlapping or unaligned, and the cure).
 StatusOr<Layout> layout_of(const View& view, const kernel::Type& type, std::string_view where);
 
-// The layout of a table: `samples` counts its elements. Without axes of its own it is as long as the array
-// and needs at least one element; with axes the array has their product of elements, or one dimension for
-// each axis, row-major. Refusals as above; an empty table is BAD_VALUE.
+// The layout of a table or accumulator: `samples` counts its elements. Without axes of its own it is as long
+// as the array and needs at least one element; with axes the array has their product of elements, or one
+// dimension for each axis, row-major. Refusals as above; an empty table is BAD_VALUE.
 StatusOr<Layout> layout_of_table(const View& view, const kernel::Argument& table, std::string_view where);
+
+// The layout of one number: an array of a single element, of any shape. Refusals as above.
+StatusOr<Layout> layout_of_one(const View& view, const kernel::Type& type, std::string_view where);
 
 }  // namespace eagle::plane

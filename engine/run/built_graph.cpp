@@ -37,10 +37,30 @@ std::vector<std::string> BuiltGraph::node_labels() const {
   return labels;
 }
 
+Status BuiltGraph::update(const std::vector<graph::ParamUpdate>& updates) {
+  EAGLE_ASSIGN_OR_RETURN(const auto changes, graph::resolve_updates(graph_, updates));
+  for (const auto& [target, bits] : changes) program_->set_param(target.launch, target.argument, bits);
+  count(program_->counters().updates);
+  return {};
+}
+
+// Takes the numbers of the Params of the same graph over other planes.
+void BuiltGraph::keep_params_of(const BuiltGraph& other) {
+  std::uint32_t launch = 0;
+  for (const std::uint32_t kernel : program_->kernels()) {
+    const std::vector<kernel::Argument>& arguments = graph_.kernels[kernel]->arguments;
+    for (std::uint32_t i = 0; i < arguments.size(); ++i) {
+      if (!kernel::has_plane(arguments[i].role))
+        program_->set_param(launch, i, other.program_->param(launch, i));
+    }
+    ++launch;
+  }
+}
+
 // A small machine over the flat program. Its whole state is a position and the loops' counters, so it can
 // be left at a host call, or between any two instructions, and entered again by another thread.
 struct Replay::State {
-  const CpuProgram& program;
+  CpuProgram& program;
   std::int64_t count;
   std::shared_ptr<const Control> control;
   std::uint32_t position = 0;
@@ -98,12 +118,18 @@ Replay::Next Replay::State::step() {
   } else if (const auto* branches = std::get_if<graph::RunBranches>(&instruction)) {
     counts += program.run(*branches, control.get());
     ++position;
+  } else if (const auto* reduce = std::get_if<graph::RunReduce>(&instruction)) {
+    program.run(*reduce);
+    ++position;
   } else if (const auto* host = std::get_if<graph::RunHostCall>(&instruction)) {
     call = host->call;
     ++position;
     return Next::host_call;
   } else if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) {
     position = program.holds(position) ? position + 1 : skip->target;
+  } else if (const auto* copy = std::get_if<graph::RunCopy>(&instruction)) {
+    program.run(*copy);
+    ++position;
   } else if (const auto* enter = std::get_if<graph::LoopEnter>(&instruction)) {
     iterations[enter->loop] = 0;
     ++position;

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/graph/address.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/schedule.h"
+#include "engine/graph/scratch.h"
 #include "engine/run/control.h"
 #include "engine/run/kernel_counts.h"
 
@@ -20,6 +22,14 @@ class Engine;
 namespace eagle::run {
 
 class CpuProgram;  // engine/run/cpu/program.h
+
+}  // namespace eagle::run
+
+namespace eagle::codegen {
+class Code;
+}
+
+namespace eagle::run {
 
 // The bytes of one plane of a description, in its order. `data` is null for memory that this process
 // cannot reach (a client's private arrays in the daemon).
@@ -41,13 +51,23 @@ public:
   [[nodiscard]] bool compiled() const { return compiled_; }  // false: all code came from the cache
   [[nodiscard]] double build_s() const { return build_s_; }
   [[nodiscard]] int threads() const { return threads_; }
+  [[nodiscard]] const graph::ScratchLayout& scratch() const { return scratch_; }
+
+  // New numbers for Params: all of them or, where one is refused, none. Not while a replay of it is under
+  // way. UNKNOWN_NAME, WRONG_DTYPE, BAD_VALUE.
+  Status update(const std::vector<graph::ParamUpdate>& updates);
 
 private:
   friend class eagle::Engine;
   friend class Replay;
   BuiltGraph() = default;
-  graph::Graph graph_;
+  void keep_params_of(const BuiltGraph& other);
+
+  graph::Graph graph_;  // as it was described; the numbers of Params are those of the program
   std::vector<graph::StageSchedule> schedule_;
+  graph::ScratchLayout scratch_;
+  std::shared_ptr<std::byte> scratch_memory_;               // of the program's planes
+  std::vector<std::shared_ptr<const codegen::Code>> code_;  // by kernel
   std::unique_ptr<CpuProgram> program_;
   bool compiled_ = false;
   double build_s_ = 0;

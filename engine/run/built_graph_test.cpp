@@ -56,6 +56,52 @@ TEST(BuiltGraph, AffineOfEightSamples) {
   EXPECT_TRUE(graph->compiled());
 }
 
+TEST(BuiltGraph, AnUpdateChangesTheNumbersOfParams) {
+  auto engine = eagle::testing::make_engine(2);
+  std::vector<double> x = ramp(8);
+  std::vector<double> y(8);
+  const auto graph = eagle::testing::build(*engine, affine_scene(x, y, 2.0, 1.0));
+  ASSERT_TRUE(graph);
+  ASSERT_TRUE(graph->update({{{"", {}, "a"}, 10.0}, {{"line", {}, "b"}, std::int64_t{7}}}).ok());
+  eagle::testing::launch(*graph);
+  EXPECT_EQ(y[3], 37.0);
+  const Status refused = graph->update({{{"", {}, "a"}, 0.0}, {{"", {}, "q"}, 0.0}});
+  EXPECT_EQ(refused.reason(), Reason::unknown_name);
+  eagle::testing::launch(*graph);
+  EXPECT_EQ(y[3], 37.0) << "a refused update changes nothing";
+}
+
+TEST(BuiltGraph, ARebindKeepsCodeScheduleAndNumbers) {
+  auto engine = eagle::testing::make_engine(2);
+  std::vector<double> x = ramp(8);
+  std::vector<double> y(8);
+  const auto graph = eagle::testing::build(*engine, affine_scene(x, y, 2.0, 1.0));
+  ASSERT_TRUE(graph);
+  ASSERT_TRUE(graph->update({{{"", {}, "a"}, 10.0}}).ok());
+  std::vector<double> x2(8, 1.0);
+  std::vector<double> y2(8);
+  const GraphScene other = affine_scene(x2, y2, 0.0, 1.0);
+  const auto rebound = engine->rebind(*graph, other.message, other.memory);
+  ASSERT_TRUE(rebound.ok()) << rebound.status().to_string();
+  eagle::testing::launch(**rebound);
+  EXPECT_EQ(y2[0], 11.0);
+  EXPECT_EQ(y[0], 0.0);
+  EXPECT_EQ(engine->counters().graph_builds, 1U);
+  EXPECT_EQ(engine->counters().rebinds, 1U);
+}
+
+TEST(BuiltGraph, AnotherGraphIsNoRebind) {
+  auto engine = eagle::testing::make_engine(1);
+  std::vector<double> x = ramp(8);
+  std::vector<double> y(8);
+  const auto graph = eagle::testing::build(*engine, affine_scene(x, y, 2.0, 1.0));
+  ASSERT_TRUE(graph);
+  std::vector<double> longer = ramp(9);
+  std::vector<double> out(9);
+  const GraphScene other = affine_scene(longer, out, 2.0, 1.0);
+  EXPECT_EQ(engine->rebind(*graph, other.message, other.memory).status().reason(), Reason::wrong_shape);
+}
+
 TEST(BuiltGraph, AKernelBuiltBeforeComesFromTheCache) {
   auto engine = eagle::testing::make_engine(1);
   std::vector<double> x = ramp(8);

@@ -8,6 +8,8 @@ namespace eagle::run {
 
 struct Counters {
   std::atomic<std::uint64_t> graph_builds = 0;
+  std::atomic<std::uint64_t> rebinds = 0;
+  std::atomic<std::uint64_t> updates = 0;
   std::atomic<std::uint64_t> launches = 0;  // whole replays and passes
   std::atomic<std::uint64_t> runs = 0;      // that ended
 };

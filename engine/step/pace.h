@@ -1,5 +1,5 @@
-// Pace: how a run is cut, into tiles of samples that stay in cache and passes of steps between which
-// somebody may stop it. Neither changes a bit of what is computed.
+// Pace: how a run is cut, into tiles of samples that stay in cache, passes of steps between which somebody
+// may stop it, and windows of a tile's steps. None changes a bit of what is computed.
 #pragma once
 
 #include <algorithm>
@@ -7,21 +7,24 @@
 
 namespace eagle::step {
 
-// Samples that one thread takes through all steps of a pass before it takes others. The state of so many
-// fits the first-level cache beside the code's own needs.
+// Samples that one thread takes through all steps of a pass before it takes others: at most so many that
+// their state fits the first-level cache beside the code's own needs.
 constexpr std::int64_t tile_samples = 1024;
+constexpr std::int64_t tile_bytes = 24'576;
 constexpr std::int64_t tile_grain = 64;  // below this the price of a call shows
 
 // Samples a tile: so many that each thread of the team gets four or more tiles where there are samples
-// enough, at most `tile_samples`, and a whole number of blocks of `lanes` so that only the last tile of a
-// run has samples left over. samples >= 0, team and lanes >= 1.
-constexpr std::int64_t tile_size(std::int64_t samples, int team, int lanes) {
-  const std::int64_t wanted = std::clamp(samples / (std::int64_t{4} * team), tile_grain, tile_samples);
+// enough, at most `tile_samples` or `tile_bytes`, and a whole number of blocks of `lanes` so that only the
+// last tile of a run has samples left over. samples and bytes_per_sample >= 0, team and lanes >= 1.
+constexpr std::int64_t tile_size(std::int64_t samples, int team, int lanes, std::int64_t bytes_per_sample) {
+  const std::int64_t fitting =
+      std::clamp(tile_bytes / std::max<std::int64_t>(bytes_per_sample, 1), tile_grain, tile_samples);
+  const std::int64_t wanted = std::clamp(samples / (std::int64_t{4} * team), tile_grain, fitting);
   return (wanted + lanes - 1) / lanes * lanes;
 }
 
-// A run of at most so many sample steps (a few tens of milliseconds of light work) is one pass.
-constexpr std::int64_t one_pass_sample_steps = 4'000'000;
+// A run of at most so many sample steps (a few milliseconds of light work) is one pass.
+constexpr std::int64_t one_pass_sample_steps = 500'000;
 // One of at most so many runs on the calling thread, without opening a parallel region.
 constexpr std::int64_t inline_sample_steps = 65'536;
 
@@ -36,7 +39,7 @@ struct PassCost {
   double step_s = 0;   // one step of every tile
 };
 
-constexpr double pass_s = 0.05;
+constexpr double pass_s = 0.020;
 
 // Steps of a pass that is to take about `pass_s`: 1 .. left, left >= 1. Stepping takes at least two thirds of
 // it: where moving the state through memory alone takes long, the pass is longer. All that is left is taken
@@ -46,6 +49,48 @@ constexpr std::int64_t pass_steps(PassCost cost, std::int64_t left) {
   const double wanted = stepping_s / std::max(cost.step_s, 1e-12);
   if (wanted * 1.5 >= static_cast<double>(left)) return left;
   return std::max<std::int64_t>(static_cast<std::int64_t>(wanted), 1);
+}
+
+// ---- windows: the steps of a tile between two looks at what became of it
+
+constexpr double window_s = 0.002;
+constexpr std::int64_t first_window = 64;
+constexpr std::int64_t blind_sample_steps = 32'768;  // of a window whose duration nobody knows
+
+// Steps of a window that is to last at most `window_s`; at least 1. step_s: one step of the tile, 0 when not
+// known.
+constexpr std::int64_t longest_window(double step_s, std::int64_t samples) {
+  const double wanted = step_s > 0 ? window_s / step_s
+                                   : static_cast<double>(blind_sample_steps) /
+                                         static_cast<double>(std::max<std::int64_t>(samples, 1));
+  return static_cast<std::int64_t>(std::clamp(wanted, 1.0, 1e9));
+}
+
+// A pass that lasts longer than this is left by tiles when somebody wants the run to stop; a shorter one is
+// done first, so that every sample is at the same step.
+constexpr double patience_s = 0.010;
+
+// What is known about a tile some of whose samples finished in the last window.
+struct Thinning {
+  std::int64_t blocks = 0;  // with a live sample, as they lie now
+  std::int64_t packed = 0;  // that the live samples need
+  std::int64_t live = 0;
+  std::int64_t finished = 0;  // in the window
+  std::int64_t window = 1;    // its steps
+  std::int64_t left = 0;      // steps, at most
+  double block_step_s = 0;    // one step of one block
+  double move_s = 0;          // to pack them together
+};
+
+// Whether to pack the live samples of a tile together. Samples are taken to go on finishing at the rate of
+// the last window, so that what is left takes window * live / finished steps.
+constexpr bool packing_pays(const Thinning& tile) {
+  if (tile.finished <= 0 || tile.live <= 0 || tile.packed * 8 > tile.blocks * 7) return false;
+  const double expected =
+      static_cast<double>(tile.window) * static_cast<double>(tile.live) / static_cast<double>(tile.finished);
+  const double steps = std::min(expected, static_cast<double>(tile.left));
+  const double saved = static_cast<double>(tile.blocks - tile.packed) * tile.block_step_s * steps;
+  return saved > 1.5 * tile.move_s;
 }
 
 }  // namespace eagle::step

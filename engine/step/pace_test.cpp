@@ -10,27 +10,29 @@ namespace {
 TEST(TileSize, IsAWholeNumberOfBlocks) {
   for (const int lanes : {1, 4, 8, 24, 32, 96}) {
     for (const std::int64_t samples : {0, 1, 1000, 100'000}) {
-      EXPECT_EQ(tile_size(samples, 2, lanes) % lanes, 0) << lanes << " " << samples;
-      EXPECT_GE(tile_size(samples, 2, lanes), tile_grain);
+      EXPECT_EQ(tile_size(samples, 2, lanes, 40) % lanes, 0) << lanes << " " << samples;
+      EXPECT_GE(tile_size(samples, 2, lanes, 40), tile_grain);
     }
   }
 }
 
 TEST(TileSize, IsAtMostWhatTheCacheHolds) {
-  EXPECT_EQ(tile_size(1'000'000, 2, 8), tile_samples);
-  EXPECT_EQ(tile_size(std::numeric_limits<std::int64_t>::max(), 64, 32), tile_samples);
+  EXPECT_EQ(tile_size(1'000'000, 2, 8, 8), tile_samples);
+  EXPECT_EQ(tile_size(std::numeric_limits<std::int64_t>::max(), 64, 32, 0), tile_samples);
+  EXPECT_EQ(tile_size(1'000'000, 2, 8, 48), tile_bytes / 48);
+  EXPECT_EQ(tile_size(1'000'000, 2, 8, 1'000'000), tile_grain);
 }
 
 TEST(TileSize, GivesEveryThreadOfALargeTeamSomething) {
-  const std::int64_t size = tile_size(8192, 16, 8);
+  const std::int64_t size = tile_size(8192, 16, 8, 8);
   EXPECT_EQ(size, 128);  // 64 tiles for 16 threads
 }
 
 TEST(PassSteps, FillAPass) {
-  // 50 ms at 1 us a step.
-  EXPECT_EQ(pass_steps({0, 1e-6}, 1'000'000), 50'000);
+  // 20 ms at 1 us a step.
+  EXPECT_EQ(pass_steps({0, 1e-6}, 1'000'000), 20'000);
   // What is spent on moving state is not spent on stepping.
-  EXPECT_EQ(pass_steps({10e-3, 1e-6}, 1'000'000), 40'000);
+  EXPECT_EQ(pass_steps({4e-3, 1e-6}, 1'000'000), 16'000);
 }
 
 TEST(PassSteps, SteppingOutweighsMovingState) {
@@ -40,9 +42,52 @@ TEST(PassSteps, SteppingOutweighsMovingState) {
 
 TEST(PassSteps, StayWithinWhatIsLeft) {
   EXPECT_EQ(pass_steps({0, 1e-6}, 10), 10);
-  EXPECT_EQ(pass_steps({0, 0}, std::numeric_limits<std::int64_t>::max()), 50'000'000'000);
-  EXPECT_EQ(pass_steps({0, 1e-6}, 70'000), 70'000);  // a rest of 20,000 is not worth a pass
-  EXPECT_EQ(pass_steps({0, 1e-6}, 80'000), 50'000);
+  EXPECT_EQ(pass_steps({0, 0}, std::numeric_limits<std::int64_t>::max()), 20'000'000'000);
+  EXPECT_EQ(pass_steps({0, 1e-6}, 28'000), 28'000);  // a rest of 8,000 is not worth a pass
+  EXPECT_EQ(pass_steps({0, 1e-6}, 32'000), 20'000);
+}
+
+TEST(LongestWindow, IsBoundedInTime) {
+  EXPECT_EQ(longest_window(1e-6, 500), 2'000);
+  EXPECT_EQ(longest_window(1.0, 500), 1);
+  EXPECT_EQ(longest_window(0, 512), 64);  // not known: so many sample steps
+  EXPECT_EQ(longest_window(0, 1'000'000'000), 1);
+}
+
+// 16 blocks of 32 lanes, a step of one block takes 1 ns.
+constexpr Thinning half_gone = {.blocks = 16,
+                                .packed = 8,
+                                .live = 256,
+                                .finished = 64,
+                                .window = 64,
+                                .left = 1'000'000,
+                                .block_step_s = 1e-9,
+                                .move_s = 0.9e-6};
+
+TEST(PackingPays, WhereItSavesWellOverWhatItCosts) {
+  // 64 * 256 / 64 = 256 steps are expected, of 8 blocks less: 2.05 us.
+  EXPECT_TRUE(packing_pays(half_gone));
+  Thinning dear = half_gone;
+  dear.move_s = 1.5e-6;
+  EXPECT_FALSE(packing_pays(dear));
+}
+
+TEST(PackingPays, NotWhereTheRunEndsSoon) {
+  Thinning ends = half_gone;
+  ends.left = 100;
+  EXPECT_FALSE(packing_pays(ends));
+}
+
+TEST(PackingPays, NotWhereBlocksEmptyByThemselves) {
+  Thinning sorted = half_gone;
+  sorted.blocks = 9;  // 9 / 8 of what is needed
+  EXPECT_FALSE(packing_pays(sorted));
+}
+
+TEST(PackingPays, NotWhereNobodyFinished) {
+  Thinning still = half_gone;
+  still.finished = 0;
+  EXPECT_FALSE(packing_pays(still));
 }
 
 TEST(PassSteps, AreAtLeastOne) { EXPECT_EQ(pass_steps({0, 10.0}, 100), 1); }
@@ -50,8 +95,8 @@ TEST(PassSteps, AreAtLeastOne) { EXPECT_EQ(pass_steps({0, 10.0}, 100), 1); }
 TEST(AtMost, DoesNotOverflow) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   EXPECT_TRUE(at_most(0, most, one_pass_sample_steps));
-  EXPECT_TRUE(at_most(4'000'000, 1, one_pass_sample_steps));
-  EXPECT_FALSE(at_most(4'000'001, 1, one_pass_sample_steps));
+  EXPECT_TRUE(at_most(500'000, 1, one_pass_sample_steps));
+  EXPECT_FALSE(at_most(500'001, 1, one_pass_sample_steps));
   EXPECT_FALSE(at_most(most, most, one_pass_sample_steps));
 }
 

@@ -12,35 +12,25 @@
 namespace eagle::step {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // The rate at which a pass is taken to move state through memory. Meant to be low: a pass then comes out
 // a little shorter than planned on a faster machine, and not much longer on a slower one.
 constexpr double memory_bytes_per_s = 5e9;
 // A measurement of one tile is believed when it took this long.
 constexpr double probe_s = 10e-6;
 
-#pragma omp declare reduction(+ : run::KernelCounts : omp_out += omp_in)
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+// Meant to be in the right proportion: what one value of one block and moving one sample cost on common
+// machines.
+BranchCosts costs_by_size(const BoundGroup& group, std::size_t columns) {
+  constexpr double value_s = 1e-9;
+  BranchCosts costs{
+      value_s * static_cast<double>(group.kernel_weight), {}, 2e-9 * static_cast<double>(columns)};
+  for (const std::size_t weight : group.weights)
+    costs.branches.push_back(value_s * static_cast<double>(weight));
+  return costs;
 }
 
-// Takes a tile on to step `target` of the run. The caller has a kernel::FloatEnvironment.
-run::BoundLaunch::Outcome step_to(const run::BoundLaunch& launch, Tile& tile, std::int64_t target,
-                                  const run::Control* control) {
-  if (tile.live == 0 || tile.steps >= target) return {};
-  const std::int64_t wanted = target - tile.steps;
-  const run::BoundLaunch::Outcome outcome = launch.run({.begin = tile.begin,
-                                                        .end = tile.end,
-                                                        .max_steps = wanted,
-                                                        .first_step = tile.steps,
-                                                        .control = control});
-  tile.steps += outcome.steps;
-  // Who shares the plane may set masks meanwhile, so the count alone is not relied on: a tile that stopped
-  // early has no live sample.
-  tile.live = outcome.steps < wanted ? 0 : std::max<std::int64_t>(tile.live - outcome.finished, 0);
-  return outcome;
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace
@@ -59,18 +49,97 @@ std::string_view name_of(RunStatus status) {
   return "unknown";
 }
 
+std::string_view name_of(Mode mode) {
+  switch (mode) {
+    case Mode::fused:
+      return "fused";
+    case Mode::tiled:
+      return "tiled";
+    case Mode::stepwise:
+      return "stepwise";
+  }
+  return "unknown";
+}
+
+// ---- the life of a run
+
 void Simulation::State::begin() {
   started = true;
   start = Clock::now();
-  const std::int64_t samples = launch.samples();
-  samples_per_tile = tile_size(samples, team, launch.code().lanes());
-  const std::byte* masks = launch.plane(mask);
+  const std::int64_t samples = model.samples;
+  samples_per_tile = tile_size(samples, team, model.lanes, model.bytes_per_sample);
+  const bool groups = mode != Mode::stepwise && !model.groups.empty();
+  branches.assign(groups ? model.groups.size() : 0,
+                  std::vector<std::int16_t>(static_cast<std::size_t>(samples), takes_none));
+  stepping.model = &model;
+  stepping.control = control.get();
+  stepping.recorder = recorder ? &*recorder : nullptr;
+  stepping.samples_per_tile = samples_per_tile;
+  stepping.branches = &branches;
+  stepping.costs.resize(model.groups.size());
+  // Records taken often would have every packed tile written back as often.
+  stepping.may_pack = !recorder || recorder->every() >= first_window;
+  stepping.looks = groups && stepping.may_pack &&
+                   std::any_of(model.groups.begin(), model.groups.end(), [](const BoundGroup& group) {
+                     return group.selectable && (group.policy == kernel::DispatchPolicy::automatic ||
+                                                 group.policy == kernel::DispatchPolicy::segmented);
+                   });
+  const std::byte* masks = model.masks();
   for (std::int64_t first = 0; first < samples; first += samples_per_tile) {
     const std::int64_t last = std::min(first + samples_per_tile, samples);
-    const std::int64_t live = std::count(masks + first, masks + last, std::byte{0});
-    if (live > 0) tiles.push_back({first, last, live, 0});
+    Tile tile;
+    tile.begin = first;
+    tile.end = last;
+    tile.live = last - first;
+    if (masks != nullptr) tile.live = std::count(masks + first, masks + last, std::byte{0});
+    live_at_start += tile.live;
+    if (groups) tile.groups.resize(model.groups.size());
+    if (recorder) {
+      tile.rows = recorder->rows_after(0);
+      recorder->record(first, last, 0, tile.rows);
+    }
+    tiles.push_back(std::move(tile));
+  }
+  retire();
+  settle();
+}
+
+Simulation::Next Simulation::State::advance() {
+  if (!started) begin();
+  if (ended) return Next::done;
+  if (in_calls) return after_steps();
+  if (mode == Mode::stepwise) return stepwise();
+  if (stop_if_asked()) return Next::done;
+  before = steps;
+  pass();
+  return ended ? Next::done : after_steps();
+}
+
+// What comes between whole steps: the client's look at the run, or its end.
+Simulation::Next Simulation::State::after_steps() {
+  in_calls = call_due();
+  if (in_calls) {
+    complete_records();
+    return Next::host_call;
   }
   settle();
+  return ended ? Next::done : Next::again;
+}
+
+// Whether a host step that does not come in every step is due after the steps since `before`. Where every
+// sample has finished there is nothing more to look at.
+bool Simulation::State::call_due() {
+  for (; !tiles.empty() && next_host < host_steps.size(); ++next_host) {
+    const std::int64_t every = host_steps[next_host].every;
+    if (every > 1 && steps / every > before / every) return true;
+  }
+  next_host = 0;
+  return false;
+}
+
+void Simulation::State::answer(bool stop) {
+  stop_wanted |= stop;
+  ++next_host;
 }
 
 bool Simulation::State::stop_if_asked() {
@@ -82,104 +151,188 @@ bool Simulation::State::stop_if_asked() {
   return ended;
 }
 
+void Simulation::State::retire() {
+  const bool keep = recorder.has_value() || !branches.empty() || !host_steps.empty();
+  const auto live =
+      std::stable_partition(tiles.begin(), tiles.end(), [](const Tile& tile) { return tile.live > 0; });
+  if (keep) std::move(live, tiles.end(), std::back_inserter(out));
+  tiles.erase(live, tiles.end());
+}
+
 // Ends the run where nothing is left to do.
 void Simulation::State::settle() {
-  if (tiles.empty()) {
+  if (tiles.empty() || stop_wanted) {
     end(RunStatus::finished);
   } else if (steps == max_steps) {
     end(RunStatus::max_steps);
   }
 }
 
+// Finished samples stay as they are, and so do their rows.
+void Simulation::State::complete_records() {
+  if (!recorder) return;
+  std::int64_t rows = recorder->rows_after(result.report.steps);
+  for (const Tile& tile : tiles) rows = std::min(rows, tile.rows);
+  for (Tile& tile : out) {
+    recorder->record(tile.begin, tile.end, tile.rows, rows);
+    tile.rows = std::max(tile.rows, rows);
+  }
+  result.report.records = rows;
+}
+
 void Simulation::State::end(RunStatus status) {
   ended = true;
+  complete_records();
+  report_groups();
   result.status = status;
   result.report.wall_s = seconds_since(start);
   run::count(counters->runs);
 }
 
+void Simulation::State::report_groups() {
+  for (std::size_t g = 0; g < model.groups.size(); ++g) {
+    const BoundGroup& group = model.groups[g];
+    GroupReport report{group.name, group.policy, std::vector<std::int64_t>(group.branches), 1, 0};
+    if (g < branches.size()) {
+      for (const std::int16_t branch : branches[g]) {
+        if (branch >= 0) ++report.counts[static_cast<std::size_t>(branch)];
+      }
+    }
+    Prediction all;
+    std::int64_t split = 0, fused = 0;
+    for (const auto* some : {&tiles, &out}) {
+      for (const Tile& tile : *some) {
+        if (tile.groups.empty() || tile.looked_at < 0) continue;
+        all.fused_s += tile.groups[g].prediction.fused_s;
+        all.split_s += tile.groups[g].prediction.split_s;
+        (tile.groups[g].rule.split() ? split : fused) += tile.end - tile.begin;
+      }
+    }
+    if (group.policy == kernel::DispatchPolicy::automatic) {
+      report.policy = split > fused ? kernel::DispatchPolicy::segmented : kernel::DispatchPolicy::switch_;
+      report.gain = all.gain();
+      report.measured_gain = g < measured_gains.size() ? measured_gains[g] : 0;
+    }
+    result.report.dispatch.push_back(std::move(report));
+  }
+}
+
+// ---- passes of many steps, tile by tile
+
 PassCost Simulation::State::cost() const {
   const double tiles_left = static_cast<double>(tiles.size());
-  const double tile_bytes = static_cast<double>(samples_per_tile) * static_cast<double>(bytes_per_sample);
-  return {tiles_left * tile_bytes / memory_bytes_per_s, tiles_left * tile_step_s};
+  const double bytes = static_cast<double>(samples_per_tile) * static_cast<double>(model.bytes_per_sample);
+  return {tiles_left * bytes / memory_bytes_per_s, tiles_left * tile_step_s};
+}
+
+void Simulation::State::take(const Progress& progress) {
+  result.report.finished += progress.finished;
+  result.report.counts += progress.counts;
+  result.report.steps = std::max(result.report.steps, progress.last_step);
+  result.report.compactions += progress.compactions;
 }
 
 // Steps the first tile on its own, for twice as long each time, until it says how long a step takes once
 // its state is in cache. The steps count: the pass that follows brings the others up to it, so they stay
 // within what that pass will be.
-void Simulation::State::probe() {
+void Simulation::State::probe(std::int64_t most) {
   const kernel::FloatEnvironment environment;
   const auto at_once = static_cast<double>(std::min(tiles.size(), static_cast<std::size_t>(team)));
   Tile& tile = tiles.front();
   double took_s = 0;
   for (std::int64_t wanted = 1; tile.live > 0 && took_s < probe_s; wanted *= 2) {
     const std::int64_t target = tile.steps + wanted;
-    if (target > pass_steps(cost(), max_steps)) break;
-    const Clock::time_point before = Clock::now();
-    const run::BoundLaunch::Outcome outcome = step_to(launch, tile, target, control.get());
-    took_s = seconds_since(before);
-    tile_step_s = took_s / static_cast<double>(std::max<std::int64_t>(outcome.steps, 1)) / at_once;
-    result.report.finished += outcome.finished;
-    result.report.counts += outcome.counts;
-    result.report.steps = std::max(result.report.steps, tile.steps);
+    if (target > std::min(most, pass_steps(cost(), max_steps))) break;
+    const Clock::time_point begun = Clock::now();
+    TileRunner runner(stepping, begun);
+    runner.advance(tile, target);
+    took_s = seconds_since(begun);
+    const Progress& progress = runner.progress();
+    tile_step_s = took_s / static_cast<double>(std::max<std::int64_t>(progress.steps, 1)) / at_once;
+    take(progress);
+    if (progress.stopped) break;
+  }
+}
+
+// What the branches of open groups cost, tried on the first tile, whose steps count. Where there are not the
+// steps for that, they are judged by the number of values that they compute.
+void Simulation::State::measure_branches(std::int64_t most) {
+  measured_gains.assign(model.groups.size(), 0);
+  for (std::size_t g = 0; g < model.groups.size(); ++g) {
+    if (model.groups[g].policy != kernel::DispatchPolicy::automatic || !model.groups[g].selectable) continue;
+    if (known_costs) {
+      if (auto costs = known_costs(model.groups[g].name)) {
+        stepping.costs[g] = *std::move(costs);
+        continue;
+      }
+    }
+    Tile& tile = tiles.front();
+    if (!recorder && tile.live > 0 && most - tile.steps >= 4 * look_steps) {
+      const kernel::FloatEnvironment environment;
+      TileRunner runner(stepping, Clock::now());
+      stepping.costs[g] = runner.measure(tile, g, measured_gains[g]);
+      take(runner.progress());
+    }
+    if (stepping.costs[g].branches.empty())
+      stepping.costs[g] = costs_by_size(model.groups[g], model.columns.size());
   }
 }
 
 // The step of the run to which the next pass takes every live sample.
 std::int64_t Simulation::State::next_target() {
-  if (at_most(launch.samples(), max_steps, one_pass_sample_steps)) return max_steps;
-  if (tile_step_s == 0) probe();
-  return std::max(steps + pass_steps(cost(), max_steps - steps), tiles.front().steps);
+  std::int64_t most = max_steps;
+  for (const HostStep& host : host_steps)
+    most = steps + std::min(host.every - steps % host.every, most - steps);
+  if (steps_per_pass > 0) most = std::min(most, steps + std::min(steps_per_pass, max_steps - steps));
+  if (steps == 0 && stepping.looks) measure_branches(most);
+  if (steps_per_pass == 0 && !at_most(model.samples, most - steps, one_pass_sample_steps)) {
+    if (tile_step_s == 0) probe(most);
+    std::int64_t wanted = pass_steps(cost(), most - steps);
+    // Tiles that are ordered are so anew in each pass, which a few steps would not be worth.
+    if (stepping.looks) wanted = std::min(std::max(wanted, 4 * look_steps), most - steps);
+    most = steps + wanted;
+  }
+  return std::max(most, tiles.front().steps);
 }
 
 void Simulation::State::pass() {
   const std::int64_t target = next_target();
-  const Clock::time_point before = Clock::now();
+  const Clock::time_point begun = Clock::now();
   const double visit = cost().visit_s;
-  const bool inline_here = tiles.size() == 1 || omp_in_parallel() ||
-                           at_most(launch.samples(), target - steps, inline_sample_steps);
-  std::int64_t finished = 0;
-  std::int64_t last_step = result.report.steps;
-  std::int64_t tile_steps = 0;
-  run::KernelCounts counts;
+  const bool inline_here =
+      tiles.size() == 1 || omp_in_parallel() || at_most(model.samples, target - steps, inline_sample_steps);
+  Progress all;
 #pragma omp parallel num_threads(team) if (!inline_here)
   {
     const kernel::FloatEnvironment environment;
-#pragma omp for schedule(dynamic) reduction(+ : finished, tile_steps, counts) reduction(max : last_step)
-    for (std::size_t i = 0; i < tiles.size(); ++i) {
-      const run::BoundLaunch::Outcome outcome = step_to(launch, tiles[i], target, control.get());
-      finished += outcome.finished;
-      counts += outcome.counts;
-      tile_steps += outcome.steps;
-      if (outcome.steps > 0) last_step = std::max(last_step, tiles[i].steps);
-    }
+    TileRunner runner(stepping, begun);
+#pragma omp for schedule(dynamic) nowait
+    for (std::size_t i = 0; i < tiles.size(); ++i) runner.advance(tiles[i], target);
+#pragma omp critical(eagle_step_progress)
+    all += runner.progress();
   }
+  take(all);
+  result.report.fused_steps = std::max(result.report.fused_steps, result.report.steps - steps);
   steps = target;
-  result.report.finished += finished;
-  result.report.steps = last_step;
-  result.report.counts += counts;
   ++result.report.launches;
   run::count(counters->launches);
-  // A kernel with loops leaves a step that is cancelled, so a tile that stopped early may still be live.
-  if (result.report.counts.cut_short > 0) return end(RunStatus::cancelled);
-  std::erase_if(tiles, [](const Tile& tile) { return tile.live == 0; });
-  if (tile_steps > 0) {
-    const double took_s = seconds_since(before);
-    tile_step_s = std::max(took_s - visit, took_s / 2) / static_cast<double>(tile_steps);
+  retire();
+  // Somebody wanted it to stop, and it did before the pass was over: samples are at whole steps, not all at
+  // the same.
+  if (all.stopped) return end(control && control->cancelled() ? RunStatus::cancelled : RunStatus::deadline);
+  if (all.steps > 0) {
+    const double took_s = seconds_since(begun);
+    tile_step_s = std::max(took_s - visit, took_s / 2) / static_cast<double>(all.steps);
   }
-  settle();
 }
 
 Simulation::Simulation(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Simulation::~Simulation() = default;
 
-bool Simulation::advance() {
-  if (!state_->started) state_->begin();
-  if (!state_->ended && !state_->stop_if_asked()) state_->pass();
-  return state_->ended;
-}
-
+Simulation::Next Simulation::advance() { return state_->advance(); }
 bool Simulation::ended() const { return state_->ended; }
+std::uint32_t Simulation::call() const { return state_->host_steps[state_->next_host].call; }
+void Simulation::answer(bool stop) { state_->answer(stop); }
 const RunResult& Simulation::result() const { return state_->result; }
 
 }  // namespace eagle::step

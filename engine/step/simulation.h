@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/kernel/ir.h"
 #include "engine/run/control.h"
 #include "engine/run/host.h"
 #include "engine/run/kernel_counts.h"
@@ -21,6 +22,23 @@ namespace eagle::step {
 enum class RunStatus : std::uint8_t { finished = 1, max_steps = 2, cancelled = 3, deadline = 4 };
 std::string_view name_of(RunStatus status);  // "finished"
 
+// How the kernels of a step share the machine.
+enum class Mode : std::uint8_t {
+  fused,     // one kernel: many steps of a block of samples with the state in registers
+  tiled,     // several: all steps of a pass for one tile of samples after another
+  stepwise,  // samples meet, or the client has a part in the step: each kernel over all samples, step by step
+};
+std::string_view name_of(Mode mode);  // "fused"
+
+// What came of a dispatch group.
+struct GroupReport {
+  std::string group;
+  kernel::DispatchPolicy policy = kernel::DispatchPolicy::automatic;  // how it ran in the end
+  std::vector<std::int64_t> counts;  // samples by the branch that they took when they were last looked at
+  double gain = 1;                   // predicted: time when fused over time when split
+  double measured_gain = 0;          // of the tile that was tried both ways; 0: none was
+};
+
 struct RunReport {
   run::HostIdentity host;
   std::int64_t samples = 0;
@@ -33,11 +51,22 @@ struct RunReport {
   double wall_s = 0;
   bool compiled = false;
   std::vector<std::string> kernels;  // content hashes
+  std::string mode;                  // name_of(Mode)
+  std::int64_t fused_steps = 0;      // the most steps that one pass took
+  std::int64_t records = 0;          // rows recorded, the initial one included
+  std::int64_t compactions = 0;      // times that the live samples of a tile were packed together
+  std::vector<GroupReport> dispatch;
 };
 
 struct RunResult {
   RunStatus status = RunStatus::finished;
   RunReport report;
+};
+
+// What the client's part of a step came to.
+struct HostAnswer {
+  Status status;
+  bool stop = false;  // the run ends after this step, finished
 };
 
 // A model being stepped until its samples have finished or max_steps is reached (docs/manual/stepping.md).
@@ -47,11 +76,17 @@ public:
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
-  // Runs one pass (many steps; a few tens of milliseconds) and says whether the run has ended. Every
-  // sample is at a whole step in between.
-  bool advance();
+  enum class Next : std::uint8_t {
+    again,      // every sample is at a whole step; there is more to do
+    host_call,  // run the client's callable `call()` and `answer`; then there may be more to do
+    done,       // the run has ended
+  };
+  // Runs one pass (many steps; about ten milliseconds) or a part of a step up to a callable of the client's.
+  Next advance();
   [[nodiscard]] bool ended() const;
-  // Complete once `ended()`.
+  [[nodiscard]] std::uint32_t call() const;  // after `host_call`: the client's number
+  void answer(bool stop);                    // the callable has run, and wants the run to end or not
+  // Its state so far; complete once `ended()`.
   [[nodiscard]] const RunResult& result() const;
 
 private:

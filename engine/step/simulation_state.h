@@ -1,61 +1,95 @@
-// What a Simulation is made of. For the engine, which fills it, and for simulation.cpp.
+// What a Simulation is made of. For the engine, which fills it, and for the .cpp files of this folder.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <utility>
+#include <optional>
 #include <vector>
 
 #include "engine/run/control.h"
 #include "engine/run/counters.h"
-#include "engine/run/cpu/bound_launch.h"
+#include "engine/run/cpu/shared_launch.h"
+#include "engine/step/bound_model.h"
 #include "engine/step/pace.h"
+#include "engine/step/recorder.h"
 #include "engine/step/simulation.h"
+#include "engine/step/tile.h"
+#include "engine/step/tile_runner.h"
 
 namespace eagle::step {
 
-// Consecutive samples that one thread takes through a pass. Only tiles with live samples are kept.
-struct Tile {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  std::int64_t live = 0;   // samples whose mask is not set
-  std::int64_t steps = 0;  // that its live samples have taken
-};
-
 struct Simulation::State {
-  explicit State(run::BoundLaunch bound) : launch(std::move(bound)) {}
+  using Clock = std::chrono::steady_clock;
 
   // Filled by the engine.
-  run::BoundLaunch launch;
-  std::size_t mask = 0;               // index of the kernel's mask among its arguments
-  std::int64_t bytes_per_sample = 0;  // that a pass moves between memory and cache
+  BoundModel model;
+  std::vector<HostStep> host_steps;
+  std::optional<Recorder> recorder;
+  Mode mode = Mode::fused;
   std::int64_t max_steps = 0;
+  std::int64_t steps_per_pass = 0;  // 0: as many as suit
   int team = 1;
+  std::vector<run::ThreadSpace> spaces;  // one a thread, where a kernel shares
   std::shared_ptr<const run::Control> control;
   std::shared_ptr<run::Counters> counters;
+  // What the branches of a group cost, where that is not to be measured (tests).
+  std::function<std::optional<BranchCosts>(const std::string& group)> known_costs;
   RunResult result;
 
   // Kept by the simulation.
   bool started = false;
   bool ended = false;
-  std::chrono::steady_clock::time_point start;
+  Clock::time_point start;
   std::int64_t samples_per_tile = 0;
-  std::vector<Tile> tiles;
-  std::int64_t steps = 0;  // that every live sample has taken
-  double tile_step_s = 0;  // measured: one step of one tile, for the whole team
+  std::vector<Tile> tiles;  // with live samples
+  std::vector<Tile> out;    // without; kept where they are still to be recorded or counted
+  std::int64_t steps = 0;   // that every live sample has taken
+  double tile_step_s = 0;   // measured: one step of one tile, for the whole team
+  Stepping stepping;
+  std::vector<std::vector<std::int16_t>> branches;
+  std::vector<double> measured_gains;
+  // Of a step in hand (stepwise), and of the client's part in it.
+  std::size_t next_kernel = 0;
+  std::size_t next_host = 0;
+  std::int64_t before = 0;  // steps before the pass whose calls are being made
+  bool in_calls = false;    // between a pass and the next
+  bool in_step = false;     // stepwise
+  bool stop_wanted = false;
+  std::int64_t live_at_start = 0;
+  std::vector<std::vector<std::byte>> saved;  // by column, then by what is made
 
-  void begin();          // finds the tiles that have something to do
-  bool stop_if_asked();  // ends the run where the control says so
-  void pass();           // takes every live sample on by some steps
+  void begin();  // finds the tiles that have something to do
+  [[nodiscard]] Next advance();
+  void answer(bool stop);
 
 private:
+  bool stop_if_asked();  // ends the run where the control says so
+  // Tiled and fused.
+  void pass();
   [[nodiscard]] PassCost cost() const;
-  void probe();
+  void probe(std::int64_t most);
+  void measure_branches(std::int64_t most);
   [[nodiscard]] std::int64_t next_target();
+  void take(const Progress& progress);
+  // Stepwise.
+  [[nodiscard]] Next stepwise();
+  void begin_step();
+  [[nodiscard]] bool run_kernel(const BoundKernel& kernel);
+  [[nodiscard]] bool run_shared(const BoundKernel& kernel);
+  void end_step();
+  void save();
+  void restore() const;
+  // Both.
+  [[nodiscard]] Next after_steps();
+  [[nodiscard]] bool call_due();
+  void retire();  // tiles without live samples
+  void complete_records();
   void settle();
   void end(RunStatus status);
+  void report_groups();
 };
 
 }  // namespace eagle::step

@@ -99,7 +99,7 @@ std::unique_ptr<Simulation> start(Engine& engine, Ensemble& ensemble, std::int64
 RunResult run(Engine& engine, Ensemble& ensemble, std::int64_t max_steps) {
   const auto simulation = start(engine, ensemble, max_steps);
   if (!simulation) return {};
-  while (!simulation->advance()) {
+  while (simulation->advance() != Simulation::Next::done) {
   }
   EXPECT_TRUE(simulation->ended());
   return simulation->result();
@@ -220,7 +220,7 @@ TEST(Simulation, AnInputThatIsAlsoTheOutputIsReadAnewInEachStep) {
                        {{"x", both}, {"y", both}, {"t", scene.array(times)}, {"done", scene.array(done)}});
   auto simulation = engine->simulate(scene.message, scene.memory, nullptr);
   ASSERT_TRUE(simulation.ok()) << simulation.status().to_string();
-  while (!(*simulation)->advance()) {
+  while ((*simulation)->advance() != Simulation::Next::done) {
   }
   EXPECT_EQ(values, std::vector<double>(41, 32.0));  // doubled five times
   EXPECT_EQ((*simulation)->result().report.steps, 5);
@@ -320,9 +320,9 @@ TEST(Simulation, CancelEndsItAtAWholeStep) {
   // So many steps that one pass cannot be all of them.
   const auto simulation = start(*engine, ensemble, std::int64_t{1} << 60, control);
   ASSERT_TRUE(simulation);
-  ASSERT_FALSE(simulation->advance());
+  ASSERT_EQ(simulation->advance(), Simulation::Next::again);
   control->cancel = true;
-  ASSERT_TRUE(simulation->advance());
+  ASSERT_EQ(simulation->advance(), Simulation::Next::done);
   ASSERT_TRUE(simulation->ended());
   const RunResult& result = simulation->result();
   EXPECT_EQ(result.status, RunStatus::cancelled);
@@ -331,7 +331,7 @@ TEST(Simulation, CancelEndsItAtAWholeStep) {
   EXPECT_GT(result.report.steps, 0);
   expected.step_plainly(result.report.steps);
   expect_same_bits(ensemble, expected);
-  EXPECT_TRUE(simulation->advance()) << "an ended run stays ended";
+  EXPECT_EQ(simulation->advance(), Simulation::Next::done) << "an ended run stays ended";
 }
 
 TEST(Simulation, ADeadlineInThePastStartsNothing) {
@@ -341,7 +341,7 @@ TEST(Simulation, ADeadlineInThePastStartsNothing) {
   control->deadline = std::chrono::steady_clock::now();
   const auto simulation = start(*engine, ensemble, 2000, control);
   ASSERT_TRUE(simulation);
-  ASSERT_TRUE(simulation->advance());
+  ASSERT_EQ(simulation->advance(), Simulation::Next::done);
   EXPECT_EQ(simulation->result().status, RunStatus::deadline);
   EXPECT_EQ(simulation->result().report.launches, 0);
   EXPECT_EQ(simulation->result().report.steps, 0);
@@ -405,13 +405,11 @@ TEST(SimulationRefuses, AKernelWithoutAStopRule) {
   EXPECT_EQ(refusal(scene, "'affine_in_place' has no stop rule"), Reason::bad_value);
 }
 
-TEST(SimulationRefuses, AnotherNumberOfKernelsThanOne) {
+TEST(SimulationRefuses, AnEmptyStep) {
   Ensemble ensemble(8);
   RunScene scene = ensemble.scene(10);
-  *scene.message.add_model() = scene.message.model(0);
-  EXPECT_EQ(refusal(scene, "a model is one kernel, found 2"), Reason::malformed_graph);
   scene.message.clear_model();
-  EXPECT_EQ(refusal(scene, "a model is one kernel, found 0"), Reason::malformed_graph);
+  EXPECT_EQ(refusal(scene, "a step without a kernel is empty"), Reason::malformed_graph);
 }
 
 TEST(SimulationRefuses, ANegativeCap) {

@@ -99,10 +99,12 @@ void append(Layout&& inner, Point offset, std::uint32_t parent, Layout& layout) 
   for (Connection& connection : inner.connections) {
     connection.source += first_shape;
     connection.destination += first_shape;
+    for (Point& point : connection.path) move(point);
     layout.connections.push_back(std::move(connection));
   }
   layout.nets += inner.nets;
   layout.ordered = layout.ordered && inner.ordered;
+  layout.named = layout.named && inner.named;
 }
 
 }  // namespace

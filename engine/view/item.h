@@ -13,6 +13,12 @@ namespace eagle::view {
 struct Context {
   graph::LeafMaker leaves;
   graph::Work work;  // left for comparing views
+  const graph::Graph& graph;
+  Detail detail = Detail::lines;
+  std::int64_t name_bytes_left = most_name_bytes;
+  std::size_t edges_left = most_edges;  // these three: for details
+  std::int64_t path_steps_left = most_path_steps;
+  graph::Work detail_work{most_work};
 };
 
 // A conditional around one plain node is that node's box in a frame, and lines lead through the frame to

@@ -11,6 +11,7 @@
 #include "engine/view/channel.h"
 #include "engine/view/item.h"
 #include "engine/view/ordering.h"
+#include "engine/view/paths.h"
 #include "engine/view/routes.h"
 #include "engine/view/width.h"
 
@@ -24,7 +25,7 @@ constexpr int lane_pitch = box_gap + 1;  // from one lane to the next
 class Scope {
 public:
   Scope(const std::vector<graph::Stage>& stages, Context& context)
-      : leaves_(context.leaves.leaves(stages)), ordering_(leaves_, context.work) {
+      : context_(context), leaves_(context.leaves.leaves(stages)), ordering_(leaves_, context.work) {
     items_.reserve(leaves_.size());
     for (const graph::Leaf& leaf : leaves_) items_.push_back(make_item(*leaf.node, context));
   }
@@ -46,6 +47,7 @@ public:
     place_rows();
     draw_items();
     for (std::size_t row = 0; row < rows_.size(); ++row) draw_gap(row);
+    if (context_.detail == Detail::edges) add_details(orders);
     return std::move(out_);
   }
 
@@ -98,6 +100,7 @@ private:
     for (const std::uint32_t next : next_in_column) grid_.last_row.push_back(next - 1);
     for (const StageBlock& block : blocks_) grid_.impassable.push_back(width_of(block) > widest_centred);
     rows_.resize(grid_.rows.size());
+    traces_.resize(grid_.rows.size());
     out_.leaves = static_cast<std::uint32_t>(leaves_.size());
   }
 
@@ -296,10 +299,24 @@ private:
     for (const Order& order : orders) {
       const bool drawn = !left_out.contains({order.before, order.after});
       std::vector<graph::Edge> hazards = ordering_.hazards(order);
+      bound_names(hazards);
       if (drawn) carried[order.before].insert(carried[order.before].end(), hazards.begin(), hazards.end());
-      connections_.push_back({order.before, order.after, std::move(hazards), drawn});
+      connections_.push_back({order.before, order.after, std::move(hazards), drawn, {}, {}});
     }
     for (const std::vector<graph::Edge>& hazards : carried) names_.push_back(plane_names(hazards));
+  }
+
+  // A name of ten thousand bytes at each of a million edges would be ten gigabytes.
+  void bound_names(std::vector<graph::Edge>& hazards) {
+    for (graph::Edge& hazard : hazards) {
+      const auto bytes = static_cast<std::int64_t>(hazard.plane.size());
+      if (bytes <= context_.name_bytes_left) {
+        context_.name_bytes_left -= bytes;
+      } else {
+        hazard.plane.clear();
+        out_.named = false;
+      }
+    }
   }
 
   void place_rows() {
@@ -344,6 +361,28 @@ private:
 
   [[nodiscard]] const Shape& core_of(std::uint32_t leaf) const { return out_.shapes[cores_[leaf]]; }
 
+  // Gives the scope's own connections, the last of the picture so far, their paths and bytes.
+  void add_details(const std::vector<Order>& orders) {
+    const PathFinder paths(grid_, routes_, traces_);
+    const std::size_t first = out_.connections.size() - orders.size();
+    for (std::size_t i = 0; i < orders.size() && context_.edges_left > 0; ++i, --context_.edges_left) {
+      Connection& connection = out_.connections[first + i];
+      if (connection.drawn) connection.path = paths.find(orders[i], context_.path_steps_left);
+      connection.meetings = graph::meetings_between(context_.graph, leaves_[orders[i].before],
+                                                    leaves_[orders[i].after], context_.detail_work);
+      bound_names(connection.meetings);
+    }
+  }
+
+  void bound_names(std::vector<graph::Meeting>& meetings) {
+    std::size_t bytes = 0;
+    for (const graph::Meeting& meeting : meetings) {
+      bytes += meeting.source_plane.size() + meeting.destination_plane.size() + meeting.memory.size();
+    }
+    context_.name_bytes_left -= static_cast<std::int64_t>(bytes);
+    if (context_.name_bytes_left < 0) meetings.clear();
+  }
+
   void draw_gap(std::size_t index) {
     const Row& row = rows_[index];
     const int top = row.y + row.height;
@@ -358,6 +397,9 @@ private:
     const std::uint32_t number = out_.nets++;
     const bool straight = channel.track < 0;
     const int track = first_track + channel.track;
+    NetTrace& trace = traces_[index].emplace_back();
+    trace.track = track;
+    trace.straight = straight;
     int lowest = channel.tops.front();
     int highest = lowest;
     const auto reach = [&](int x) {
@@ -370,12 +412,16 @@ private:
       const int from = leave(net.tops[i], x, rows_[index]);
       const int to = straight ? enter(net.bottoms.front(), x, rows_[index + 1]) : track;
       out_.wires.push_back({{x, from}, {x, to}, number});
+      trace.tops.push_back({x, from});
+      if (straight) trace.bottoms.push_back({x, to});
     }
     if (straight) return;
     for (std::size_t i = 0; i < net.bottoms.size(); ++i) {
       const int x = channel.bottoms[i].x;
       reach(x);
-      out_.wires.push_back({{x, track}, {x, enter(net.bottoms[i], x, rows_[index + 1])}, number});
+      const int to = enter(net.bottoms[i], x, rows_[index + 1]);
+      out_.wires.push_back({{x, track}, {x, to}, number});
+      trace.bottoms.push_back({x, to});
     }
     out_.wires.push_back({{lowest, track}, {highest, track}, number});
   }
@@ -413,6 +459,7 @@ private:
     }
   }
 
+  Context& context_;
   std::vector<graph::Leaf> leaves_;
   Ordering ordering_;
   std::vector<Item> items_;  // by leaf, until they are placed
@@ -424,9 +471,10 @@ private:
   std::vector<int> lane_x_;
   std::vector<std::set<int>> fixed_;  // by row: columns of boxes' centres and of lanes beside columns
   std::vector<Row> rows_;
-  std::vector<std::string> names_;       // by leaf
-  std::vector<Connection> connections_;  // between leaves, until these are placed
-  std::vector<std::uint32_t> cores_;     // by leaf: its shape
+  std::vector<std::vector<NetTrace>> traces_;  // by gap and net
+  std::vector<std::string> names_;             // by leaf
+  std::vector<Connection> connections_;        // between leaves, until these are placed
+  std::vector<std::uint32_t> cores_;           // by leaf: its shape
   Layout out_;
 };
 
@@ -444,8 +492,8 @@ std::string plane_names(const std::vector<graph::Edge>& hazards) {
   return text;
 }
 
-Layout lay_out(const graph::Graph& graph) {
-  Context context{graph::LeafMaker(graph), {most_work}};
+Layout lay_out(const graph::Graph& graph, Detail detail) {
+  Context context{graph::LeafMaker(graph), {most_work}, graph, detail};
   return lay_out(graph.stages, context);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/graph/edges.h"
+#include "engine/graph/explain.h"
 #include "engine/graph/graph.h"
 
 namespace eagle::view {
@@ -67,6 +68,9 @@ struct Connection {
   std::uint32_t destination = 0;
   std::vector<graph::Edge> hazards;  // leaf indices of the scope
   bool drawn = true;                 // false: no room for its line, so the picture lists it
+  // With `Detail::edges`, for the first `most_edges` of a picture; empty where its bounds are reached.
+  std::vector<Point> path;               // of its line, from border to border; it turns at each point
+  std::vector<graph::Meeting> meetings;  // the bytes behind it
 };
 
 struct StageMark {
@@ -80,6 +84,7 @@ struct Layout {
   std::uint32_t leaves = 0;  // of the outermost scope
   std::uint32_t nets = 0;
   bool ordered = true;            // false: too many views to compare, so some or all edges are missing
+  bool named = true;              // false: names of planes are missing, because they were too long together
   std::vector<StageMark> stages;  // of the outermost scope, in order
   std::vector<Shape> shapes;      // a frame before what it holds
   std::vector<Wire> wires;
@@ -94,9 +99,15 @@ constexpr int widest_centred = 400;             // wider rows start at the left,
 constexpr std::size_t most_lanes = 32;          // lines that pass one row
 constexpr int most_tracks = 32;                 // bus lines between two rows
 constexpr std::int64_t most_work = 20'000'000;  // comparisons of views, in one picture
+constexpr std::size_t most_edges = 100'000;     // edges with their own path, in one picture
+constexpr std::int64_t most_path_steps = 50'000'000;
+constexpr std::int64_t most_name_bytes = std::int64_t{32} << 20;  // of planes, over all edges of one picture
+
+// The text picture draws lines that edges share; other formats follow each edge.
+enum class Detail : std::uint8_t { lines, edges };
 
 // The shapes point into `graph`, which must outlive them. Any graph of fewer than 2^20 nodes.
-Layout lay_out(const graph::Graph& graph);
+Layout lay_out(const graph::Graph& graph, Detail detail = Detail::lines);
 
 // What is written at a line that carries these hazards: each plane once a kind, "x,y:WAR". Safe to print.
 std::string plane_names(const std::vector<graph::Edge>& hazards);

@@ -89,7 +89,7 @@ private:
     }
     const std::string name = array.substr(0, bracket);
     const auto [found, added] = planes_.try_emplace(name, static_cast<std::uint32_t>(planes_.size()));
-    if (added) graph_.planes.push_back({{}, 0, name});
+    if (added) graph_.planes.push_back({.shared = {}, .bytes = 0, .label = name});
     std::uint64_t& bytes = graph_.planes[found->second].bytes;
     bytes = std::max(bytes, static_cast<std::uint64_t>(8 * last));
     plane::View view{found->second, 8 * first, plane::DType::f64, 8, {last - first}, {8}};

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
-#include <variant>
+#include <vector>
 
+#include "engine/view/captions.h"
 #include "engine/view/layout.h"
 #include "engine/view/width.h"
 
@@ -197,54 +197,15 @@ private:
   int margin_ = 0;
 };
 
-std::string counted(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
-std::string header(const graph::Graph& graph, std::uint32_t nodes, const TextOptions& options) {
-  const auto groups = static_cast<std::size_t>(std::ranges::count_if(graph.stages, &graph::Stage::group));
-  const std::string backend = options.schedule.empty() ? "(not built)" : escaped(options.backend);
-  return "eagle.Graph  " + counted(nodes, "node") + " · " + counted(groups, "group") +
-         " · backend: " + backend + (options.recorded ? " · recorded" : "") + "\n\n";
-}
-
-std::string gutter(std::uint32_t stage, const TextOptions& options) {
-  std::string text = "  stage " + std::to_string(stage) + " ";
-  if (stage < options.schedule.size()) text += std::string(graph::name_of(options.schedule[stage])) + " ";
-  return text;
-}
-
-// On the CPU a stream node runs like any other; who asked for a stream should know.
-std::string stream_notes(const Layout& layout) {
-  std::string text;
-  for (const Shape& shape : layout.shapes) {
-    const auto* host =
-        shape.kind == Shape::Kind::box ? std::get_if<graph::HostNode>(&shape.node->kind) : nullptr;
-    if (host == nullptr || host->tier != graph::HostTier::stream) continue;
-    text += "  " + shape.label + " [stream: cpu runs eagerly]\n";
-  }
-  return text;
-}
-
-std::string numbered(const Shape& shape) { return shape.label + " (" + std::to_string(shape.leaf) + ")"; }
-
-std::string list_left_out(const Layout& layout) {
-  std::string text;
-  for (const Connection& connection : layout.connections) {
-    if (connection.drawn) continue;
-    const Shape& source = layout.shapes[connection.source];
-    const Shape& destination = layout.shapes[connection.destination];
-    text += "  not drawn: " + numbered(source) + " → " + numbered(destination) + ": " +
-            plane_names(connection.hazards) + "\n";
-  }
-  return text;
+std::string gutter(std::uint32_t stage, const PictureOptions& options) {
+  return "  " + stage_caption(stage, options) + " ";
 }
 
 }  // namespace
 
-std::string to_text(const graph::Graph& graph, const TextOptions& options) {
+std::string to_text(const graph::Graph& graph, const PictureOptions& options) {
   const Layout layout = lay_out(graph);
-  std::string text = header(graph, layout.leaves, options);
+  std::string text = header(graph, layout, options) + "\n\n";
   if (layout.shapes.empty()) return text + "  (empty)\n";
 
   std::size_t margin = 0;
@@ -265,9 +226,8 @@ std::string to_text(const graph::Graph& graph, const TextOptions& options) {
              std::to_string(layout.width) + " columns)\n";
     }
   }
-  text += list_left_out(layout);
-  if (!layout.ordered) text += "  (edges are missing: too many planes to compare for a picture)\n";
-  if (!options.schedule.empty() && options.backend == "cpu") text += stream_notes(layout);
+  for (const std::string& note : undrawn(layout)) text += "  " + note + "\n";
+  for (const std::string& note : notes(layout, options)) text += "  " + note + "\n";
   return text;
 }
 

@@ -1,5 +1,5 @@
-// The text picture against the files in golden/. EAGLE_WRITE_GOLDEN=1 writes them anew: look at every one
-// that changed.
+// Pictures in all formats against the files in golden/. EAGLE_WRITE_GOLDEN=1 writes them anew: look at every
+// one that changed.
 #include "engine/view/text.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,9 @@
 #include <functional>
 #include <sstream>
 #include <string>
+#include <utility>
 
+#include "engine/view/picture.h"
 #include "engine/view/testing.h"
 
 namespace eagle::view {
@@ -19,8 +21,8 @@ namespace {
 using testing::Sketch;
 using Tier = graph::HostTier;
 
-TextOptions built(const Sketch& sketch) {
-  TextOptions options;
+PictureOptions built(const Sketch& sketch) {
+  PictureOptions options;
   options.schedule = graph::schedule_of(sketch.graph(), 2);
   return options;
 }
@@ -191,14 +193,20 @@ class GoldenPicture : public ::testing::TestWithParam<Golden> {};
 
 TEST_P(GoldenPicture, IsUnchanged) {
   const Sketch sketch = GetParam().make();
-  const std::string picture = to_text(sketch.graph(), GetParam().is_built ? built(sketch) : TextOptions{});
-  const std::string path = std::string(EAGLE_GOLDEN_DIR) + "/" + GetParam().name + ".txt";
-  if (std::getenv("EAGLE_WRITE_GOLDEN") != nullptr) std::ofstream(path) << picture;
-  std::ifstream file(path);
-  ASSERT_TRUE(file.is_open()) << path;
-  std::stringstream golden;
-  golden << file.rdbuf();
-  EXPECT_EQ(picture, golden.str());
+  const PictureOptions options = GetParam().is_built ? built(sketch) : PictureOptions{};
+  for (const auto& [format, ending] : {std::pair(Format::text, ".txt"),
+                                       {Format::mermaid, ".mmd"},
+                                       {Format::dot, ".dot"},
+                                       {Format::svg, ".svg"}}) {
+    const std::string picture = draw(sketch.graph(), format, options);
+    const std::string path = std::string(EAGLE_GOLDEN_DIR) + "/" + GetParam().name + ending;
+    if (std::getenv("EAGLE_WRITE_GOLDEN") != nullptr) std::ofstream(path) << picture;
+    std::ifstream file(path);
+    ASSERT_TRUE(file.is_open()) << path;
+    std::stringstream golden;
+    golden << file.rdbuf();
+    EXPECT_EQ(picture, golden.str());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -217,7 +225,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(TextPicture, HeaderSaysWhatTheGraphIsSoFar) {
   const Sketch sketch = double_and_shift();
-  TextOptions options = built(sketch);
+  PictureOptions options = built(sketch);
   options.recorded = true;
   const auto header = [&] {
     const std::string text = to_text(sketch.graph(), options);
@@ -230,7 +238,7 @@ TEST(TextPicture, HeaderSaysWhatTheGraphIsSoFar) {
 
 TEST(TextPicture, OnlyTheCpuHasNotesOnStreams) {
   const Sketch sketch = tiers();
-  TextOptions options = built(sketch);
+  PictureOptions options = built(sketch);
   EXPECT_THAT(to_text(sketch.graph(), options), ::testing::HasSubstr("cpu runs eagerly"));
   options.backend = "gpu";
   EXPECT_THAT(to_text(sketch.graph(), options), ::testing::Not(::testing::HasSubstr("cpu runs eagerly")));

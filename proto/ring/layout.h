@@ -4,11 +4,12 @@
 // One memfd a session: a header and 64 slots. A slot is one launch in flight. There are no queues and no
 // shared indices; a slot's `word` says whose turn it is, and the other side leaves the slot alone:
 //
-//   free ──client──> posted ──worker──> done ──client──> free
-//                      └──worker──> host_call ──client──> replied ──worker──> host_call or done
+//   free ──client──> posted ──worker──> taken ──worker──> done ──client──> free
+//            client <──┘                  ├──worker──> host_call ──client──> replied ──worker──> taken
 //
-// (A launch that is cancelled while its host call is open goes from host_call to done: the client replies by
-// exchanging the word, and sees that nobody wants the reply.)
+// Who leaves a state that the other side may leave, too, exchanges the word: a client may take back what is
+// still posted (it was cancelled before it began), and a launch that is cancelled while its host call is open
+// goes from host_call or replied to done.
 //
 // Both sides write fields first and the word afterwards. A client that waits in the kernel sets `sleeping`
 // and waits for the word (a futex); a worker that may be asleep has set the header's `asleep`, and the client
@@ -32,10 +33,10 @@ namespace eagle::ring {
 inline constexpr std::uint64_t magic = 0x31'47'4e'49'52'4c'47'45;  // "EGLRING1", little-endian
 inline constexpr std::size_t slot_count = 64;
 inline constexpr std::size_t most_iterations = 32;  // a graph with more loops is launched over gRPC
-inline constexpr std::size_t text_bytes = 432;      // of a launch's error
+inline constexpr std::size_t text_bytes = 424;      // of a launch's error
 inline constexpr std::size_t reply_bytes = 128;     // of a host call's error, which is for logs
 
-enum class State : std::uint32_t { free = 0, posted = 1, host_call = 2, replied = 3, done = 4 };
+enum class State : std::uint32_t { free = 0, posted = 1, host_call = 2, replied = 3, done = 4, taken = 5 };
 
 // Fields are atomics because the other side may write at any time, whatever it promised; they are read and
 // written relaxed, and the word orders them.
@@ -108,6 +109,7 @@ struct alignas(64) Slot {
   Cell<double> wall_s;
   Cell<std::int64_t> clamped;
   Cell<std::int64_t> zero_divisions;
+  Cell<std::int64_t> dropped;
   Cell<std::uint64_t> iteration_count;
   std::array<Cell<std::int64_t>, most_iterations> iterations;
   Text<text_bytes> text;

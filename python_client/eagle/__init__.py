@@ -16,9 +16,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eagle import graph, math
+from eagle import graph
+from eagle import math as math
+from eagle import random as random
 from eagle._core import __version__
 from eagle._kernel import Kernel, kernel
+from eagle._pipeline import GraphPipeline
+from eagle._shared_arrays import share_from_the_start, shared_arrays
 from eagle.errors import (
     Busy,
     CompileFailed,
@@ -26,18 +30,20 @@ from eagle.errors import (
     CopyBoundPlane,
     DaemonUnavailable,
     DeadlineExceeded,
+    DerivativeKernel,
     EagleError,
     GraphState,
     KernelSyntaxError,
     LimitExceeded,
     MalformedKernel,
+    MissingPackage,
     MixedDevices,
     PrivateArray,
     ProtocolMismatch,
     RacingSiblings,
     SessionClosed,
 )
-from eagle.graph import Graph, SkipGuard, repeat_while, skippable
+from eagle.graph import Graph, SkipGuard, copy, reduce, repeat_while, skippable
 from eagle.language import (
     bounded,
     dispatch,
@@ -49,10 +55,10 @@ from eagle.language import (
     step_index,
     vector,
 )
-from eagle.roles import Index, Matrix, Mutable, Param, Quat, Scalar, Table, Terminated, Vector
+from eagle.roles import Accum, Index, Matrix, Mutable, Param, Quat, Reduce, Scalar, Table, Terminated, Vector
 from eagle.samples import samples_first, samples_last
-from eagle.session import Session, asarray, connect, empty, full, local, share, zeros
-from eagle.stepping import SimResult, simulate
+from eagle.session import Session, asarray, connect, counters, empty, full, local, share, zeros
+from eagle.stepping import SimResult, run_until_done, simulate, simulation, until_done
 
 if TYPE_CHECKING:
     from eagle._plan_module import PlanModule
@@ -61,15 +67,19 @@ if TYPE_CHECKING:
 else:
     from eagle import plan
 
+# Without `math` and `random`: `from eagle import *` would hide Python's own. They are attributes.
 __all__ = [
+    "Accum",
     "Busy",
     "CompileFailed",
     "ConditionalInUse",
     "CopyBoundPlane",
     "DaemonUnavailable",
     "DeadlineExceeded",
+    "DerivativeKernel",
     "EagleError",
     "Graph",
+    "GraphPipeline",
     "GraphState",
     "Index",
     "Kernel",
@@ -77,6 +87,7 @@ __all__ = [
     "LimitExceeded",
     "MalformedKernel",
     "Matrix",
+    "MissingPackage",
     "MixedDevices",
     "Mutable",
     "Param",
@@ -84,6 +95,7 @@ __all__ = [
     "ProtocolMismatch",
     "Quat",
     "RacingSiblings",
+    "Reduce",
     "Scalar",
     "Session",
     "SessionClosed",
@@ -96,26 +108,34 @@ __all__ = [
     "asarray",
     "bounded",
     "connect",
+    "copy",
+    "counters",
     "dispatch",
     "empty",
     "full",
     "graph",
     "kernel",
     "local",
-    "math",
     "matrix",
     "n_samples",
     "plan",
     "quat",
+    "reduce",
     "repeat_while",
+    "run_until_done",
     "sample_index",
     "samples_first",
     "samples_last",
     "select",
     "share",
+    "shared_arrays",
     "simulate",
+    "simulation",
     "skippable",
     "step_index",
+    "until_done",
     "vector",
     "zeros",
 ]
+
+share_from_the_start()

@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 import numpy as np
 
 from eagle import _core
+from eagle._scratch import Scratch
 from eagle.errors import refusal, text
 from eagle.plan import BoundPlan
 from eagle.session import Array
@@ -20,19 +21,91 @@ _numbers = itertools.count()  # of callables, process-wide
 
 
 class Node:
-    """A node of a graph, made by :func:`opaque`: ``kind``, ``name`` and what it touches."""
+    """A node of a graph: ``kind``, ``payload``, ``name`` and what it touches.
 
-    def __init__(
-        self, kind: str, name: str | None, node: _core.Node, arrays: list[Any], calls: dict[int, Callable[[], Any]]
+    Made by :func:`opaque`, :func:`copy` and their like, or as ``Node(kind, payload)`` for a kind that
+    :func:`register_node_kind` knows.
+    """
+
+    def __init__(self, kind: str, payload: Any = None, name: str | None = None) -> None:
+        from eagle import _kinds
+
+        made = _kinds.lowered(kind, payload)
+        self._fill(kind, name, made._node, made._arrays, made._calls, payload, made._parts)
+
+    def _fill(
+        self,
+        kind: str,
+        name: str | None,
+        node: _core.Node | None,
+        arrays: list[Any],
+        calls: dict[int, Callable[[], Any]],
+        payload: Any = None,
+        parts: Sequence[NodeLike] = (),
     ) -> None:
         self.kind = kind
-        self.name = name
+        self.name = text(f"{kind}: name", name) or None
+        self.payload = payload
         self._node = node
         self._arrays = arrays
         self._calls = calls
+        self._parts = parts  # what it stands for, where it has no node of its own
+        self._written: list[Any] = []  # of the arrays
+
+    @classmethod
+    def _made(
+        cls,
+        kind: str,
+        name: str | None,
+        node: _core.Node | None,
+        arrays: list[Any],
+        calls: dict[int, Callable[[], Any]],
+        payload: Any = None,
+        parts: Sequence[NodeLike] = (),
+    ) -> Node:
+        made = cls.__new__(cls)
+        made._fill(kind, name, node, arrays, calls, payload, parts)
+        return made
 
     def __repr__(self) -> str:
         return f"Node({self.kind!r}, name={self.name!r})"
+
+
+def child(owner: Any, *, reads: Planes | None = None, writes: Planes | None = None, name: str | None = None) -> Node:
+    """A graph that a framework captured on a GPU, as one node. Sessions of this version compute on the CPU.
+
+    Raises MixedDevices, always: call the model in an :func:`opaque`.
+
+    >>> from eagle.graph import child
+    >>> child(object(), reads={}, writes={})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    eagle.MixedDevices: child: a captured CUDA graph runs on a GPU, and this graph runs on the CPU; call the model...
+    """
+    raise refusal(
+        "MIXED_DEVICES",
+        "child: a captured CUDA graph runs on a GPU, and this graph runs on the CPU; call the model in an "
+        "eagle.graph.opaque(fn, reads=..., writes=...)",
+    )
+
+
+def copy(src: Array | Scratch, dst: Array | Scratch, *, name: str | None = None) -> Node:
+    """A node that copies the elements of ``src`` to ``dst``, an array of the same shape; strides may be any.
+
+    It is the cure for arrays that a kernel cannot take as they lie (:class:`eagle.CopyBoundPlane`). dtypes may differ
+    and are converted as kernels convert: reals to integers towards zero, out of range to the nearest limit, NaN to 0.
+    Its planes are called ``src`` and ``dst``. Raises EagleError when it is added: ValueError for another shape, shared
+    bytes, a read-only ``dst``.
+
+    >>> import numpy as np, eagle
+    >>> rows, columns = np.arange(6.0).reshape(2, 3), np.zeros((3, 2))
+    >>> g = eagle.Graph().add_node(eagle.copy(rows.T, columns)).build().launch()
+    >>> columns
+    array([[0., 3.],
+           [1., 4.],
+           [2., 5.]])
+    """
+    return Node._made("copy", name, _core.copy_node(src, dst), [src, dst], {})
 
 
 def opaque(
@@ -62,6 +135,8 @@ def opaque(
     if not callable(fn):
         raise refusal("WRONG_TYPE", f"opaque: expected a callable without arguments, found {type(fn).__name__}")
     text("opaque: name", name)
+    if stream is not None:
+        _check_stream(stream)
     if stream is not None and eager:
         raise refusal("BAD_VALUE", "opaque: stream= and eager= exclude each other; choose one")
     read_arrays, written_arrays = _named("opaque: reads", reads, "in"), _named("opaque: writes", writes, "out")
@@ -69,7 +144,45 @@ def opaque(
     number = next(_numbers)
     node = _core.host_node(number, read_arrays, written_arrays, tier)
     kind = {"captured": "opaque", "stream": "opaque_stream", "eager": "opaque_host"}[tier]
-    return Node(kind, name, node, [*read_arrays.values(), *written_arrays.values()], {number: fn})
+    made = Node._made(kind, name, node, [*read_arrays.values(), *written_arrays.values()], {number: fn}, fn)
+    made._written = list(written_arrays.values())
+    return made
+
+
+def _check_stream(stream: Any) -> None:
+    """A torch, CuPy or Warp stream, or the handle of one."""
+    handle = isinstance(stream, int) and not isinstance(stream, bool)
+    if handle or any(hasattr(stream, known) for known in ("cuda_stream", "ptr", "__cuda_stream__")):
+        return
+    raise refusal(
+        "WRONG_TYPE",
+        f"opaque: stream: expected a torch, CuPy or Warp stream or an integer handle, found {type(stream).__name__}",
+    )
+
+
+def reduce(x: Array, out: Array, *, op: str = "sum", compensated: bool = False) -> Node:
+    """A node that reduces all of ``x`` into ``out``.
+
+    ``x`` has shape (N,) and ``out`` one element, or (rows, N) and (rows,); both contiguous, of one dtype. ``op`` is
+    ``"sum"``, ``"max"`` or ``"min"`` of float64, float32, int64 or int32, ``"all"`` or ``"any"`` of bool. Sums of
+    floats have one fixed order, so their bits depend on nothing but ``x``; ``compensated=True`` also keeps what
+    rounding loses and adds it at the end. Integers wrap. Any NaN gives NaN, and +0 is greater than -0.
+
+    Raises EagleError: TypeError for non-arrays and dtypes, ValueError for shapes, an empty ``x``, strided arrays, an
+    ``op`` that the dtype does not have, and an ``out`` that shares memory with ``x``; some only when the graph is
+    built.
+
+    >>> import numpy as np, eagle
+    >>> x, total = np.arange(5.0), np.zeros(1)
+    >>> g = eagle.Graph().add_node(eagle.reduce(x, total)).build().launch()
+    >>> total
+    array([10.])
+    """
+    if not isinstance(op, str):
+        raise refusal("WRONG_TYPE", f"reduce: op: expected a text, found {type(op).__name__}")
+    if not isinstance(compensated, (bool, np.bool_)):
+        raise refusal("WRONG_TYPE", f"reduce: compensated: expected a bool, found {type(compensated).__name__}")
+    return Node._made("reduce", None, _core.reduce_node(x, out, op, bool(compensated)), [x, out], {})
 
 
 class SkipGuard:
@@ -92,6 +205,11 @@ class SkipGuard:
         self._negated = False
         self._count_cell = _cell("count", count, "idx", idx)
         self._baseline_cell = None if baseline is None else _cell("baseline", baseline, "bidx", bidx)
+        if baseline is not None and "u" in (count.dtype.kind, baseline.dtype.kind) and count.dtype != baseline.dtype:
+            raise refusal(
+                "WRONG_DTYPE",
+                f"SkipGuard: baseline: expected {count.dtype} like count, found {baseline.dtype}; cast one of them",
+            )
 
     @classmethod
     def nonzero(cls, count: Array) -> SkipGuard:
@@ -139,10 +257,8 @@ class Conditional:
         self.body: list[NodeLike] = [_as_node(kind, part) for part in steps]
         self._iterations = 0
         self._arrays = [*guard._cells(), *(array for part in self.body for array in _arrays_of(part))]
-        self._calls: dict[int, Callable[[], Any]] = {
-            n: fn for part in self.body if not isinstance(part, BoundPlan) for n, fn in part._calls.items()
-        }
-        named = [("" if isinstance(part, BoundPlan) else part.name or "", part._node) for part in self.body]
+        self._calls = _calls_of(self.body)
+        named = [row for part in self.body for row in _rows_of(part)]
         self._node: _core.Node = _core.conditional_node(
             guard._count_cell, guard._baseline_cell, guard._negated, named, max_iters
         )
@@ -154,16 +270,46 @@ class Conditional:
     def _loops(self) -> Iterable[Conditional]:
         if self.max_iters is not None:
             yield self
-        for part in self.body:
-            if isinstance(part, Conditional):
-                yield from part._loops()
+        yield from _loops_of(self.body)
 
     def __repr__(self) -> str:
         cap = "" if self.max_iters is None else f", max_iters={self.max_iters}"
         return f"{self.kind}({self.body!r}, {self.guard!r}{cap})"
 
 
-NodeLike = Union[Node, Conditional, BoundPlan]
+class Group:
+    """Branches that may run at the same time, as one step of a conditional's body; made by :func:`group`."""
+
+    name: str | None = None
+
+    def __init__(self, branches: Any, names: Any) -> None:
+        self.branches = _branches("group", branches, names)
+        items = [part for branch in self.branches for part, _ in branch]
+        self._arrays = [array for part in items for array in _arrays_of(part)]
+        self._calls = _calls_of(items)
+        self._node: _core.Node = _core.group_node(
+            [[row for part, label in branch for row in _rows_of(part, label)] for branch in self.branches]
+        )
+
+    def __repr__(self) -> str:
+        return f"group({[[part for part, _ in branch] for branch in self.branches]!r})"
+
+
+def group(branches: Sequence[Any], *, names: Sequence[str | None] | None = None) -> Group:
+    """A group of branches as a step of :func:`skippable` or :func:`repeat_while`, written as ``Graph.add_group``.
+
+    >>> import numpy as np, eagle
+    >>> from eagle.graph import group, opaque
+    >>> flag, ran = np.array([1]), []
+    >>> both = group([opaque(lambda: ran.append("left")), opaque(lambda: ran.append("right"))])
+    >>> g = eagle.Graph().add_node(eagle.skippable(both, eagle.SkipGuard.nonzero(flag))).build().launch()
+    >>> ran
+    ['left', 'right']
+    """
+    return Group(branches, names)
+
+
+NodeLike = Union[Node, Conditional, BoundPlan, Group]
 
 
 def skippable(step: Any, guard: SkipGuard) -> Conditional:
@@ -201,7 +347,7 @@ def repeat_while(step: Any, guard: SkipGuard, max_iters: int) -> Conditional:
 
 
 def _as_node(kind: str, part: Any) -> NodeLike:
-    if isinstance(part, (Node, Conditional, BoundPlan)):
+    if isinstance(part, (Node, Conditional, BoundPlan, Group)):
         return part
     if isinstance(part, types.MethodType) and isinstance(part.__self__, BoundPlan) and part.__name__ == "launch":
         return part.__self__
@@ -216,6 +362,69 @@ def _arrays_of(part: NodeLike) -> Iterable[Any]:
     return part.planes.values() if isinstance(part, BoundPlan) else part._arrays
 
 
+def _calls_of(parts: Iterable[NodeLike]) -> dict[int, Callable[[], Any]]:
+    return {n: fn for part in parts if not isinstance(part, BoundPlan) for n, fn in part._calls.items()}
+
+
+def _loops_of(parts: Iterable[NodeLike]) -> Iterable[Conditional]:
+    """The loops in these nodes, in the order of their counts in a report."""
+    for part in parts:
+        if isinstance(part, Conditional):
+            yield from part._loops()
+        elif isinstance(part, Group):
+            yield from _loops_of(item for branch in part.branches for item, _ in branch)
+        elif isinstance(part, Node):
+            yield from _loops_of(part._parts)
+
+
+def _rows_of(part: NodeLike, label: str | None = None) -> list[tuple[str, _core.Node]]:
+    """The node, or the nodes that it stands for, with their labels."""
+    own = label or (None if isinstance(part, BoundPlan) else part.name) or ""
+    if isinstance(part, Node) and part._node is None:
+        base, several = own or part.kind, len(part._parts) > 1
+        return [
+            row for i, inner in enumerate(part._parts) for row in _rows_of(inner, f"{base}[{i}]" if several else base)
+        ]
+    if isinstance(part, Node) and not own and part.kind not in _core_kinds:
+        own = part.kind
+    assert part._node is not None
+    return [(own, part._node)]
+
+
+# Kinds whose label the engine gives.
+_core_kinds = frozenset(("opaque", "opaque_stream", "opaque_host", "copy", "reduce"))
+
+
+def _branches(where: str, branches: Any, names: Any) -> list[list[tuple[NodeLike, str]]]:
+    """Branches as lists of nodes with their labels."""
+    if isinstance(branches, (str, bytes)) or not isinstance(branches, Iterable):
+        raise refusal("WRONG_TYPE", f"{where}: expected a list of branches, found {type(branches).__name__}")
+    items = [list(b) if isinstance(b, (list, tuple)) else [b] for b in branches]
+    if len(items) < 2:
+        raise refusal(
+            "BAD_VALUE", f"{where}: a group needs at least 2 branches, found {len(items)}; add the node alone"
+        )
+    if names is not None and (isinstance(names, (str, bytes)) or not isinstance(names, Iterable)):
+        raise refusal("WRONG_TYPE", f"{where}: names: expected a list of texts, found {type(names).__name__}")
+    labels = list(names) if names is not None else [None] * len(items)
+    if len(labels) != len(items):
+        raise refusal("BAD_VALUE", f"{where}: {len(labels)} names for {len(items)} branches; give one each")
+    out = []
+    for number, (item, label) in enumerate(zip(items, labels)):
+        if not item:
+            raise refusal("BAD_VALUE", f"{where}: branch {number} is empty; give it a node, or leave it out")
+        for part in item:
+            if not isinstance(part, (BoundPlan, Node, Conditional)):
+                raise refusal(
+                    "WRONG_TYPE",
+                    f"{where}: branch {number}: expected a BoundPlan, an eagle.graph.Node or a conditional (or a list "
+                    f"of them), found {type(part).__name__}",
+                )
+        given = text(f"{where}: name", label) if len(item) == 1 else ""
+        out.append([(part, given) for part in item])
+    return out
+
+
 def _named(where: str, planes: Any, prefix: str) -> dict[str, Any]:
     """The declared arrays by name; unnamed ones are numbered."""
     if planes is None:
@@ -226,7 +435,7 @@ def _named(where: str, planes: Any, prefix: str) -> dict[str, Any]:
                 raise refusal("WRONG_TYPE", f"{where}: expected texts as names, found {name!r}")
             text(f"{where}: name", name)
         return dict(planes)
-    if isinstance(planes, np.ndarray):
+    if isinstance(planes, (np.ndarray, Scratch)):
         return {f"{prefix}0": planes}
     if isinstance(planes, (list, tuple)):
         return {f"{prefix}{i}": array for i, array in enumerate(planes)}
@@ -243,7 +452,7 @@ def _index(where: str, value: Any) -> int:
 
 def _cell(role: str, array: Any, parameter: str, idx: Any) -> Array:
     """The one cell of the array, as a view of one element."""
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, (np.ndarray, Scratch)):
         raise refusal("WRONG_TYPE", f"SkipGuard: {role}: expected a numpy array, found {type(array).__name__}")
     if array.dtype.kind not in "iub":
         raise refusal("WRONG_DTYPE", f"SkipGuard: {role}: expected an integer or bool array, found {array.dtype}")
@@ -254,4 +463,6 @@ def _cell(role: str, array: Any, parameter: str, idx: Any) -> Array:
         raise refusal(
             "BAD_VALUE", f"SkipGuard: {parameter} = {index} is outside of '{role}', which has {array.size} cells"
         )
-    return array[index : index + 1]
+    cell: Any = array[index : index + 1]
+    # Whether a cell is 0, or like another of its type, is the same for signed integers of that size.
+    return cell.view(f"i{cell.itemsize}") if isinstance(cell, np.ndarray) and cell.dtype.kind == "u" else cell

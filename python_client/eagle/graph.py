@@ -25,51 +25,101 @@ eagle.Graph  2 nodes · 0 groups · backend: cpu
 
 from __future__ import annotations
 
+import itertools
+import math
 import threading
-from typing import Any, Callable, Iterable, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, NamedTuple, Sequence, overload
 
-from eagle import _core
-from eagle._nodes import Conditional, Node, NodeLike, Planes, SkipGuard, opaque, repeat_while, skippable
+from eagle import _core, _plot
+from eagle._addresses import param_rows, plane_rows
+from eagle._edges import Edge, Edges
+from eagle._explain import Meeting, NodeExplanation, PairExplanation, PlaneExplanation, explain
+from eagle._kinds import NodeKind, register_node_kind
+from eagle._nodes import (
+    Conditional,
+    Group,
+    Node,
+    NodeLike,
+    Planes,
+    SkipGuard,
+    _branches,
+    _loops_of,
+    _rows_of,
+    child,
+    copy,
+    group,
+    opaque,
+    reduce,
+    repeat_while,
+    skippable,
+)
+from eagle._policies import policies
+from eagle._scratch import Scratch
 from eagle.errors import refusal, text
 from eagle.plan import BoundPlan, LaunchReport
-from eagle.session import Session, default_session, local_session, session_of
+from eagle.session import Host, Session, _dtype, _shape, default_session, local_session, session_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "Conditional",
     "Edge",
+    "Edges",
     "Graph",
     "GraphReport",
+    "Group",
+    "Meeting",
     "Node",
+    "NodeExplanation",
+    "NodeKind",
     "NodeLike",
+    "PairExplanation",
+    "PlaneExplanation",
     "Planes",
+    "Scratch",
+    "ScratchUse",
     "SkipGuard",
+    "child",
+    "copy",
+    "group",
     "opaque",
+    "reduce",
+    "register_node_kind",
     "repeat_while",
     "skippable",
 ]
 
 
-class Edge(NamedTuple):
-    """An ordering that the touched bytes ask for: ``dst`` waits for ``src`` (indices of ``node_labels()``)."""
+class ScratchUse(NamedTuple):
+    """What became of a scratch plane: ``offset`` is in the graph's own memory, where planes may take turns."""
 
-    src: int
-    dst: int
-    plane: str
-    kind: str
-
-    @property
-    def meaning(self) -> str:
-        """The kind in plain words.
-
-        >>> from eagle.graph import Edge
-        >>> Edge(0, 1, "x", "RAW").meaning
-        'data flows'
-        """
-        return _core.meaning_of(self.kind)
+    name: str
+    bytes: int
+    in_memory: bool
+    offset: int
 
 
-# What a launch says about itself.
-GraphReport = LaunchReport
+class GraphReport(NamedTuple):
+    """What a launch says about itself, and the graph: :class:`eagle.plan.LaunchReport`, and its scratch planes."""
+
+    host: Host
+    launches: int
+    threads: int
+    wall_s: float
+    clamped: int
+    zero_divisions: int
+    dropped: int
+    scratch: tuple[ScratchUse, ...]
+
+
+class Record(NamedTuple):
+    """A recorded graph, as a reverse pass reads it: labels, edges, and the nodes as they were added."""
+
+    labels: tuple[str, ...]
+    edges: tuple[Edge, ...]
+    nodes: tuple[Any, ...]
 
 
 class Graph:
@@ -83,17 +133,21 @@ class Graph:
     Without ``session`` the graph runs where its arrays live; with private arrays only, in the current session.
     """
 
-    def __init__(self, session: Session | None = None, *, name: str | None = None) -> None:
+    def __init__(self, session: Session | None = None, record: bool = False, name: str | None = None) -> None:
         if session is not None and not isinstance(session, Session):
             raise refusal("WRONG_TYPE", f"Graph: session: expected an eagle.Session, found {type(session).__name__}")
         self._name = text("Graph: name", name)
+        self._recorded = _flag("Graph: record", record)
         self._found = session  # where the graph belongs: as asked for, else by the first array of a session
         self._adds: list[_Add] = []
         self._changing = threading.Lock()  # held by adds and build; never waited for
         self._home = session
-        self._core = None if session is None else _core.Graph(session._core, self._name)
+        self._core = None if session is None else self._new_core(session)
         self._calls: dict[int, Callable[[], Any]] = {}
         self._report: GraphReport | None = None
+        self._scratch: tuple[ScratchUse, ...] = ()
+        self._enqueued = 0  # runs that `synchronize` will report
+        self._numbers = itertools.count()  # of scratch planes without a name
 
     # ---- adding
 
@@ -107,7 +161,7 @@ class Graph:
             hint = "; use add_node for a Node" if isinstance(bound, (Node, Conditional)) else ""
             raise refusal("WRONG_TYPE", f"add: expected a BoundPlan (plan.bind(...)), found {_kind(bound)}{hint}")
         label = text("add: name", name)
-        return self._add(_Add([bound], lambda core: core.add(bound._node, label)))
+        return self._add("add", _Add([bound], lambda core: core.add(bound._node, label)))
 
     def add_node(self, node: Node | Conditional, *, name: str | None = None) -> Graph:
         """Adds a node or a conditional as a stage of its own; ``name`` is its label, else its own name or kind.
@@ -121,8 +175,8 @@ class Graph:
                 f"add_node: expected an eagle.graph.Node, eagle.skippable or eagle.repeat_while, "
                 f"found {_kind(node)}{hint}",
             )
-        label = text("add_node: name", name) or node.name or ""
-        return self._add(_Add([node], lambda core: core.add_node(node._node, label)))
+        rows = _rows_of(node, text("add_node: name", name))
+        return self._add("add_node", *(_Add([node], _adding(row)) for row in rows))
 
     def add_group(self, branches: Sequence[Any], *, names: Sequence[str | None] | None = None) -> Graph:
         """Adds a stage of branches that may run at the same time; the next stage waits for all of them.
@@ -130,53 +184,92 @@ class Graph:
         A branch is a BoundPlan, a node, or a list of them that run in order. ``names`` labels the branches of
         one item. Raises EagleError (TypeError, ValueError); branches that could race are refused by ``build``.
         """
-        if isinstance(branches, (str, bytes)) or not isinstance(branches, Iterable):
-            raise refusal("WRONG_TYPE", f"add_group: expected a list of branches, found {_kind(branches)}")
-        items = [list(b) if isinstance(b, (list, tuple)) else [b] for b in branches]
-        if len(items) < 2:
-            raise refusal(
-                "BAD_VALUE", f"add_group: a group needs at least 2 branches, found {len(items)}; add the node alone"
-            )
-        if names is not None and (isinstance(names, (str, bytes)) or not isinstance(names, Iterable)):
-            raise refusal("WRONG_TYPE", f"add_group: names: expected a list of texts, found {_kind(names)}")
-        labels = list(names) if names is not None else [None] * len(items)
-        if len(labels) != len(items):
-            raise refusal("BAD_VALUE", f"add_group: {len(labels)} names for {len(items)} branches; give one each")
-        specs = []
-        for number, (item, label) in enumerate(zip(items, labels)):
-            if not item:
-                raise refusal("BAD_VALUE", f"add_group: branch {number} is empty; give it a node, or leave it out")
-            specs.append([(_label(part, label if len(item) == 1 else None, number), part._node) for part in item])
-        return self._add(_Add([part for item in items for part in item], lambda core: core.add_group(specs)))
+        items = _branches("add_group", branches, names)
+        parts = [part for item in items for part, _ in item]
 
-    def _add(self, add: _Add) -> Graph:
-        with self._exclusively("add"):
-            found = self._found or session_of(add.arrays())
+        def apply(core: _core.Graph) -> None:
+            core.add_group([[row for part, label in item for row in _rows_of(part, label)] for item in items])
+
+        return self._add("add_group", _Add(parts, apply))
+
+    def scratch(self, shape: Any, dtype: Any = float, width: int | None = None, *, name: str | None = None) -> Scratch:
+        """An array that only kernels and copies of this graph touch; the engine makes its memory where it needs some.
+
+        ``shape`` is (N,) or any; with ``width`` it is (width, N), for vectors. It has edges, a name and a place in
+        pictures like any array, and holds nothing between launches: a node writes it before another reads it. Scratch
+        planes that are never in use at the same time share memory. ``report.scratch`` says what became of them.
+        Raises EagleError: TypeError for another dtype than float64, float32, int64, int32 and bool.
+
+        >>> import eagle
+        >>> @eagle.kernel
+        ... def double(x: eagle.Scalar) -> eagle.Scalar:
+        ...     y = 2.0 * x
+        ...     return y
+        >>> x, y, g = eagle.asarray([1.0, 2.0]), eagle.zeros(2), eagle.Graph()
+        >>> between = g.scratch(2, name="between")
+        >>> g = g.add(eagle.plan(double).bind(x=x, y=between)).add(eagle.plan(double).bind(x=between, y=y))
+        >>> g = g.build().launch()
+        >>> y, g.report.scratch
+        (array([4., 8.]), (ScratchUse(name='between', bytes=16, in_memory=True, offset=0),))
+        """
+        extents = _shape(shape)
+        if width is not None:
+            extents = [*_shape(width), *extents]
+        if any(extent < 0 for extent in extents):
+            raise refusal("BAD_VALUE", f"scratch: shape {shape!r}: extents start at 0")
+        found = _dtype(dtype)
+        if found.name not in ("float64", "float32", "int64", "int32", "bool"):
+            raise refusal("WRONG_DTYPE", f"scratch: planes hold float64, float32, int64, int32 or bool, not {found}")
+        if math.prod(extents) * found.itemsize >= 2**62:
+            raise refusal("BAD_VALUE", f"scratch: shape {shape!r}: more than 2^62 bytes")
+        return Scratch.of(self, tuple(extents), found, text("scratch: name", name) or f"scratch{next(self._numbers)}")
+
+    def _add(self, method: str, *adds: _Add) -> Graph:
+        with self._exclusively(method):
+            arrays = [array for add in adds for array in add.arrays()]
+            for array in arrays:
+                if isinstance(array, Scratch) and array._graph is not self:
+                    raise refusal(
+                        "SCRATCH_PLANE",
+                        f"{method}: the {array._label()} is another graph's, and only nodes of that graph can touch "
+                        "it; make one with scratch() of this graph, or use an array",
+                    )
+            found = self._found or session_of(arrays)
             self._move(found or self._home or local_session())
             assert self._core is not None
-            add.apply(self._core)
+            for add in adds:
+                add.apply(self._core)
+                self._adds.append(add)
             self._found = found
-            self._adds.append(add)
-            self._calls.update(add.calls())
+            for add in adds:
+                self._calls.update(add.calls())
         return self
 
     # ---- building and launching
 
-    def build(self, backend: str | None = None) -> Graph:
+    def build(self, backend: str | None = None, *, dispatch: Any = None, record: bool | None = None) -> Graph:
         """Refuses what could race, compiles the kernels, binds the arrays. Once.
 
-        ``backend`` is None or "cpu". Raises RacingSiblings, GraphState for an empty or a built graph,
-        MixedDevices for another backend; a failed build leaves the graph open.
+        ``backend`` is None or "cpu"; ``record=True`` makes ``graph.record``. ``dispatch`` says how dispatch groups that
+        their author left open run: "switch" (branches behind a test whether any sample of a block takes them),
+        "predicated" (all branches, then a choice), or either by group; "segmented" is refused, because a built graph is
+        one fixed structure. Raises RacingSiblings, GraphState for an empty or a built graph, MixedDevices for another
+        backend; a failed build leaves the graph open.
         """
         if backend not in (None, "cpu"):
             raise refusal(
                 "MIXED_DEVICES" if backend == "gpu" else "BAD_VALUE",
                 f"build: backend {backend!r}: the planes of this graph live in host memory; say 'cpu' or leave it out",
             )
+        recorded = self._recorded if record is None else _flag("build: record", record)
         with self._exclusively("build"):
             self._move(self._found or default_session())
+            self._take_rebound()
             assert self._core is not None
-            self._core.build()
+            self._core.build(policies("build", dispatch))
+            self._recorded = recorded
+            self._core.set_recorded(recorded)
+            self._scratch = tuple(ScratchUse(*row) for row in self._core.scratch())
         return self
 
     def launch(self, n: int = 1) -> Graph:
@@ -187,25 +280,125 @@ class Graph:
         KeyboardInterrupt; a handler of yours for SIGINT that does not raise leaves an EagleError with reason
         CANCELLED. Raises GraphState before the build, Busy, SessionClosed.
         """
-        if isinstance(n, bool) or not hasattr(n, "__index__"):
-            raise refusal("WRONG_TYPE", f"launch: n: expected a whole number, found {_kind(n)}")
-        number = n.__index__()
-        if not -(2**63) <= number < 2**63:
-            raise refusal("BAD_VALUE", f"launch: n: {number} is over the range of int64")
-        if self._core is None:
-            raise refusal("GRAPH_STATE", "launch: this graph is empty and not built; add nodes, then call build()")
-        report = self._core.launch(number, self._calls)
-        self._report = GraphReport.of(report)
+        number = _count("launch", n)
+        self._take(self._built("launch").launch(number, self._calls), number)
+        return self
+
+    def enqueue(self, n: int = 1) -> Graph:
+        """Queues ``n`` runs and returns; :meth:`synchronize` waits for them.
+
+        Through a daemon it returns once the launch is queued: until ``synchronize`` the graph is busy, its callables
+        run there, and errors come out there. In process it is ``launch``. Raises Busy where a launch is in flight.
+        """
+        number = _count("enqueue", n)
+        self._built("enqueue").enqueue(number, self._calls)
+        self._enqueued = number
+        return self
+
+    def synchronize(self) -> Graph:
+        """Waits for what was enqueued; raises what it raised. Nothing in flight is fine."""
+        core = self._built("synchronize")
+        report = core.synchronize(self._calls)
+        number, self._enqueued = self._enqueued, 0
         if number > 0:
-            for loop, count in zip(self._loops(), report.iterations):
-                loop._iterations = count
+            self._take(report, number)
+        return self
+
+    async def launch_async(self, n: int = 1) -> Graph:
+        """Runs the graph ``n`` times without holding up the event loop.
+
+        Callables run in a thread of their session, one at a time, never in the loop's. Cancelling the task cancels
+        the launch and waits until it let go of the arrays.
+
+        >>> import asyncio, eagle, numpy as np
+        >>> x = np.zeros(2)
+        >>> g = eagle.Graph().add_node(eagle.graph.opaque(lambda: np.add(x, 1.0, out=x), writes=x)).build()
+        >>> asyncio.run(g.launch_async(3)).report.launches, x
+        (3, array([3., 3.]))
+        """
+        from eagle._async import run_async  # asyncio takes its time
+
+        number = _count("launch_async", n)
+        core = self._built("launch_async")
+        report = await run_async(core.launch, number, self._calls, key=self._home, cancel=core.cancel)
+        self._take(report, number)
+        return self
+
+    def cancel(self) -> Graph:
+        """Stops the launch that is in flight, if there is one; its caller gets an EagleError, reason CANCELLED.
+
+        From any thread, and from the graph's own callables. It stops between two nodes, or within 20 ms inside a
+        loop of a kernel.
+        """
+        if self._core is not None:
+            self._core.cancel()
+        return self
+
+    # ---- changing a built graph
+
+    def update(self, params: Mapping[Any, Any]) -> Graph:
+        """New numbers for Params of its kernels, without a build: all of them or, where one is refused, none.
+
+        Keys: ``"a"`` is what one node has, or all nodes that have Params share; ``"node.a"``, ``("node", "a")`` or
+        ``(index, "a")`` is that of one node, also inside conditionals. Raises Busy, GraphState before the build, and
+        EagleError: ValueError for an unknown or ambiguous name (the candidates are listed), TypeError for no number.
+
+        >>> import eagle
+        >>> @eagle.kernel
+        ... def scale(x: eagle.Scalar, a: eagle.Param) -> eagle.Scalar:
+        ...     y = a * x
+        ...     return y
+        >>> bound = eagle.plan(scale).bind(x=eagle.asarray([1.0, 2.0]), a=2.0)
+        >>> g = eagle.Graph().add(bound).build().update({"a": 10.0}).launch()
+        >>> bound.planes["y"]
+        array([10., 20.])
+        """
+        self._built("update").update(param_rows("update", params))
+        return self
+
+    def rebind(self, planes: Mapping[Any, Any] | None = None, **named: Any) -> Graph:
+        """Other arrays of the same dtype and shape for its kernels and copies: all or, where one is refused, none.
+
+        Keys as for :meth:`update`, with names of arguments: ``{"node.x": array}``, or ``x=array`` where one node has
+        it or all share it. Overlaps and races are looked at again. Numbers of Params stay. Raises RacingSiblings,
+        Busy, GraphState before the build, EagleError for another dtype (TypeError) or shape (ValueError).
+        """
+        core = self._built("rebind")
+        core.rebind(plane_rows("rebind", {**(planes or {}), **named}))
+        self._scratch = tuple(ScratchUse(*row) for row in core.scratch())
         return self
 
     # ---- looking
 
-    def edges(self) -> tuple[Edge, ...]:
-        """Every edge, in node order; nothing is reduced. Works before the build, and on racing graphs."""
-        return () if self._core is None else tuple(Edge(*row) for row in self._core.edges())
+    def edges(self) -> Edges:
+        """Every edge, in node order; nothing is reduced. Works before the build, and on racing graphs.
+
+        A sequence of :class:`Edge` that is found when it is first looked at.
+        """
+        return Edges(self._core)
+
+    @overload
+    def explain(self, node: int | str) -> NodeExplanation: ...
+    @overload
+    def explain(self, node: int | str, other: int | str) -> PairExplanation: ...
+    def explain(self, node: int | str, other: int | str | None = None) -> NodeExplanation | PairExplanation:
+        """Why one of two nodes waits for the other, or what one node touches and how it runs.
+
+        Nodes are named by index or label, the two in either order. Works before the build, and on racing graphs.
+        Print the result, or look at its attributes. Raises EagleError (ValueError) for a node that is not there
+        and for a label of several, TypeError for what is neither index nor label.
+
+        >>> import numpy as np
+        >>> import eagle
+        >>> x = np.zeros(8)
+        >>> g = eagle.Graph()
+        >>> g = g.add_node(eagle.graph.opaque(lambda: None, writes={"x": x}), name="seed")
+        >>> g = g.add_node(eagle.graph.opaque(lambda: None, reads={"tail": x[6:]}), name="look")
+        >>> why = g.explain("seed", "look")
+        >>> why.relation, why.meetings[0].kind, why.meetings[0].count
+        ('ordered', 'RAW', 16)
+        """
+        return explain(self._as_core(), node, other)
 
     def node_labels(self) -> list[str]:
         """The label of each node, by index: the given name, else the kernel's name, else the kind."""
@@ -217,9 +410,25 @@ class Graph:
         return () if self._core is None else tuple(self._core.schedule())
 
     @property
+    def dispatch(self) -> dict[str, dict[str, str]]:
+        """How the dispatch groups of each node run: {label: {group: policy}}; {} before the build."""
+        found: dict[str, dict[str, str]] = {}
+        for label, name, policy in [] if self._core is None else self._core.dispatch():
+            found.setdefault(label, {})[name] = policy
+        return found
+
+    @property
     def backend(self) -> str | None:
         """``"cpu"``; None before the build."""
         return "cpu" if self._core is not None and self._core.built() else None
+
+    @property
+    def record(self) -> Record | None:
+        """The nodes of a graph made with ``record=True``, in order, once it is built; None else."""
+        if not (self._recorded and self.backend):
+            return None
+        items = tuple(item for add in self._adds for item in add.items)
+        return Record(tuple(self.node_labels()), tuple(self.edges()), items)
 
     @property
     def report(self) -> GraphReport | None:
@@ -236,8 +445,35 @@ class Graph:
         print(self)
 
     def __str__(self) -> str:
-        core = self._core or _core.Graph(local_session()._core, self._name)
-        return core.show().rstrip("\n")
+        return _core.picture(self._as_core(), "text").rstrip("\n")
+
+    def to_mermaid(self) -> str:
+        """The picture as a Mermaid ``flowchart TD``, to paste into a Markdown page."""
+        return _core.picture(self._as_core(), "mermaid")
+
+    def to_dot(self) -> str:
+        """The picture for Graphviz."""
+        return _core.picture(self._as_core(), "dot")
+
+    def to_svg(self) -> str:
+        """The picture as an SVG: one element that needs nothing outside itself, for light and dark pages."""
+        return _core.picture(self._as_core(), "svg")
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        return self.to_svg()
+
+    def plot(self, ax: Axes | None = None, edge_labels: bool = True, show_schedule: bool = True) -> Figure:
+        """Draws the picture with matplotlib; returns the figure, a plain ``matplotlib.figure.Figure``.
+
+        Into ``ax``, or a figure of its own that no pyplot state knows of, so that it works without a display.
+        ``edge_labels``: the names of planes at the lines; ``show_schedule``: the stages at the left. Raises
+        EagleError (ImportError) with the command that installs matplotlib where that is missing.
+        """
+        return _plot.plot(_core.figure(self._as_core()), ax, bool(edge_labels), bool(show_schedule))
+
+    def _as_core(self) -> _core.Graph:
+        return self._core or self._new_core(local_session())
 
     def __repr__(self) -> str:
         state = "built" if self.backend else "not built"
@@ -248,11 +484,33 @@ class Graph:
     def _exclusively(self, method: str) -> _Exclusive:
         return _Exclusive(self._changing, method)
 
+    def _built(self, method: str) -> _core.Graph:
+        if self._core is None:
+            raise refusal("GRAPH_STATE", f"{method}: this graph is empty and not built; add nodes, then call build()")
+        return self._core
+
+    def _take(self, report: _core.LaunchReport, number: int) -> None:
+        """What a launch of ``number`` runs reported."""
+        self._report = GraphReport(*LaunchReport.of(report), self._scratch)
+        if number > 0:
+            for loop, count in zip(self._loops(), report.iterations):
+                loop._iterations = count
+
     def _loops(self) -> Iterable[Conditional]:
-        for add in self._adds:
-            for item in add.items:
-                if isinstance(item, Conditional):
-                    yield from item._loops()
+        yield from _loops_of(item for add in self._adds for item in add.items)
+
+    def _new_core(self, home: Session) -> _core.Graph:
+        core = _core.Graph(home._core, self._name)
+        core.set_recorded(self._recorded)
+        return core
+
+    def _take_rebound(self) -> None:
+        """A plan that was bound again since it was added is what it is now; from the build on it is by value."""
+        if self._home is None or not any(add.changed() for add in self._adds):
+            return
+        home, self._core, self._home = self._home, None, None  # frees conditionals, as `_move` does
+        self._core = self._replayed(home)
+        self._home = home
 
     def _move(self, home: Session) -> None:
         """Moves the nodes to another session: the first array of a session says where a graph belongs."""
@@ -267,7 +525,7 @@ class Graph:
             raise
 
     def _replayed(self, home: Session) -> _core.Graph:
-        core = _core.Graph(home._core, self._name)
+        core = self._new_core(home)
         for add in self._adds:
             add.apply(core)
         return core
@@ -278,7 +536,20 @@ class _Add:
 
     def __init__(self, items: list[Any], apply: Callable[[_core.Graph], None]) -> None:
         self.items = items
-        self.apply = apply
+        self._apply = apply
+        self._nodes: list[Any] = []
+
+    def apply(self, core: _core.Graph) -> None:
+        """Adds it."""
+        self._apply(core)
+        self._nodes = self._bound_nodes()
+
+    def changed(self) -> bool:
+        """Whether a plan in it was bound again since."""
+        return any(old is not new for old, new in zip(self._nodes, self._bound_nodes()))
+
+    def _bound_nodes(self) -> list[Any]:
+        return [item._node for item in self.items if isinstance(item, BoundPlan)]
 
     def arrays(self) -> Iterable[Any]:
         for item in self.items:
@@ -315,12 +586,21 @@ def _kind(found: Any) -> str:
     return type(found).__name__
 
 
-def _label(part: Any, name: Any, branch: int) -> str:
-    if not isinstance(part, (BoundPlan, Node, Conditional)):
-        raise refusal(
-            "WRONG_TYPE",
-            f"add_group: branch {branch}: expected a BoundPlan, an eagle.graph.Node or a conditional (or a list of "
-            f"them), found {_kind(part)}",
-        )
-    own = None if isinstance(part, BoundPlan) else part.name
-    return text("add_group: name", name) or own or ""
+def _adding(row: tuple[str, _core.Node]) -> Callable[[_core.Graph], None]:
+    label, node = row
+    return lambda core: core.add_node(node, label)
+
+
+def _flag(where: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise refusal("WRONG_TYPE", f"{where}: expected True or False, found {_kind(value)}")
+    return value
+
+
+def _count(method: str, n: Any) -> int:
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise refusal("WRONG_TYPE", f"{method}: n: expected a whole number, found {_kind(n)}")
+    number = int(n.__index__())
+    if not -(2**63) <= number < 2**63:
+        raise refusal("BAD_VALUE", f"{method}: n: {number} is over the range of int64")
+    return number

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, Iterable, NamedTuple
 
 import numpy as np
 
 from eagle import _core
 from eagle._kernel import Kernel
+from eagle._scratch import Scratch
 from eagle.errors import refusal
-from eagle.samples import OneSample, Oriented, are_heads
+from eagle.samples import OneSample, Oriented, are_heads, is_per_sample
 from eagle.session import Array, Host, Session, default_session, session_of
 
 _REALS = {"f64": np.dtype(np.float64), "f32": np.dtype(np.float32)}
@@ -24,7 +25,8 @@ class LaunchReport(NamedTuple):
     """What a launch says about itself, as told by the process that computed.
 
     ``clamped`` counts the indices that were outside of their table and took the nearest element,
-    ``zero_divisions`` the integer divisions by zero, which give 0.
+    ``zero_divisions`` the integer divisions by zero, which give 0, and ``dropped`` the additions whose index was
+    outside of their accumulator.
     """
 
     host: Host
@@ -33,6 +35,7 @@ class LaunchReport(NamedTuple):
     wall_s: float
     clamped: int
     zero_divisions: int
+    dropped: int
 
     @classmethod
     def of(cls, found: _core.LaunchReport) -> LaunchReport:
@@ -44,6 +47,7 @@ class LaunchReport(NamedTuple):
             found.wall_s,
             found.clamped,
             found.zero_divisions,
+            found.dropped,
         )
 
 
@@ -83,6 +87,10 @@ class Plan:
         """
         return BoundPlan(self, arguments, session)
 
+    def outputs(self) -> tuple[str, ...]:
+        """Names of what the kernel returns."""
+        return self.kernel.translation(self.scalar_type or "f64").outputs
+
     def call(self, session: Session | None, arguments: dict[str, Any]) -> Any:
         """Binds, runs and returns the outputs; values of one sample run as a batch of one."""
         rows = self.kernel.translation(_choose_real(self, arguments)).kernel.arguments
@@ -107,24 +115,68 @@ class BoundPlan:
 
     def __init__(self, plan: Plan, arguments: dict[str, Any], session: Session | None = None) -> None:
         self.kernel = plan.kernel
+        self._plan = plan
         arrays = {**arguments, **_oriented(arguments)}.values()
-        self.session = session or session_of(arrays) or default_session()
-        translation = plan.kernel.translation(_choose_real(plan, arguments))
-        self._form, self._outputs = translation.form, translation.outputs
+        self.session = session or session_of(arrays) or _graph_session(arrays) or default_session()
+        self._bind(arguments)
+
+    def _bind(self, arguments: dict[str, Any]) -> None:
+        """Takes these arguments whole, or raises and stays as it is."""
+        translation = self.kernel.translation(_choose_real(self._plan, arguments))
         rows = translation.kernel.arguments
-        self.names: tuple[str, ...] = tuple(row[0] for row in rows)
+        names = tuple(row[0] for row in rows)
         given = {name: self._argument(rows, name, value) for name, value in arguments.items()}
-        self.n = self._samples(translation.kernel, given)
+        n = self._samples(translation, given)
         for name, role, scalar, extents in rows:
-            if role == "output" and name not in given:
-                shape = (int(np.prod(extents)), self.n) if extents else (self.n,)
+            if role in ("output", "reduce") and name not in given:
+                samples = n if role == "output" else 1
+                shape = (int(np.prod(extents)), samples) if extents else (samples,)
                 given[name] = self.session.zeros(shape, _core_dtype(scalar), name=name)
-        planes = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
+                if role == "reduce":  # which a launch of no samples leaves as it is
+                    given[name][...] = translation.kernel.neutral_element(name)
+        node = _core.plan_node(translation.kernel, given)
+        self.session._core.check_plan(node)
+        planes: dict[str, Any] = {
+            name: value for name, value in given.items() if isinstance(value, (np.ndarray, Scratch))
+        }
+        self.rows = rows  # (name, role, scalar, extents) of each argument, outputs included
+        self.names: tuple[str, ...] = names
+        self.n = n
+        self._form, self._outputs = translation.form, translation.outputs
         self.planes: dict[str, Array] = {**planes, **_oriented(arguments)}
-        self._node = _core.plan_node(translation.kernel, given)
-        self.session._core.check_plan(self._node)
+        self._arguments = {**given, **arguments}
+        self._node = node
         self._graph: _core.Graph | None = None
         self._report: LaunchReport | None = None
+
+    def rebind(self, **arguments: Any) -> BoundPlan:
+        """Binds again: these arguments are new, the others stay. Returns itself.
+
+        New arrays have the dtype and shape of the old ones. Constants that the kernel captured are read again. Graphs
+        that are built hold what the plan was bound to then; see :meth:`eagle.Graph.rebind`. Raises as ``bind`` does,
+        and then nothing has changed.
+
+        >>> import eagle
+        >>> @eagle.kernel
+        ... def double(x: eagle.Scalar) -> eagle.Scalar:
+        ...     y = 2.0 * x
+        ...     return y
+        >>> bound = eagle.plan(double).bind(x=eagle.asarray([1.0, 2.0]))
+        >>> bound.rebind(x=eagle.asarray([5.0, 6.0])).launch().planes["y"]
+        array([10., 12.])
+        """
+        for name, value in arguments.items():
+            old = self.planes.get(name)
+            if old is None or not isinstance(value, (np.ndarray, Scratch)):
+                continue  # a number, or a name that `bind` refuses
+            if value.dtype != old.dtype or value.shape != old.shape:
+                raise refusal(
+                    "WRONG_DTYPE" if value.dtype != old.dtype else "WRONG_SHAPE",
+                    f"rebind: kernel '{self.kernel.name}': argument '{name}': expected an array like the one it has, "
+                    f"{old.dtype} {old.shape}, found {value.dtype} {value.shape}; bind the plan anew for another kind",
+                )
+        self._bind({**self._arguments, **arguments})
+        return self
 
     @property
     def report(self) -> LaunchReport | None:
@@ -133,6 +185,13 @@ class BoundPlan:
 
     def launch(self) -> BoundPlan:
         """Runs the kernel once over all samples. Returns itself."""
+        for name, plane in self.planes.items():
+            if isinstance(plane, Scratch):
+                raise refusal(
+                    "SCRATCH_PLANE",
+                    f"launch: kernel '{self.kernel.name}': argument '{name}' is the {plane._label()}, which has memory "
+                    "in its graph only; add the plan to that graph",
+                )
         if self._graph is None:
             graph = _core.Graph(self.session._core, self.kernel.name)
             graph.add(self._node, self.kernel.name)
@@ -158,7 +217,7 @@ class BoundPlan:
         kind = next((row for row in rows if row[0] == name), None)
         where = f"bind: kernel '{self.kernel.name}': argument '{name}'"
         if kind is None:
-            takes = ", ".join(f"'{known}'" for known in self.names)
+            takes = ", ".join(f"'{row[0]}'" for row in rows)
             raise refusal("BAD_BINDING", f"{where}: there is no such argument; the kernel takes {takes}")
         if kind[1] != "param":
             return self._array(where, value, kind)
@@ -196,20 +255,26 @@ class BoundPlan:
             )
         return value
 
-    def _samples(self, kernel: _core.Kernel, given: dict[str, Any]) -> int:
+    def _samples(self, translation: Any, given: dict[str, Any]) -> int:
+        kernel = translation.kernel
         for name, role, _, _ in kernel.arguments:
-            if role not in ("param", "table") and name in given:
+            if is_per_sample(role) and name in given:
                 return _core.samples_of(kernel, name, given[name])
-        missing = [name for name, role, _, _ in kernel.arguments if role not in ("param", "output", "table")]
+        missing = [name for name, role, _, _ in kernel.arguments if is_per_sample(role) and role != "output"]
         raise refusal(
             "BAD_BINDING",
             f"bind: kernel '{kernel.name}': "
             + (
                 f"argument '{missing[0]}' is missing"
                 if missing
-                else f"no array says how many samples there are; pass {self._outputs[0]}=array"
+                else f"no array says how many samples there are; pass {translation.outputs[0]}=array"
             ),
         )
+
+
+def _graph_session(arrays: Iterable[Any]) -> Session | None:
+    """Where the graph runs whose scratch plane is the first among these."""
+    return next((array._graph.session for array in arrays if isinstance(array, Scratch)), None)
 
 
 def _oriented(arguments: dict[str, Any]) -> dict[str, Array]:
@@ -248,7 +313,7 @@ def _choose_real(plan: Plan, arguments: dict[str, Any]) -> str:
     roles = {name: plan.kernel.role(name).kind for name in plan.kernel.arguments}
     for name, value in {**arguments, **_oriented(arguments)}.items():
         for real, dtype in _REALS.items():
-            typed = isinstance(value, (np.ndarray, np.generic)) and roles.get(name) != "param"
+            typed = isinstance(value, (np.ndarray, np.generic, Scratch)) and roles.get(name) != "param"
             if typed and value.dtype == dtype:
                 found.setdefault(real, name)
     if len(found) == 2:

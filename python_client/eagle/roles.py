@@ -14,6 +14,8 @@ annotation              plane           dtype                      meaning
 ``Terminated``          ``(N,)``        bool                       the mask: a set sample is skipped
 ``Table[T]``            own length      as ``T``                   look-up, shared by all samples: ``t.at(i)``
 ``Table["a":n, "b":m]`` ``(n, m)``      float64 or float32         look-up over named axes: ``t.at(a=i, b=j)``
+``Accum[T]``            own length      as ``T``                   added to by all: ``h.add(v, at=i)``
+``Reduce("sum")``       ``(1,)``        as the values              what the samples' values make together
 ======================  ==============  =========================  =====================================
 """
 
@@ -22,18 +24,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Index", "Matrix", "Mutable", "Param", "Quat", "Role", "Scalar", "Table", "Terminated", "Vector"]
+__all__ = [
+    "Accum",
+    "Index",
+    "Matrix",
+    "Mutable",
+    "Param",
+    "Quat",
+    "Reduce",
+    "Role",
+    "Scalar",
+    "Table",
+    "Terminated",
+    "Vector",
+]
 
 
 @dataclass(frozen=True)
 class Role:
     """What one argument is: how it is used, its element type and its extents."""
 
-    kind: str  # "read", "mutable", "param", "terminated" or "table"
+    kind: str  # "read", "mutable", "param", "terminated", "table", "accum" or "reduce"
     scalar: str  # "real" (float64 or float32, as the planes are), "i64" or "bool"
     extents: tuple[int, ...] = ()
     name: str = ""  # as the user writes it
-    axes: tuple[tuple[str, int], ...] = ()  # of a table; none: one axis, as long as its array
+    axes: tuple[tuple[str, int], ...] = ()  # of a table or Accum; none: one axis, as long as its array
+    op: str = ""  # of a Reduce
 
     def __repr__(self) -> str:
         return self.name
@@ -73,25 +89,28 @@ class _Mutable:
         return "Mutable"
 
 
-class _Table:
-    """``Table[T]``, ``Table["a":n, "b":m]`` (of Scalar) and ``Table[T, "a":n]``."""
+class _Indexed:
+    """``Table[T]``, ``Table["a":n, "b":m]`` (of Scalar) and ``Table[T, "a":n]``; ``Accum`` likewise."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __getitem__(self, item: Any) -> Role:
         items = list(item) if isinstance(item, tuple) else [item]
         element: Any = items.pop(0) if isinstance(items[0], Role) else Scalar
         if element.kind != "read" or not all(_is_axis(axis) for axis in items):
             raise TypeError(
-                f"Table[{item!r}]: expected the role of an element, named axes, or both, as in Table[Scalar], "
-                'Table["row":4, "column":8] or Table[Vector[3], "row":4]'
+                f"{self._name}[{item!r}]: expected the role of an element, named axes, or both, as in "
+                f'{self._name}[Scalar], {self._name}["row":4, "column":8] or {self._name}[Vector[3], "row":4]'
             )
         axes = tuple((axis.start, int(axis.stop)) for axis in items)
         if len({name for name, _ in axes}) != len(axes):
-            raise TypeError(f"Table[{item!r}]: two axes have the same name")
+            raise TypeError(f"{self._name}[{item!r}]: two axes have the same name")
         shown = ", ".join([element.name] * (element is not Scalar or not axes) + [f'"{n}":{m}' for n, m in axes])
-        return Role("table", element.scalar, element.extents, f"Table[{shown}]", axes)
+        return Role(self._name.lower(), element.scalar, element.extents, f"{self._name}[{shown}]", axes)
 
     def __repr__(self) -> str:
-        return "Table"
+        return self._name
 
 
 def _is_axis(axis: Any) -> bool:
@@ -99,6 +118,26 @@ def _is_axis(axis: Any) -> bool:
         return False
     whole = isinstance(axis.stop, int) and not isinstance(axis.stop, bool)
     return axis.start.isidentifier() and whole and 1 <= axis.stop < 2**31
+
+
+class _Reduce:
+    """``Reduce("sum")`` and its like; ``Reduce("sum", Index)`` of integers."""
+
+    def __call__(self, op: Any, of: Any = None) -> Role:
+        if op not in ("sum", "max", "min", "all", "any"):
+            raise TypeError(f'Reduce({op!r}): expected "sum", "max", "min", "all" or "any"')
+        if op in ("all", "any"):
+            if of is not None:
+                raise TypeError(f"Reduce({op!r}, {of!r}): all and any are of conditions; leave out the second argument")
+            return Role("reduce", "bool", (), f'Reduce("{op}")', op=op)
+        element: Any = Scalar if of is None else of
+        if element is not Scalar and element is not Index:
+            raise TypeError(f"Reduce({op!r}, {of!r}): expected Scalar or Index")
+        shown = "" if element is Scalar else ", Index"
+        return Role("reduce", "real" if element is Scalar else "i64", (), f'Reduce("{op}"{shown})', op=op)
+
+    def __repr__(self) -> str:
+        return "Reduce"
 
 
 class _Param(Role):
@@ -125,9 +164,13 @@ if TYPE_CHECKING:
     Matrix: TypeAlias = Any
     Index: TypeAlias = int
     Table: TypeAlias = Any
+    Accum: TypeAlias = Any
     Terminated: TypeAlias = bool
     Mutable = Annotated[_T, "state"]
     Param: TypeAlias = float
+
+    def Reduce(op: str, of: Any = None) -> Any:
+        """What the samples' values make together."""
 else:
     Scalar = Role("read", "real", (), "Scalar")
     Quat = Role("read", "real", (4,), "Quat")
@@ -135,6 +178,8 @@ else:
     Matrix = _Sized("Matrix", 2)
     Index = Role("read", "i64", (), "Index")
     Terminated = Role("terminated", "bool", (), "Terminated")
-    Table = _Table()
+    Table = _Indexed("Table")
+    Accum = _Indexed("Accum")
+    Reduce = _Reduce()
     Mutable = _Mutable()
     Param = _Param("param", "real", (), "Param")

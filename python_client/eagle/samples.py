@@ -79,7 +79,7 @@ def is_head(value: Any, extents: tuple[int, ...]) -> bool:
 
 def are_heads(rows: Sequence[Row], given: dict[str, Any]) -> bool:
     """Whether all arguments that have one value for each sample are those of one sample."""
-    per_sample = [(given[name], extents) for name, role, _, extents in rows if name in given and _is_per_sample(role)]
+    per_sample = [(given[name], extents) for name, role, _, extents in rows if name in given and is_per_sample(role)]
     return bool(per_sample) and all(is_head(value, tuple(extents)) for value, extents in per_sample)
 
 
@@ -91,7 +91,7 @@ class OneSample:
         self._written: dict[str, Array] = {}
         self.arguments = dict(given)
         for name, role, scalar, extents in rows:
-            if name not in given or not _is_per_sample(role):
+            if name not in given or not is_per_sample(role):
                 continue
             value = given[name]
             if role != "read":
@@ -124,8 +124,9 @@ class OneSample:
         return plane.reshape(self._extents[name]) if known is None else known
 
 
-def _is_per_sample(role: str) -> bool:
-    return role not in ("param", "table")
+def is_per_sample(role: str) -> bool:
+    """Whether a plane of this role has one value for each sample."""
+    return role not in ("param", "table", "accum", "reduce")
 
 
 def _number_type(value: Any, scalar: str) -> Any:

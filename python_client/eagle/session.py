@@ -153,7 +153,9 @@ class Session:
 
     @property
     def transport(self) -> str:
-        """How arrays and calls travel: ``"in process"``, or ``"memfd + grpc"``."""
+        """How arrays and calls travel: ``"in process"``, ``"memfd + ring"`` (launches go through shared memory) or
+        ``"memfd + grpc"``.
+        """
         return (self._info or self.info()).transport
 
     @property
@@ -309,6 +311,22 @@ def share(a: Any, name: str | None = None) -> Array:
     array([0, 1, 2])
     """
     return default_session().share(a, name)
+
+
+def counters() -> dict[str, int]:
+    """What the sessions of this process have done so far; each moves on success only.
+
+    ``graph_builds``, ``captures`` (CUDA graphs; none on a CPU), ``binds``, ``rebinds``, ``updates``, ``launches``
+    (whole runs of graphs), ``runs`` (simulations), ``compiles`` (builds and runs that compiled something).
+
+    >>> import eagle
+    >>> before = eagle.counters()
+    >>> g = eagle.Graph().add_node(eagle.graph.opaque(lambda: None)).build().launch(5)
+    >>> after = eagle.counters()
+    >>> after["graph_builds"] - before["graph_builds"], after["launches"] - before["launches"]
+    (1, 5)
+    """
+    return _core.counters()
 
 
 # ---- details

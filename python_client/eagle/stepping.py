@@ -2,97 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, NamedTuple
+import inspect
+import threading
+from contextlib import contextmanager
+from typing import Any, Iterator, Mapping
 
 import numpy as np
 
 from eagle._kernel import Kernel
+from eagle._model import Model
+from eagle._progress import RunProgress, Watcher
+from eagle._recording import recorded_names
+from eagle._results import GroupReport, RunReport, SimResult
+from eagle._running import Options, look, run, whole
 from eagle.errors import refusal
-from eagle.plan import Plan
-from eagle.session import Array, Host, Session
+from eagle.session import Array, Session
 
-# Keywords of simulate, which an argument's name would hide.
-_RESERVED = ("max_steps",)
-
-
-class RunReport(NamedTuple):
-    """What a run says about itself, as told by the process that computed.
-
-    ``host`` is its (pid, name); ``finished`` counts the samples that this run finished, ``launches`` the
-    passes over them; ``build_s`` and ``wall_s`` are seconds; ``compiled`` is False where compiled code was
-    found in the cache. ``clamped`` counts indices outside of their table (the nearest element was taken),
-    ``zero_divisions`` integer divisions by zero (which give 0).
-    """
-
-    host: Host
-    n: int
-    samples: int
-    finished: int
-    launches: int
-    steps: int
-    threads: int
-    build_s: float
-    wall_s: float
-    compiled: bool
-    clamped: int
-    zero_divisions: int
-
-
-class SimResult:
-    """What came of a run: the caller's own arrays by name, as attributes and items, and how it ended.
-
-    ``status`` is "finished", "max_steps", "cancelled" or "deadline"; ``steps`` the number of the last step that
-    any sample took; ``finished`` the mask (None for a kernel without one) and ``done`` whether all of it is
-    set; ``wall_s`` seconds. A plane whose name is one of these is reached as an item: ``result["steps"]``.
-    """
-
-    def __init__(self, planes: dict[str, Array], mask: str | None, status: str, report: RunReport) -> None:
-        self._planes = planes
-        self.finished: Array | None = planes[mask] if mask is not None else None
-        self.done: bool = status == "finished"
-        self.steps: int = report.steps
-        self.status: str = status
-        self.wall_s: float = report.wall_s
-        self.report = report
-
-    def __getitem__(self, name: str) -> Array:
-        return self._planes[name]
-
-    def __getattr__(self, name: str) -> Array:
-        planes: dict[str, Array] = self.__dict__.get("_planes", {})
-        if name in planes:
-            return planes[name]
-        raise AttributeError(f"a result has no '{name}'; its arrays are {', '.join(planes)}")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._planes)
-
-    def keys(self) -> tuple[str, ...]:
-        """Names of the arrays."""
-        return tuple(self._planes)
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._planes]
-
-    def __repr__(self) -> str:
-        return (
-            f"<eagle.SimResult {self.status}: {self.steps} steps, {self.report.finished} of {self.report.n} samples "
-            f"finished, {self.wall_s:.3g} s>"
-        )
+__all__ = [
+    "GroupReport",
+    "RunProgress",
+    "RunReport",
+    "Runner",
+    "SimResult",
+    "Simulation",
+    "run_until_done",
+    "simulate",
+    "simulation",
+    "until_done",
+]
 
 
 def simulate(
-    model: Kernel, /, *, max_steps: int, session: Session | None = None, scalar_type: Any = None, **args: Any
+    model: Any,
+    /,
+    *,
+    max_steps: int,
+    until: Any = None,
+    steps: Any = "auto",
+    dispatch: Any = None,
+    record: Any = False,
+    record_to: Any = None,
+    progress: Any = False,
+    every: int | None = None,
+    events: bool = False,
+    timeout: float | None = None,
+    session: Session | None = None,
+    scalar_type: Any = None,
+    **args: Any,
 ) -> SimResult:
     """Steps ``model`` until every sample has finished (its ``Terminated`` mask is set) or ``max_steps`` is reached.
 
-    State and mask are updated in place; a finished sample is left as it is, and ``max_steps`` is exact. One
-    request, however many steps: a daemon steps without the client. Ctrl-C ends the run after a whole step,
-    raises KeyboardInterrupt and leaves the session usable.
+    ``model`` is a kernel or a list of kernels: one step is all of them in order, over planes that they share by name.
+    The list may hold opaque nodes, which are called once a step in this thread. State and mask are updated in place; a
+    finished sample is left as it is by all of them, and ``max_steps`` is exact. One request, however many steps: a
+    daemon steps without the client. Ctrl-C ends the run after a whole step, raises KeyboardInterrupt and leaves the
+    session usable.
 
-    ``args`` are the kernel's arguments: arrays (N,) or (w, N), numbers for Params. Outputs that are not given
-    are made. Raises EagleError before anything runs: TypeError for types, missing and extra arguments,
-    ValueError for shapes and values.
+    ``args`` are the kernels' arguments: arrays (N,) or (w, N), numbers for Params. Outputs that are not given are made.
+    ``until`` is one more kernel, which finishes samples by their state at the end of each step (its mask is made where
+    nobody gives one), or a callable that is looked at after each ``every`` steps (64 where that is None) and ends the
+    run by returning something true; it is called with the planes (``planes.x``), or with nothing if it takes nothing.
+    ``steps`` is how many steps one pass takes; ``dispatch`` a policy for the dispatch groups that their author left
+    open, or policies by group. ``record`` names planes, of which a row is kept for each ``every`` steps (1 where that
+    is None) and the start, in ``result.records``; True is all state. ``record_to`` writes them to .npy files instead.
+    ``events=True`` gives ``result.stop_step``. ``progress`` is True for a bar, or a callable that is given a
+    :class:`RunProgress` some twenty times a second and ends the run by returning False. ``timeout`` is seconds.
+
+    Raises EagleError before anything runs: TypeError for types, missing and extra arguments, ValueError for shapes
+    and values.
 
     >>> import eagle
     >>> @eagle.kernel
@@ -104,39 +81,249 @@ def simulate(
     >>> result.status, result.steps, result.x
     ('finished', 7, array([128., 120.]))
     """
-    if not isinstance(model, Kernel):
-        raise refusal(
-            "WRONG_TYPE",
-            f"simulate: expected a kernel as model, found {type(model).__name__}; decorate the step with @eagle.kernel",
-        )
-    for name in _RESERVED:
-        if name in model.arguments:
-            raise refusal(
-                "BAD_BINDING", f"simulate: kernel '{model.name}' has an argument '{name}', a keyword here; rename it"
-            )
-    if isinstance(max_steps, (bool, np.bool_)) or not hasattr(max_steps, "__index__"):
-        raise refusal("WRONG_TYPE", f"simulate: max_steps: expected a whole number, found {type(max_steps).__name__}")
-    steps = max_steps.__index__()
-    if not 0 <= steps < 2**63:
-        raise refusal("BAD_VALUE", f"simulate: max_steps: expected a number from 0 to 2^63 - 1, found {steps}")
-    bound = Plan(model, scalar_type).bind(session=session, **args)
-    result = bound.session._core.simulate(bound._node, steps)
-    masks = [name for name in model.arguments if model.role(name).kind == "terminated"]
-    return SimResult(bound.planes, masks[0] if masks else None, result.status, _report(result.report))
+    return simulation(
+        model,
+        max_steps=max_steps,
+        until=until,
+        steps=steps,
+        dispatch=dispatch,
+        record=record,
+        record_to=record_to,
+        progress=progress,
+        every=every,
+        events=events,
+        timeout=timeout,
+        session=session,
+        scalar_type=scalar_type,
+        _where="simulate",
+        **args,
+    ).run()
 
 
-def _report(found: Any) -> RunReport:
-    return RunReport(
-        host=Host(found.host.pid, found.host.host_name),
-        n=found.samples,
-        samples=found.samples,
-        finished=found.finished,
-        launches=found.launches,
-        steps=found.steps,
-        threads=found.threads,
-        build_s=found.build_s,
-        wall_s=found.wall_s,
-        compiled=found.compiled,
-        clamped=found.clamped,
-        zero_divisions=found.zero_divisions,
+def simulation(
+    model: Any,
+    /,
+    *,
+    max_steps: int,
+    until: Any = None,
+    steps: Any = "auto",
+    dispatch: Any = None,
+    record: Any = False,
+    record_to: Any = None,
+    progress: Any = False,
+    every: int | None = None,
+    events: bool = False,
+    timeout: float | None = None,
+    session: Session | None = None,
+    scalar_type: Any = None,
+    _where: str = "simulation",
+    **args: Any,
+) -> Simulation:
+    """What :func:`simulate` would run, to be run as often as wanted: ``run()`` goes on from where the planes stand,
+    ``reset()`` brings them back to where they stood when this was made.
+
+    >>> import eagle
+    >>> @eagle.kernel
+    ... def count(x: eagle.Mutable[eagle.Scalar], done: eagle.Terminated):
+    ...     x = x + 1
+    ...     done = x >= 5
+    >>> run = eagle.simulation(count, max_steps=3, x=eagle.zeros(2), done=eagle.zeros(2, dtype=bool))
+    >>> run.run().status, run.run().steps, run.reset().run().steps
+    ('max_steps', 2, 3)
+    """
+    named = until if isinstance(until, Kernel) else None
+    bound = Model(
+        _where,
+        model,
+        args,
+        reserved=_RESERVED,
+        until=named,
+        session=session,
+        scalar_type=scalar_type,
     )
+    options = Options(_where, max_steps, steps, dispatch, every, timeout)
+    if until is not None and named is None:
+        options.look = look(_where, until, bound)
+    options.record = recorded_names(_where, bound, record)
+    options.record_to = record_to
+    if record_to is not None and not options.record:
+        raise refusal("BAD_VALUE", f"{_where}: record_to: nothing is recorded; name planes with record=")
+    options.events = bool(events)
+    options.progress = progress
+    Watcher(_where, progress, 1, 1)
+    return Simulation(bound, options)
+
+
+class Simulation:
+    """A model over its planes, ready to run; made by :func:`simulation`."""
+
+    def __init__(self, model: Model, options: Options) -> None:
+        self._model = model
+        self._options = options
+        self._start = [(array, np.array(array)) for array in model.changed()]
+        self._in_use = threading.Lock()
+
+    @property
+    def planes(self) -> Mapping[str, Array]:
+        """The arrays by name, outputs included."""
+        return dict(self._model.planes)
+
+    @property
+    def n(self) -> int:
+        """The number of samples."""
+        return self._model.n
+
+    def run(self, max_steps: int | None = None) -> SimResult:
+        """Steps on until every sample has finished or ``max_steps`` more steps are taken.
+
+        Raises Busy where another call is still running on this one, in another thread or in one further out.
+        """
+        steps = self._options.max_steps if max_steps is None else whole("run: max_steps", max_steps)
+        with self._alone("run"):
+            return run(self._model, self._options, steps)
+
+    def reset(self) -> Simulation:
+        """Brings every plane that a step writes back to what it was when this was made. Returns itself.
+
+        Raises Busy as :meth:`run` does.
+        """
+        with self._alone("reset"):
+            for array, values in self._start:
+                array[...] = values
+        return self
+
+    @contextmanager
+    def _alone(self, method: str) -> Iterator[None]:
+        """One caller at a time: two would step the same planes."""
+        if not self._in_use.acquire(blocking=False):
+            raise refusal(
+                "BUSY",
+                f"{method}: another call is still running on this {type(self).__name__}; wait for it, or make one "
+                "over other planes for each thread",
+            )
+        try:
+            yield
+        finally:
+            self._in_use.release()
+
+    def __repr__(self) -> str:
+        return f"<eagle.Simulation of {self.n} samples, planes {', '.join(self._model.planes)}>"
+
+
+class Runner(Simulation):
+    """A step repeated until every sample is done; made by :func:`until_done`.
+
+    ``terminated`` is the mask, ``finished`` the number of samples whose mask is set, ``n`` that of all.
+    """
+
+    @property
+    def terminated(self) -> Array:
+        """The mask: True for a sample that has finished."""
+        assert self._model.mask is not None
+        return self._model.planes[self._model.mask]
+
+    @property
+    def finished(self) -> int:
+        """Samples whose mask is set."""
+        return int(np.count_nonzero(self.terminated))
+
+    def result(self, name: str) -> Array:
+        """The plane of this name."""
+        if name not in self._model.planes:
+            raise refusal("BAD_VALUE", f"result: there is no plane '{name}'; there are {', '.join(self._model.planes)}")
+        return self._model.planes[name]
+
+    def reset(self) -> Runner:
+        """As it was when it was made."""
+        super().reset()
+        return self
+
+    def __repr__(self) -> str:
+        return f"<eagle.Runner {self.finished} of {self.n} samples finished>"
+
+
+def until_done(
+    step: Any,
+    /,
+    *,
+    max_steps: int,
+    terminated: Array | None = None,
+    session: Session | None = None,
+    scalar_type: Any = None,
+    **planes: Any,
+) -> Runner:
+    """A runner that repeats ``step`` until every sample has finished.
+
+    ``step`` is a plan (or kernel), or a list of plans and opaque nodes, run in order once a step; the nodes run over
+    the whole batch, in this thread, and must leave finished samples alone: pass ``terminated``, an array of N bools,
+    and let them read it. Where it is not given the mask is made. ``planes`` are the arguments by name, as for
+    :func:`simulate`.
+
+    Raises EagleError: for an empty step, stream and host nodes, a model that nothing finishes, and what
+    :func:`simulate` refuses.
+
+    >>> import eagle
+    >>> @eagle.kernel
+    ... def count(x: eagle.Mutable[eagle.Scalar], done: eagle.Terminated):
+    ...     x = x + 1
+    ...     done = x >= 5
+    >>> runner = eagle.until_done(eagle.plan(count), max_steps=100, x=eagle.asarray([0.0, 3.0]))
+    >>> result = runner.run()
+    >>> result.steps, runner.finished, runner.result("x")
+    (5, 2, array([5., 5.]))
+    """
+    return _runner("until_done", step, planes, max_steps, terminated, session, scalar_type)
+
+
+def run_until_done(step: Any, /, *, max_steps: int, terminated: Array | None = None, **planes: Any) -> SimResult:
+    """:func:`until_done`, run.
+
+    >>> import eagle
+    >>> @eagle.kernel
+    ... def count(x: eagle.Mutable[eagle.Scalar], done: eagle.Terminated):
+    ...     x = x + 1
+    ...     done = x >= 5
+    >>> eagle.run_until_done(count, max_steps=100, x=eagle.zeros(3)).status
+    'finished'
+    """
+    session, scalar_type = planes.pop("session", None), planes.pop("scalar_type", None)
+    return _runner("run_until_done", step, planes, max_steps, terminated, session, scalar_type).run()
+
+
+def _runner(
+    where: str,
+    step: Any,
+    planes: dict[str, Any],
+    max_steps: int,
+    terminated: Array | None,
+    session: Session | None,
+    scalar_type: Any,
+) -> Runner:
+    if terminated is not None and not isinstance(terminated, np.ndarray):
+        raise refusal(
+            "WRONG_TYPE", f"{where}: terminated: expected an array of bools, found {type(terminated).__name__}"
+        )
+    model = Model(
+        where,
+        step,
+        planes,
+        reserved=("max_steps", "terminated", "session", "scalar_type"),
+        mask=terminated,
+        makes_mask=True,
+        session=session,
+        scalar_type=scalar_type,
+    )
+    if model.mask is None:
+        raise refusal(
+            "BAD_VALUE",
+            f"{where}: the step has no stop rule; give one of its kernels a Terminated argument that it sets when a "
+            "sample is done",
+        )
+    return Runner(model, Options(where, max_steps, "auto", None, None, None))
+
+
+_RESERVED = tuple(
+    name
+    for name, parameter in inspect.signature(simulate).parameters.items()
+    if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+)

@@ -1,6 +1,7 @@
 #include "arrays.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -58,12 +59,32 @@ void check_kind(nb::handle array, const std::string& where) {
 
 std::vector<std::int64_t> integers(nb::handle tuple) { return nb::cast<std::vector<std::int64_t>>(tuple); }
 
+DType dtype_named(std::string_view typestr) {
+  const auto known = std::find_if(element_types.begin(), element_types.end(),
+                                  [&](const ElementType& type) { return type.typestr == typestr; });
+  return known == element_types.end() ? DType::other : known->dtype;
+}
+
 std::shared_ptr<const void> hold(nb::handle object) {
   return {object.inc_ref().ptr(), [](PyObject* held) {
             if (!nb::is_alive()) return;  // the interpreter is gone, and the object with it
             const Acquired gil;
             Py_DECREF(held);
           }};
+}
+
+// A view of a scratch plane (eagle/_scratch.py): plane, offset, numpy's type string, item size, shape,
+// strides.
+ArrayView scratch_view_of(nb::handle scratch) {
+  const nb::tuple parts = nb::cast<nb::tuple>(scratch.attr("__eagle_scratch__")());
+  ArrayView view;
+  view.scratch = nb::cast<std::shared_ptr<ScratchPlane>>(parts[0]);
+  view.data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(nb::cast<std::int64_t>(parts[1])));
+  view.dtype = dtype_named(nb::cast<std::string>(parts[2]));
+  view.item_bytes = nb::cast<std::uint32_t>(parts[3]);
+  view.shape = integers(parts[4]);
+  view.strides = integers(parts[5]);
+  return view;
 }
 
 }  // namespace
@@ -80,6 +101,7 @@ const void* address_of(nb::handle array, const std::string& where) {
 }
 
 ArrayView view_of(nb::handle array, const std::string& where) {
+  if (nb::hasattr(array, "__eagle_scratch__")) return scratch_view_of(array);
   check_kind(array, where);
   const nb::object interface = array.attr("__array_interface__");
   const nb::object data = interface["data"];
@@ -89,9 +111,7 @@ ArrayView view_of(nb::handle array, const std::string& where) {
   view.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
   view.read_only = nb::cast<bool>(data[1]);
   view.item_bytes = nb::cast<std::uint32_t>(array.attr("itemsize"));
-  const auto known = std::find_if(element_types.begin(), element_types.end(),
-                                  [&](const ElementType& type) { return type.typestr == typestr; });
-  view.dtype = known == element_types.end() ? DType::other : known->dtype;
+  view.dtype = dtype_named(typestr);
   view.shape = integers(interface["shape"]);
   view.strides = integers(array.attr("strides"));
   view.owner = hold(array);

@@ -5,17 +5,20 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "arrays.h"
 #include "bindings.h"
+#include "eagle/client/counters.h"
 #include "eagle/client/graph.h"
 #include "engine/graph/schedule.h"
 #include "engine/plane/layout.h"
@@ -30,13 +33,18 @@ thread_local HostCalls* HostCalls::current_ = nullptr;
 
 Status HostCalls::run(std::int64_t number) {
   if (current_ == nullptr) return {Reason::internal, "a host node ran outside of a launch"};
-  HostCalls& frame = *current_;
-  frame.interrupts_.pause();
-  const Released::Interval gil(frame.released_);
-  nb::borrow<nb::dict>(frame.calls_)[nb::int_(number)]();
-  frame.interrupts_.resume();
-  InterruptWatch::check();
+  in_python([number](nb::handle calls) {
+    nb::borrow<nb::dict>(calls)[nb::int_(number)]();
+    return true;
+  });
   return {};
+}
+
+bool HostCalls::ask(std::int64_t number) {
+  return in_python([number](nb::handle calls) {
+    const nb::object answer = nb::borrow<nb::dict>(calls)[nb::int_(number)]();
+    return nb::cast<bool>(nb::bool_(answer));
+  });
 }
 
 namespace {
@@ -76,6 +84,15 @@ Node host_node(std::int64_t number, const nb::dict& reads, const nb::dict& write
                  {named_arrays(reads, "opaque: read"), named_arrays(writes, "opaque: write")}, run_as)};
 }
 
+Node reduce_node(nb::handle x, nb::handle out, std::string_view op, bool compensated) {
+  for (const ReduceOp known : {ReduceOp::sum, ReduceOp::max, ReduceOp::min, ReduceOp::all, ReduceOp::any}) {
+    if (kernel::name_of(known) != op) continue;
+    return {reduce(view_of(x, "reduce: x"), view_of(out, "reduce: out"), {known, compensated})};
+  }
+  throw StatusError({Reason::bad_value, "reduce: op: expected 'sum', 'max', 'min', 'all' or 'any', found '" +
+                                            std::string(op) + "'"});
+}
+
 std::vector<std::pair<std::string, NodeKind>> kinds_of(const NamedNodes& nodes) {
   std::vector<std::pair<std::string, NodeKind>> kinds;
   for (const auto& [name, node] : nodes) kinds.emplace_back(name, node.kind);
@@ -103,48 +120,123 @@ std::int64_t samples_of(const Kernel& kernel, std::string_view name, nb::handle 
   throw StatusError({Reason::bad_binding, where + ": there is no such argument"});
 }
 
+Node copy_node(nb::handle source, nb::handle destination) {
+  return {copy(view_of(source, "copy: src"), view_of(destination, "copy: dst"))};
+}
+
+std::vector<BranchSpec> branches_of(const std::vector<NamedNodes>& branches) {
+  std::vector<BranchSpec> specs;
+  for (const NamedNodes& nodes : branches) specs.push_back({kinds_of(nodes)});
+  return specs;
+}
+
 // ---- Graph. Every call that may wait for another thread gives up the GIL: that thread may need it.
 
 void add_group(Graph& graph, const std::vector<NamedNodes>& branches) {
-  std::vector<BranchSpec> specs;
-  for (const NamedNodes& nodes : branches) specs.push_back({kinds_of(nodes)});
+  std::vector<BranchSpec> specs = branches_of(branches);
   const Released released;
   check(graph.add_group(std::move(specs)));
 }
 
-Status stopped_in_last_node(const Session& session) {
+Status stopped_in_last_node(const Session& session, const std::string& method) {
   if (session.closed())
-    return {Reason::session_closed, "launch: " + session.name() + " is closed; open another session"};
-  return {Reason::cancelled, "launch: the launch was cancelled; its last node may have been left part way"};
+    return {Reason::session_closed, method + ": " + session.name() + " is closed; open another session"};
+  return {Reason::cancelled,
+          method + ": the launch was cancelled; its last node may have been left part way"};
 }
 
-LaunchReport launch(Graph& graph, std::int64_t n, const nb::dict& calls) {
+Status status_of(const Status& status) { return status; }
+Status status_of(const StatusOr<LaunchReport>& report) { return report.status(); }
+
+// What `run` gives with the options of a call that Ctrl-C, the closing of the session and the end of the
+// interpreter stop; host nodes run in this thread meanwhile.
+template <typename Run>
+auto with_calls(Graph& graph, const char* method, const nb::dict& calls, const Run& run) {
   const RunningCall running(graph.session());
-  StatusOr<LaunchReport> report = [&] {
+  auto result = [&] {
     InterruptWatch interrupts(*running.cancel());
     InterruptWatch::check();
     Released released;
     const HostCalls frame(calls, released, interrupts);
-    return graph.launch(n, {std::nullopt, running.cancel()});
+    return run(LaunchOptions{std::nullopt, running.cancel()});
   }();
   const bool stopped = running.cancel()->load() || graph.session().closed();
-  if (stopped || !report.ok()) running.raise_stop();
+  if (stopped || !status_of(result).ok()) running.raise_stop();
   // A kernel that loops leaves when it is stopped, and as the last node it may have left part way.
-  if (stopped && report.ok()) throw StatusError(stopped_in_last_node(graph.session()));
-  return take(std::move(report));
+  if (stopped && status_of(result).ok()) throw StatusError(stopped_in_last_node(graph.session(), method));
+  return result;
 }
 
-nb::list edge_rows(const Graph& graph) {
-  std::vector<Edge> edges;
+LaunchReport launch(Graph& graph, std::int64_t n, const nb::dict& calls) {
+  return take(with_calls(graph, "launch", calls,
+                         [&](const LaunchOptions& options) { return graph.launch(n, options); }));
+}
+
+void enqueue(Graph& graph, std::int64_t n, const nb::dict& calls) {
+  check(with_calls(graph, "enqueue", calls,
+                   [&](const LaunchOptions& options) { return graph.enqueue(n, options); }));
+}
+
+LaunchReport synchronize(Graph& graph, const nb::dict& calls) {
+  return take(with_calls(graph, "synchronize", calls,
+                         [&](const LaunchOptions& options) { return graph.synchronize(options); }));
+}
+
+// ---- changing a built graph: rows of (label, index or None, name, value)
+
+using NumberRow = std::tuple<std::string, std::optional<std::uint32_t>, std::string, nb::object>;
+
+void update(Graph& graph, const std::vector<NumberRow>& rows) {
+  std::vector<ParamUpdate> updates;
+  for (const auto& [node, leaf, name, value] : rows) {
+    const graph::Number number = PyLong_Check(value.ptr()) ? graph::Number(nb::cast<std::int64_t>(value))
+                                                           : graph::Number(nb::cast<double>(value));
+    updates.push_back({{node, leaf, name}, number});
+  }
+  const Released released;
+  check(graph.update(updates));
+}
+
+void rebind(Graph& graph, const std::vector<NumberRow>& rows) {
+  std::vector<PlaneUpdate> updates;
+  for (const auto& [node, leaf, name, array] : rows) {
+    updates.push_back({{node, leaf, name}, view_of(array, "rebind: '" + name + "'")});
+  }
+  const Released released;
+  check(graph.rebind(updates));
+}
+
+nb::list scratch_rows(const Graph& graph) {
+  nb::list rows;
+  for (const graph::ScratchUse& use : graph.scratch_layout().uses) {
+    rows.append(nb::make_tuple(use.name, use.bytes, use.in_memory, use.offset));
+  }
+  return rows;
+}
+
+nb::dict counter_values() {
+  const Counters now = counters();
+  nb::dict values;
+  values["graph_builds"] = now.graph_builds;
+  values["captures"] = now.captures;
+  values["binds"] = now.binds;
+  values["rebinds"] = now.rebinds;
+  values["updates"] = now.updates;
+  values["launches"] = now.launches;
+  values["runs"] = now.runs;
+  values["compiles"] = now.compiles;
+  return values;
+}
+
+nb::list dispatch_rows(const Graph& graph) {
+  std::vector<Graph::DispatchRow> found;
   {
     const Released released;
-    edges = take(graph.edges());
+    found = take(graph.dispatch());
   }
   nb::list rows;
-  for (const Edge& edge : edges) {
-    const std::string_view kind = name_of(edge.kind);
-    rows.append(nb::make_tuple(edge.source, edge.destination, edge.plane, nb::str(kind.data(), kind.size())));
-  }
+  for (const Graph::DispatchRow& row : found)
+    rows.append(nb::make_tuple(row.node, row.group, std::string(kernel::name_of(row.policy))));
   return rows;
 }
 
@@ -165,6 +257,18 @@ void bind_graphs(nb::module_& m) {
   nb::class_<Node>(m, "Node");
   m.def("plan_node", plan_node);
   m.def("host_node", host_node);
+  m.def("reduce_node", reduce_node);
+  m.def("copy_node", copy_node, nb::arg("src").none(), nb::arg("dst").none());
+  m.def("group_node",
+        [](const std::vector<NamedNodes>& branches) { return Node{Group{branches_of(branches)}}; });
+  nb::class_<ScratchPlane>(m, "ScratchPlane").def_ro("name", &ScratchPlane::name);
+  m.def("scratch_plane", [](std::string name, std::uint64_t bytes) {
+    auto plane = std::make_shared<ScratchPlane>();
+    plane->name = std::move(name);
+    plane->bytes = bytes;
+    return plane;
+  });
+  m.def("counters", counter_values);
   m.def("conditional_node", conditional_node, nb::arg("count"), nb::arg("baseline").none(),
         nb::arg("negated"), nb::arg("body"), nb::arg("max_iterations").none());
 
@@ -175,7 +279,8 @@ void bind_graphs(nb::module_& m) {
       .def_ro("wall_s", &LaunchReport::wall_s)
       .def_ro("iterations", &LaunchReport::iterations)
       .def_prop_ro("clamped", [](const LaunchReport& report) { return report.counts.clamped; })
-      .def_prop_ro("zero_divisions", [](const LaunchReport& report) { return report.counts.zero_divisions; });
+      .def_prop_ro("zero_divisions", [](const LaunchReport& report) { return report.counts.zero_divisions; })
+      .def_prop_ro("dropped", [](const LaunchReport& report) { return report.counts.dropped; });
 
   using NoGil = nb::call_guard<Released>;
   nb::class_<Graph>(m, "Graph")
@@ -195,15 +300,23 @@ void bind_graphs(nb::module_& m) {
           NoGil())
       .def("add_group", add_group)
       .def(
-          "build", [](Graph& self) { check(self.build()); }, NoGil())
+          "build",
+          [](Graph& self, const std::vector<std::pair<std::string, std::string>>& dispatch) {
+            check(self.build(policy_choices("build", dispatch)));
+          },
+          nb::arg("dispatch") = std::vector<std::pair<std::string, std::string>>(), NoGil())
+      .def("dispatch", dispatch_rows)
       .def("launch", launch)
-      .def("edges", edge_rows)
+      .def("enqueue", enqueue)
+      .def("synchronize", synchronize)
+      .def("cancel", &Graph::cancel, NoGil())
+      .def("set_recorded", &Graph::set_recorded)
+      .def("update", update)
+      .def("rebind", rebind)
+      .def("scratch", scratch_rows)
       .def("node_labels", &Graph::node_labels, NoGil())
       .def("schedule", &Graph::schedule, NoGil())
-      .def("built", &Graph::built, NoGil())
-      .def(
-          "show", [](const Graph& self) { return take(self.show()); }, NoGil())
-      .def("host_picture", [](const Graph& self) { return take(self.host_picture()); }, NoGil());
+      .def("built", &Graph::built, NoGil());
 }
 
 }  // namespace eagle::python

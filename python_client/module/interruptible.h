@@ -79,7 +79,7 @@ auto interruptible(std::atomic<bool>& cancel, const Call& call) -> decltype(call
     {
       const Released released;
       // Wakes the moment the call ends; the bound is how long Ctrl-C may take to be seen.
-      if (running.wait_for(std::chrono::milliseconds(20)) == std::future_status::ready) return running.get();
+      if (running.wait_for(std::chrono::milliseconds(4)) == std::future_status::ready) return running.get();
     }
     if (PyErr_CheckSignals() != 0) {
       nb::python_error raised;

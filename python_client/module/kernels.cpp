@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 #include "eagle/client/kernel_builder.h"
 #include "engine/kernel/algebra.h"
 #include "engine/kernel/ir.h"
+#include "engine/kernel/random.h"
 #include "engine/kernel/text.h"
 #include "engine/kernel/typing.h"
 #include "engine/kernel/wire.h"
@@ -104,13 +106,21 @@ kernel::DispatchPolicy policy_named(std::string_view name) {
   throw StatusError({Reason::bad_value, "KernelBuilder: unknown policy '" + std::string(name) + "'"});
 }
 
-void declare_table(KernelBuilder& builder, std::string name, std::string_view scalar,
-                   const std::vector<int>& extents,
-                   const std::vector<std::pair<std::string, std::uint32_t>>& axes) {
+using NamedAxes = std::vector<std::pair<std::string, std::uint32_t>>;
+
+std::vector<kernel::Axis> axes_of(const NamedAxes& axes) {
   std::vector<kernel::Axis> named;
   named.reserve(axes.size());
   for (const auto& [axis, extent] : axes) named.push_back({axis, extent});
-  builder.table(std::move(name), type_of(scalar, extents), std::move(named));
+  return named;
+}
+
+kernel::ReduceOp reduction_named(std::string_view name) {
+  using kernel::ReduceOp;
+  for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min, ReduceOp::all, ReduceOp::any}) {
+    if (kernel::name_of(op) == name) return op;
+  }
+  throw StatusError({Reason::bad_value, "KernelBuilder: unknown reduction '" + std::string(name) + "'"});
 }
 
 nb::list argument_rows(const Kernel& kernel) {
@@ -126,6 +136,28 @@ nb::list argument_rows(const Kernel& kernel) {
   return rows;
 }
 
+// What a reduction of no values is, as a number of its type. BAD_VALUE for an argument that is no reduction.
+nb::object neutral_element(const Kernel& kernel, std::string_view name) {
+  for (const kernel::Argument& argument : kernel.arguments) {
+    if (argument.name != name || argument.role != kernel::Role::reduce) continue;
+    const std::uint64_t bits = kernel::neutral_bits(argument.reduce, argument.type.scalar);
+    switch (argument.type.scalar) {
+      case kernel::Scalar::f64:
+        return nb::float_(std::bit_cast<double>(bits));
+      case kernel::Scalar::f32:
+        return nb::float_(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+      case kernel::Scalar::i64:
+        return nb::int_(static_cast<std::int64_t>(bits));
+      case kernel::Scalar::i32:
+        return nb::int_(static_cast<std::int32_t>(bits));
+      case kernel::Scalar::boolean:
+        return nb::bool_(bits != 0);
+    }
+  }
+  throw StatusError({Reason::bad_value, "neutral_element: kernel '" + kernel.name + "' has no reduction '" +
+                                            std::string(name) + "'"});
+}
+
 }  // namespace
 
 void bind_kernels(nb::module_& m) {
@@ -133,6 +165,7 @@ void bind_kernels(nb::module_& m) {
   nb::class_<Kernel>(m, "Kernel")
       .def_prop_ro("name", [](const Kernel& kernel) { return kernel.name; })
       .def_prop_ro("arguments", argument_rows)
+      .def("neutral_element", neutral_element)
       .def_prop_ro("text", [](const Kernel& kernel) { return kernel::to_text(kernel); })
       .def_prop_ro("hash", [](const Kernel& kernel) { return kernel::content_hash(kernel); });
 
@@ -167,9 +200,24 @@ void bind_kernels(nb::module_& m) {
       .def("op", plain_op)
       .def("convert", [](KernelBuilder& self, Value value,
                          std::string_view to) { return self.convert(value, scalar_named(to)); })
-      .def("table", declare_table)
+      .def(
+          "table",
+          [](KernelBuilder& self, std::string name, std::string_view scalar, const std::vector<int>& extents,
+             const NamedAxes& axes) { self.table(std::move(name), type_of(scalar, extents), axes_of(axes)); })
       .def("gather", [](KernelBuilder& self, std::string_view table,
                         const std::vector<Value>& indices) { return self.gather(table, indices); })
+      .def("accumulator",
+           [](KernelBuilder& self, std::string name, std::string_view scalar, const std::vector<int>& extents,
+              const NamedAxes& axes) {
+             self.accumulator(std::move(name), type_of(scalar, extents), axes_of(axes));
+           })
+      .def("accum_add",
+           [](KernelBuilder& self, std::string_view accumulator, Value value,
+              const std::vector<Value>& indices) { self.accum_add(accumulator, value, indices); })
+      .def("declare_reduction",
+           [](KernelBuilder& self, std::string name, std::string_view scalar, std::string_view op) {
+             self.declare_reduction(std::move(name), type_of(scalar, {}), reduction_named(op));
+           })
       .def("extract", &KernelBuilder::extract)
       .def("compose",
            [](KernelBuilder& self, const std::vector<Value>& components, std::string_view scalar,
@@ -179,6 +227,10 @@ void bind_kernels(nb::module_& m) {
              return kernel::algebra::splat(self, value, type_of(kernel::name_of(value.type.scalar), extents));
            })
       .def("algebra", algebra)
+      .def("random",
+           [](KernelBuilder& self, std::string_view name, const std::vector<Value>& operands) {
+             return kernel::random::call(self, name, operands);
+           })
       .def("begin_while", &KernelBuilder::begin_while)
       .def("while_condition", &KernelBuilder::while_condition)
       .def("end_while", &KernelBuilder::end_while)

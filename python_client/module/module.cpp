@@ -6,6 +6,7 @@
 #include "bindings.h"
 #include "errors.h"
 #include "interruptible.h"
+#include "shared_arrays.h"
 
 namespace nb = nanobind;
 
@@ -19,4 +20,8 @@ NB_MODULE(_core, m) {
   eagle::python::bind_kernels(m);
   eagle::python::bind_sessions(m);
   eagle::python::bind_graphs(m);
+  eagle::python::bind_functions(m);
+  eagle::python::bind_looking(m);
+  eagle::python::bind_shared_arrays(m);
+  eagle::python::bind_runs(m);
 }

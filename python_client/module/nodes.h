@@ -3,6 +3,10 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "eagle/client/graph.h"
 #include "gil.h"
 #include "interruptible.h"
@@ -12,6 +16,10 @@ namespace eagle::python {
 struct Node {
   NodeKind kind;
 };
+
+// Policies for dispatch groups by their names, as Python gives them. `where` begins the text of a refusal.
+std::vector<kernel::PolicyChoice> policy_choices(
+    const std::string& where, const std::vector<std::pair<std::string, std::string>>& named);
 
 // The callables of the graph that this thread is launching, by number (a Python dict), while it launches:
 // host nodes hold a number and no Python object, so that a graph whose callables refer to it can be
@@ -28,6 +36,19 @@ public:
 
   // Calls number `number` with the GIL taken; what it raises is thrown as nanobind::python_error.
   static Status run(std::int64_t number);
+  // The same; whether what it returns is true.
+  static bool ask(std::int64_t number);
+  // Runs `code` with the GIL taken, within a launch or run of this thread.
+  template <typename Code>
+  static auto in_python(const Code& code) {
+    HostCalls& frame = *current_;
+    frame.interrupts_.pause();
+    const Released::Interval gil(frame.released_);
+    const auto result = code(frame.calls_);
+    frame.interrupts_.resume();
+    InterruptWatch::check();
+    return result;
+  }
 
 private:
   static thread_local HostCalls* current_;

@@ -16,7 +16,6 @@
 #include "arrays.h"
 #include "bindings.h"
 #include "eagle/client/graph.h"
-#include "eagle/client/run.h"
 #include "eagle/client/session.h"
 #include "errors.h"
 #include "gil.h"
@@ -64,37 +63,23 @@ void close(const Session& session) {
 
 bool owns(const Session& session, nb::handle array) { return session.owns(address_of(array, "owns: array")); }
 
-// What a user would like to hear of a plan that cannot run; the graph that finds out is thrown away.
+// What a user would like to hear of a plan that cannot run.
 void check_plan(const Session& session, const Node& node) {
   const auto& plan = std::get<BoundPlan>(node.kind);
   Status status;
   {
     const Released released;
-    Graph probe(session);
-    status = probe.add(plan, plan.kernel->name);
+    status = eagle::check_plan(session, plan);
   }
   if (status.ok()) return;
-  // A plan has one kernel and no place yet: what the graph calls "add: node 0 'f'" or "add: node 'f'" is
-  // that.
+  // A plan has one kernel and no place yet: what a graph calls "node 0 'f'" or "node 'f'" is that.
   std::string_view message = status.message();
   bool known = false;
-  for (const std::string_view prefix : {"add: node 0 ", "add: node "}) {
+  for (const std::string_view prefix : {"node 0 ", "node "}) {
     known = known || message.starts_with(prefix);
     if (message.starts_with(prefix)) message.remove_prefix(prefix.size());
   }
   throw StatusError({status.reason(), (known ? "bind: kernel " : "bind: ") + std::string(message)});
-}
-
-RunResult simulate(const Session& session, const Node& model, std::int64_t max_steps) {
-  SimulateOptions options;
-  options.max_steps = max_steps;
-  const RunningCall running(session);
-  options.cancel = running.cancel();
-  const auto& plan = std::get<BoundPlan>(model.kind);
-  StatusOr<RunResult> result =
-      interruptible(*options.cancel, [&] { return session.simulate(plan, options); });
-  if (!result.ok() || result->status == RunStatus::cancelled) running.raise_stop();
-  return take(std::move(result));
 }
 
 }  // namespace
@@ -120,31 +105,12 @@ void bind_sessions(nb::module_& m) {
       .def_ro("launches", &SessionInfo::launches)
       .def_ro("kernels_cached", &SessionInfo::kernels_cached);
 
-  nb::class_<RunReport>(m, "RunReport")
-      .def_ro("host", &RunReport::host)
-      .def_ro("samples", &RunReport::samples)
-      .def_ro("finished", &RunReport::finished)
-      .def_ro("launches", &RunReport::launches)
-      .def_ro("steps", &RunReport::steps)
-      .def_ro("threads", &RunReport::threads)
-      .def_ro("build_s", &RunReport::build_s)
-      .def_ro("wall_s", &RunReport::wall_s)
-      .def_ro("compiled", &RunReport::compiled)
-      .def_ro("kernels", &RunReport::kernels)
-      .def_prop_ro("clamped", [](const RunReport& report) { return report.counts.clamped; })
-      .def_prop_ro("zero_divisions", [](const RunReport& report) { return report.counts.zero_divisions; });
-  nb::class_<RunResult>(m, "RunResult")
-      .def_prop_ro("status",
-                   [](const RunResult& result) { return std::string(step::name_of(result.status)); })
-      .def_ro("report", &RunResult::report);
-
   nb::class_<Session>(m, "Session")
       .def("allocate", allocate_array, nb::arg("shape"), nb::arg("dtype"), nb::arg("label"), nb::arg("keep"))
       .def("owns", owns, nb::arg("array").none())
       .def("info", info_of)
       .def("close", close)
       .def("check_plan", check_plan)
-      .def("simulate", simulate)
       .def_prop_ro("name", &Session::name)
       .def_prop_ro("closed", &Session::closed)
       .def_prop_ro("remote", &Session::remote);

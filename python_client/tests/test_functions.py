@@ -199,7 +199,7 @@ def test_a_refusal_inside_a_called_function_points_there_and_says_who_called():
 
 
 def test_places_of_operations_lie_in_the_file_of_their_function(tmp_path, monkeypatch):
-    (tmp_path / "deep_helpers.py").write_text("def f(x):\n    return x // x\n")
+    (tmp_path / "deep_helpers.py").write_text("def f(x):\n    return x << x\n")
     monkeypatch.syspath_prepend(tmp_path)
     import deep_helpers
 

@@ -80,6 +80,7 @@ def test_named_exceptions_are_the_builtins_that_users_expect():
         "DeadlineExceeded": TimeoutError,
         "SessionClosed": RuntimeError,
         "PrivateArray": ValueError,
+        "MissingPackage": ImportError,
     }
     for name, builtin in expected.items():
         assert issubclass(getattr(eagle, name), (eagle.EagleError, builtin))

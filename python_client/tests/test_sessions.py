@@ -103,7 +103,7 @@ def test_info_names_the_process_that_computes(local, daemon):
     assert (here.host.pid, here.endpoint) == (os.getpid(), "local")
     assert there.host.pid != os.getpid()
     assert there.endpoint.startswith("unix:")
-    assert (local.transport, daemon.transport) == ("in process", "memfd + grpc")
+    assert (local.transport, daemon.transport) == ("in process", "memfd + ring")
     assert here.version == there.version == eagle.__version__
     assert here.threads >= 1
 

@@ -152,9 +152,9 @@ def test_read_only_state_is_refused(session):
         eagle.simulate(count, max_steps=5, x=x, limit=1.0, done=done)
 
 
-def test_a_model_is_a_kernel(session):
+def test_a_model_is_made_of_kernels(session):
     with pytest.raises(TypeError, match="@eagle.kernel"):
-        eagle.simulate([count], max_steps=5)
+        eagle.simulate([count, lambda: None], max_steps=5)
     hidden = eagle.kernel(source="def f(max_steps: Mutable[Scalar], done: Terminated):\n    done = max_steps > 1")
     with pytest.raises(TypeError, match="'max_steps'"):
         eagle.simulate(hidden, max_steps=5)

@@ -54,9 +54,10 @@ bool Ring::pending() const {
   return false;
 }
 
-void Ring::silence_doorbell() {
-  std::uint64_t rings = 0;
-  static_cast<void>(::read(doorbell_.get(), &rings, sizeof rings));
+bool Ring::exchange(std::size_t slot, ring::State from, ring::State to) {
+  auto expected = static_cast<std::uint32_t>(from);
+  return ring().slots[slot].word.compare_exchange_strong(expected, static_cast<std::uint32_t>(to),
+                                                         std::memory_order_seq_cst);
 }
 
 int Ring::visit(int most) {
@@ -64,12 +65,8 @@ int Ring::visit(int most) {
   std::size_t slot = next_;
   for (std::size_t looked = 0; looked < ring::slot_count && found < most; ++looked) {
     if (has_work(slot)) {
-      ++found;
-      if (taken_[slot].phase.load(std::memory_order_relaxed) == Phase::idle) {
-        take(slot);
-      } else {
-        pass_on_reply(slot);
-      }
+      const bool idle = taken_[slot].phase.load(std::memory_order_relaxed) == Phase::idle;
+      found += (idle ? take(slot) : pass_on_reply(slot)) ? 1 : 0;
       next_ = (slot + 1) % ring::slot_count;
     }
     slot = (slot + 1) % ring::slot_count;
@@ -77,7 +74,8 @@ int Ring::visit(int most) {
   return found;
 }
 
-void Ring::take(std::size_t slot) {
+bool Ring::take(std::size_t slot) {
+  if (!exchange(slot, ring::State::posted, ring::State::taken)) return false;
   const ring::Slot& shared = ring().slots[slot];
   // Copied once: what is checked is what is run.
   const LaunchRequest request{shared.graph.get(), shared.count.get(), shared.launch_id.get()};
@@ -91,20 +89,24 @@ void Ring::take(std::size_t slot) {
     self->finish(slot, outcome);
   };
   taken_[slot].job = start_(request, deadline, std::move(events));
+  return true;
 }
 
-void Ring::pass_on_reply(std::size_t slot) {
+bool Ring::pass_on_reply(std::size_t slot) {
+  if (!exchange(slot, ring::State::replied, ring::State::taken)) return false;
+  // A launch that was cancelled meanwhile ends on another thread, which writes the last word.
+  Phase asking = Phase::asking;
+  if (!taken_[slot].phase.compare_exchange_strong(asking, Phase::running)) return false;
   const ring::Slot& shared = ring().slots[slot];
   Status result;
   if (shared.call_failed.get() != 0) result = {Reason::host_call_failed, shared.reply.get()};
   if (shared.replied_to.get() != taken_[slot].sequence.load(std::memory_order_relaxed)) {
     result = {Reason::bad_message, "the ring's reply is to another host call than the one that is open"};
   }
-  taken_[slot].phase.store(Phase::running, std::memory_order_release);
-  // A launch that has ended meanwhile was cancelled, and its end is in the slot.
   if (const auto job = taken_[slot].job.lock()) {
     static_cast<void>(job->answer(taken_[slot].sequence.load(std::memory_order_relaxed), std::move(result)));
   }
+  return true;
 }
 
 void Ring::ask(std::size_t slot, std::uint64_t sequence, std::uint32_t call) {
@@ -125,6 +127,7 @@ void Ring::finish(std::size_t slot, const LaunchOutcome& outcome) {
     shared.wall_s.set(outcome->wall_s);
     shared.clamped.set(outcome->counts.clamped);
     shared.zero_divisions.set(outcome->counts.zero_divisions);
+    shared.dropped.set(outcome->counts.dropped);
     const std::size_t loops = std::min(outcome->iterations.size(), ring::most_iterations);
     for (std::size_t i = 0; i < loops; ++i) shared.iterations[i].set(outcome->iterations[i]);
     shared.iteration_count.set(loops);

@@ -38,7 +38,6 @@ public:
   // Whether the client must ring. After `set_asleep(true)`, `pending` tells of what was posted just before.
   void set_asleep(bool asleep) { ring().header.asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst); }
   [[nodiscard]] bool pending() const;
-  void silence_doorbell();
 
 private:
   enum class Phase : std::uint8_t { idle, running, asking };
@@ -52,8 +51,10 @@ private:
   Ring(Start start, plane::Memory memory, UniqueFd doorbell);
   [[nodiscard]] ring::Memory& ring() const { return *reinterpret_cast<ring::Memory*>(memory_.data()); }
   [[nodiscard]] bool has_work(std::size_t slot) const;
-  void take(std::size_t slot);
-  void pass_on_reply(std::size_t slot);
+  // False: the client, or the end of the launch, was quicker.
+  bool take(std::size_t slot);
+  bool pass_on_reply(std::size_t slot);
+  bool exchange(std::size_t slot, ring::State from, ring::State to);
   void ask(std::size_t slot, std::uint64_t sequence, std::uint32_t call);
   void finish(std::size_t slot, const LaunchOutcome& outcome);
   void turn_over(std::size_t slot, ring::State state);

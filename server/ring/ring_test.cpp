@@ -68,7 +68,7 @@ protected:
     return made;
   }
   static RingClient::Caller caller(std::function<Status(std::uint32_t)> host_call = nullptr) {
-    return {[] { return true; }, std::move(host_call)};
+    return {[] { return RingClient::Wish::go_on; }, std::move(host_call)};
   }
   static StatusOr<LaunchReport> outcome_of(const std::optional<StatusOr<eagle::LaunchReport>>& found) {
     if (!found) return Status(Reason::internal, "the ring did not take the launch");
@@ -156,6 +156,47 @@ TEST_F(RingTest, ALaunchThatIsCancelledDuringItsHostCallEnds) {
   EXPECT_TRUE(launch(client_, {made.graph, 1, 101}, [](std::uint32_t) { return Status(); }).ok());
 }
 
+TEST_F(RingTest, ALaunchThatIsCancelledBeforeItBeganNeverRuns) {
+  const Increment made = increment(*client_.session);
+  const auto blocker = server::testing::Blocker::hold(daemon_->executor());
+  const auto found =
+      client_.ring->launch({made.graph, 3, 1}, {[] { return RingClient::Wish::stop; }, nullptr});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->status().reason(), Reason::cancelled);
+  EXPECT_THAT(found->status().message(), HasSubstr("0 of 3"));
+  blocker->release();
+  EXPECT_TRUE(launch(client_, {made.graph, 1, 2}).ok());
+  EXPECT_EQ(made.x.values[0], 1.0);
+}
+
+TEST_F(RingTest, LaunchesThatAreCancelledAnyTimeLeaveTheRingUsable) {
+  const Increment made = with_call(*client_.session);
+  std::atomic<std::uint64_t> id = 1;
+  std::jthread canceller([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) client_.session->cancel(id.load());
+  });
+  for (int i = 0; i < 2'000; ++i) {
+    const Status status = launch(client_, {made.graph, 2, id.load()}, [](std::uint32_t) { return Status(); });
+    ASSERT_TRUE(status.ok() || status.reason() == Reason::cancelled) << status.to_string();
+    ++id;
+  }
+}
+
+TEST_F(RingTest, AClientThatMakesItsDoorbellBlockHoldsNobodyUp) {
+  Client neighbour(*daemon_);
+  const Increment theirs = increment(*neighbour.session);
+  const int flags = ::fcntl(client_.worker->doorbell(), F_GETFL);
+  ASSERT_EQ(::fcntl(client_.worker->doorbell(), F_SETFL, flags & ~O_NONBLOCK), 0);
+  std::jthread ringer([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      std::uint64_t one = 1;
+      static_cast<void>(::write(client_.worker->doorbell(), &one, sizeof one));
+      static_cast<void>(::read(client_.worker->doorbell(), &one, sizeof one));
+    }
+  });
+  for (std::uint64_t id = 1; id <= 2'000; ++id) ASSERT_TRUE(launch(neighbour, {theirs.graph, 1, id}).ok());
+}
+
 TEST_F(RingTest, ADeadlineEndsALaunch) {
   const Increment made = increment(*client_.session);
   const Status status =
@@ -219,7 +260,9 @@ TEST_F(RingTest, AClientThatIsToldToGiveUpDoes) {
   static_cast<void>(daemon_->sessions().end(client_.session, false));
   client_.session.reset();
   int looks = 0;
-  const auto found = client_.ring->launch({1, 1, 1}, {[&] { return ++looks < 3; }, nullptr});
+  const auto found = client_.ring->launch(
+      {1, 1, 1},
+      {[&] { return ++looks < 3 ? RingClient::Wish::go_on : RingClient::Wish::give_up; }, nullptr});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->status().reason(), Reason::cancelled);
 }
@@ -249,7 +292,7 @@ TEST_F(RingTest, AClientThatScribblesHurtsItself) {
       slot.replied_to.set(random() % 2 == 0 ? random() : random() % 4);
       slot.call_failed.set(random() % 2);
       slot.sleeping.store(static_cast<std::uint32_t>(random()));
-      slot.word.store(static_cast<std::uint32_t>(random() % 7));
+      slot.word.store(static_cast<std::uint32_t>(random() % 8));
       client_.shared().header.asleep.store(static_cast<std::uint32_t>(random() % 2));
       client_.shared().header.magic_number.set(random());
       const std::uint64_t one = 1;
@@ -277,7 +320,7 @@ std::optional<StatusOr<eagle::LaunchReport>> answered_with(const Status& status)
   std::jthread visitor([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) worker->visit(16);
   });
-  return client->launch({1, 1, 1}, {[] { return true; }, nullptr});
+  return client->launch({1, 1, 1}, {[] { return RingClient::Wish::go_on; }, nullptr});
 }
 
 TEST(Ring, AnErrorComesWhole) {

@@ -8,6 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
+#include <string>
 #include <utility>
 
 #include "engine/run/host.h"
@@ -35,13 +37,25 @@ Rings::Rings() : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wakeup_(::eventfd(0, EF
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wakeup_.get(), &event);
 }
 
-void Rings::add(std::shared_ptr<Ring> ring) {
+Status Rings::usable() const {
+  if (epoll_.valid() && wakeup_.valid()) return {};
+  return {Reason::system, "no descriptors are left for the executor to sleep with; raise RLIMIT_NOFILE"};
+}
+
+// The doorbell is the client's too, who could make a read of it block: it is never read, and each write is
+// heard because the epoll looks for edges.
+Status Rings::add(std::shared_ptr<Ring> ring) {
+  epoll_event event{EPOLLIN | EPOLLET, {.ptr = ring.get()}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, ring->doorbell(), &event) != 0) {
+    return {Reason::system, std::string("epoll_ctl: ") + std::strerror(errno)};
+  }
   {
     const std::lock_guard lock(mutex_);
     added_.push_back(std::move(ring));
     changed_.store(true, std::memory_order_release);
   }
   notify();
+  return {};
 }
 
 void Rings::remove(const Ring* ring) {
@@ -70,8 +84,9 @@ void Rings::apply_changes() {
     changed_.store(false, std::memory_order_relaxed);
   }
   for (std::shared_ptr<Ring>& ring : added) {
-    epoll_event event{EPOLLIN, {.ptr = ring.get()}};
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, ring->doorbell(), &event);
+    // Awake at first: its doorbell may have rung before anybody knew whose it was.
+    ring->set_asleep(false);
+    awake_.push_back({ring, Clock::now()});
     const Ring* const key = ring.get();
     all_.emplace(key, std::move(ring));
   }
@@ -98,7 +113,6 @@ void Rings::listen(int timeout_ms) {
     }
     const auto known = all_.find(ring);
     if (known == all_.end()) continue;
-    known->second->silence_doorbell();
     known->second->set_asleep(false);
     const bool is_awake = std::any_of(awake_.begin(), awake_.end(),
                                       [ring](const Known& one) { return one.ring.get() == ring; });

@@ -34,10 +34,13 @@ public:
   Rings(const Rings&) = delete;
   Rings& operator=(const Rings&) = delete;
 
+  // SYSTEM where the process has no descriptors left for it; nothing else may be called then.
+  [[nodiscard]] Status usable() const;
+
   // Thread-safe.
-  void add(std::shared_ptr<Ring> ring);
-  void remove(const Ring* ring);  // nothing new is taken from it soon; what was taken goes on
-  void notify();                  // ends a sleep, or the next one
+  Status add(std::shared_ptr<Ring> ring);  // SYSTEM: its doorbell cannot be listened to
+  void remove(const Ring* ring);           // nothing new is taken from it soon; what was taken goes on
+  void notify();                           // ends a sleep, or the next one
 
   // Of the executor's thread.
 

@@ -1,15 +1,30 @@
+#include <optional>
 #include <utility>
 
 #include "eagle/v1/service.grpc.pb.h"
 #include "engine/graph/edges.h"
+#include "engine/graph/explain.h"
 #include "engine/graph/schedule.h"
-#include "engine/view/text.h"
+#include "engine/view/explain_text.h"
+#include "engine/view/picture.h"
 #include "server/rpc/call.h"
 #include "server/rpc/launch_call.h"
 #include "server/rpc/services.h"
 
 namespace eagle::server {
 namespace {
+
+template <typename Reply>  // BuildReply, RebindReply
+void describe(const graph::ScratchLayout& layout, Reply& reply) {
+  for (const graph::ScratchUse& use : layout.uses) {
+    v1::ScratchUse& message = *reply.add_scratch();
+    message.set_name(use.name);
+    message.set_bytes(use.bytes);
+    message.set_in_memory(use.in_memory);
+    message.set_offset(use.offset);
+  }
+  reply.set_scratch_bytes(layout.bytes);
+}
 
 Status build(Daemon& daemon, Session& session, const PendingCall& call, const v1::BuildRequest& request,
              v1::BuildReply& reply) {
@@ -24,6 +39,42 @@ Status build(Daemon& daemon, Session& session, const PendingCall& call, const v1
   for (const std::string& label : graph.node_labels()) reply.add_node_labels(label);
   reply.set_compiled(graph.compiled());
   reply.set_build_s(graph.build_s());
+  describe(graph.scratch(), reply);
+  return {};
+}
+
+StatusOr<graph::ParamUpdate> update_of(const v1::ParamUpdate& message) {
+  graph::ParamUpdate update;
+  update.address.node = message.argument().node();
+  if (message.argument().has_leaf()) update.address.leaf = message.argument().leaf();
+  update.address.name = message.argument().name();
+  switch (message.value().value_case()) {
+    case v1::ParamValue::kReal:
+      update.value = message.value().real();
+      return update;
+    case v1::ParamValue::kInteger:
+      update.value = std::int64_t{message.value().integer()};
+      return update;
+    case v1::ParamValue::VALUE_NOT_SET:
+      break;
+  }
+  return Status(Reason::malformed_graph, "update: expected a number for each Param, found none");
+}
+
+Status update(const Session& session, const v1::UpdateRequest& request) {
+  EAGLE_ASSIGN_OR_RETURN(const auto graph, session.graph(request.graph()));
+  std::vector<graph::ParamUpdate> updates;
+  for (const v1::ParamUpdate& message : request.params()) {
+    EAGLE_ASSIGN_OR_RETURN(graph::ParamUpdate one, update_of(message));
+    updates.push_back(std::move(one));
+  }
+  return graph->update(request.graph(), updates);
+}
+
+Status rebind(Daemon& daemon, Session& session, const v1::RebindRequest& request, v1::RebindReply& reply) {
+  EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
+  EAGLE_ASSIGN_OR_RETURN(const auto graph, daemon.rebind(session, request.graph(), request.description()));
+  describe(graph->built().scratch(), reply);
   return {};
 }
 
@@ -40,27 +91,68 @@ Status edges(const Limits& limits, const Session& session, std::uint64_t id, v1:
   return {};
 }
 
-Status picture(const Session& session, const v1::PictureRequest& request, v1::PictureReply& reply) {
-  EAGLE_ASSIGN_OR_RETURN(const auto graph, session.graph(request.graph()));
-  if (request.format() != v1::PICTURE_TEXT) {
-    return {Reason::bad_value, "expected the picture format PICTURE_TEXT (1), found " +
-                                   std::to_string(request.format()) + "; this daemon draws no other"};
+// A graph of the caller's own session (`owner` 0), or of one that it may look into.
+StatusOr<std::shared_ptr<LoadedGraph>> graph_of(Daemon& daemon, const Session& caller, std::uint64_t owner,
+                                                std::uint64_t graph) {
+  if (owner == 0 || owner == caller.id()) return caller.graph(graph);
+  for (const auto& session : daemon.sessions().visible_to(caller.principal())) {
+    if (session->id() == owner) return session->graph(graph);
   }
-  view::TextOptions options;
+  return Status(Reason::unknown_graph, "there is no graph " + std::to_string(graph) + " of session " +
+                                           std::to_string(owner) +
+                                           " that the caller may see; eaglectl graphs lists those there are");
+}
+
+Status picture(Daemon& daemon, const Session& caller, const v1::PictureRequest& request,
+               v1::PictureReply& reply) {
+  EAGLE_ASSIGN_OR_RETURN(const auto graph, graph_of(daemon, caller, request.session(), request.graph()));
+  const auto format = view::format_of(request.format());
+  if (!format) {
+    return {Reason::bad_value, "there is no picture format " + std::to_string(request.format()) +
+                                   "; expected one of PictureFormat, PICTURE_TEXT (1) to PICTURE_FIGURE (5)"};
+  }
+  view::PictureOptions options;
   options.schedule = graph->built().schedule();
-  reply.mutable_picture()->set_format(v1::PICTURE_TEXT);
-  reply.mutable_picture()->set_content(view::to_text(graph->built().graph(), options));
+  reply.mutable_picture()->set_format(request.format());
+  reply.mutable_picture()->set_content(view::draw(graph->built().graph(), *format, options));
   return {};
 }
 
-Status list(const Session& session, v1::ListGraphsReply& reply) {
+Status explain(Daemon& daemon, const Session& caller, const v1::ExplainRequest& request,
+               v1::ExplainReply& reply) {
+  EAGLE_ASSIGN_OR_RETURN(const auto graph, graph_of(daemon, caller, request.session(), request.graph()));
+  EAGLE_ASSIGN_OR_RETURN(const graph::NodeReference node, graph::read(request.node()));
+  std::optional<graph::NodeReference> other;
+  if (request.has_other()) {
+    EAGLE_ASSIGN_OR_RETURN(other, graph::read(request.other()));
+  }
+  const run::BuiltGraph& built = graph->built();
+  EAGLE_ASSIGN_OR_RETURN(const graph::Explanation found,
+                         graph::explain(built.graph(), node, other, built.schedule()));
+  graph::to_message(found, *reply.mutable_explanation());
+  reply.mutable_explanation()->set_text(view::to_text(found));
+  return {};
+}
+
+void list(const Session& session, v1::ListGraphsReply& reply) {
   for (const auto& [id, graph] : session.graphs()) {
     v1::GraphSummary& summary = *reply.add_graphs();
+    summary.set_session(session.id());
+    summary.set_client(session.client());
     summary.set_graph(id);
     summary.set_name(graph->built().graph().name);
     summary.set_nodes(static_cast<std::uint32_t>(graph->nodes()));
     summary.set_launches(graph->launches());
   }
+}
+
+Status list(Daemon& daemon, const Session& caller, const v1::ListGraphsRequest& request,
+            v1::ListGraphsReply& reply) {
+  if (!request.all_sessions()) {
+    list(caller, reply);
+    return {};
+  }
+  for (const auto& session : daemon.sessions().visible_to(caller.principal())) list(*session, reply);
   return {};
 }
 
@@ -86,6 +178,26 @@ public:
     return launch_with_calls(daemon_, *context);
   }
 
+  grpc::ServerUnaryReactor* Enqueue(grpc::CallbackServerContext* context, const v1::LaunchRequest* request,
+                                    v1::EnqueueReply*) override {
+    return enqueue_call(daemon_, *context, *request);
+  }
+
+  grpc::ServerUnaryReactor* Update(grpc::CallbackServerContext* context, const v1::UpdateRequest* request,
+                                   v1::UpdateReply*) override {
+    return on_pool(
+        daemon_, daemon_.build_pool(), *context,
+        [request](const Session& session, const PendingCall&) { return update(session, *request); });
+  }
+
+  grpc::ServerUnaryReactor* Rebind(grpc::CallbackServerContext* context, const v1::RebindRequest* request,
+                                   v1::RebindReply* reply) override {
+    return on_pool(daemon_, daemon_.build_pool(), *context,
+                   [this, request, reply](Session& session, const PendingCall&) {
+                     return rebind(daemon_, session, *request, *reply);
+                   });
+  }
+
   grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* context, const v1::CancelRequest* request,
                                    v1::CancelReply*) override {
     return at_once(daemon_, *context, [request](Session& session) {
@@ -105,14 +217,24 @@ public:
   grpc::ServerUnaryReactor* Picture(grpc::CallbackServerContext* context, const v1::PictureRequest* request,
                                     v1::PictureReply* reply) override {
     return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [request, reply](const Session& session, const PendingCall&) {
-                     return picture(session, *request, *reply);
+                   [this, request, reply](const Session& session, const PendingCall&) {
+                     return picture(daemon_, session, *request, *reply);
                    });
   }
 
-  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListGraphsRequest*,
+  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context, const v1::ExplainRequest* request,
+                                    v1::ExplainReply* reply) override {
+    return on_pool(daemon_, daemon_.build_pool(), *context,
+                   [this, request, reply](const Session& session, const PendingCall&) {
+                     return explain(daemon_, session, *request, *reply);
+                   });
+  }
+
+  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListGraphsRequest* request,
                                  v1::ListGraphsReply* reply) override {
-    return at_once(daemon_, *context, [reply](const Session& session) { return list(session, *reply); });
+    return at_once(daemon_, *context, [this, request, reply](const Session& session) {
+      return list(daemon_, session, *request, *reply);
+    });
   }
 
   grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context,

@@ -21,6 +21,7 @@ void describe(const LaunchReport& report, v1::LaunchReport& message) {
   message.mutable_iterations()->Add(report.iterations.begin(), report.iterations.end());
   message.mutable_counts()->set_clamped(report.counts.clamped);
   message.mutable_counts()->set_zero_divisions(report.counts.zero_divisions);
+  message.mutable_counts()->set_dropped(report.counts.dropped);
 }
 
 // The stream of one launch. The client sends the launch, then one reply to each host call; the daemon sends
@@ -247,6 +248,28 @@ grpc::ServerUnaryReactor* launch_call(Daemon& daemon, grpc::CallbackServerContex
                                     std::move(events));
   if (job) call->when_cancelled([job] { job->cancel(); });
   return call.get();
+}
+
+grpc::ServerUnaryReactor* enqueue_call(Daemon& daemon, grpc::CallbackServerContext& context,
+                                       const v1::LaunchRequest& request) {
+  return at_once(daemon, context, [&daemon, &request](Session& session) -> Status {
+    EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
+    if (request.launch_id() == 0) {
+      return {Reason::bad_value, "expected a launch id above 0, by which the outcome can be asked for"};
+    }
+    // A refusal is told in this thread, before `start` returns; the end of the launch may come at any time.
+    const auto refused = std::make_shared<std::pair<std::mutex, Status>>();
+    LaunchEvents events;
+    events.asked_for_later = true;
+    events.done = [refused](const LaunchOutcome& outcome) {
+      const std::lock_guard lock(refused->first);
+      refused->second = outcome.status();
+    };
+    const auto job = LaunchJob::start(daemon.executor(), session.shared_from_this(), request_of(request),
+                                      std::nullopt, std::move(events));
+    const std::lock_guard lock(refused->first);
+    return job ? Status() : refused->second;
+  });
 }
 
 grpc::ServerBidiReactor<v1::LaunchClientMessage, v1::LaunchServerMessage>* launch_with_calls(

@@ -4,36 +4,18 @@
 #include "eagle/v1/service.grpc.pb.h"
 #include "server/rpc/call.h"
 #include "server/rpc/rpc_status.h"
+#include "server/rpc/run_call.h"
 #include "server/rpc/services.h"
 
 namespace eagle::server {
 namespace {
 
-void describe(const step::RunResult& result, v1::RunResult& message) {
-  const step::RunReport& report = result.report;
-  message.set_status(static_cast<v1::RunStatus>(result.status));
-  v1::RunReport& out = *message.mutable_report();
-  out.mutable_host()->set_pid(report.host.pid);
-  out.mutable_host()->set_host_name(report.host.host_name);
-  out.set_samples(report.samples);
-  out.set_finished(report.finished);
-  out.set_launches(report.launches);
-  out.set_steps(report.steps);
-  out.set_threads(report.threads);
-  out.set_build_s(report.build_s);
-  out.set_wall_s(report.wall_s);
-  out.set_compiled(report.compiled);
-  for (const std::string& kernel : report.kernels) out.add_kernels(kernel);
-  out.mutable_counts()->set_clamped(report.counts.clamped);
-  out.mutable_counts()->set_zero_divisions(report.counts.zero_divisions);
-}
-
 // The stream of one run: progress while it lasts, then the result. A client that reads slowly gets the
 // newest progress, not all of it. It owns itself until gRPC has no more use for it.
 class RunStream final : public grpc::ServerWriteReactor<v1::SimulateEvent> {
 public:
-  static std::shared_ptr<RunStream> make(grpc::CallbackServerContext& context) {
-    std::shared_ptr<RunStream> stream(new RunStream(context));
+  static std::shared_ptr<RunStream> make(grpc::CallbackServerContext& context, bool progress) {
+    std::shared_ptr<RunStream> stream(new RunStream(context, progress));
     stream->self_ = stream;
     return stream;
   }
@@ -44,7 +26,7 @@ public:
   void end(const StatusOr<step::RunResult>& outcome);
 
 private:
-  explicit RunStream(grpc::CallbackServerContext& context) : context_(context) {}
+  RunStream(grpc::CallbackServerContext& context, bool progress) : context_(context), pace_(progress) {}
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override { self_.reset(); }
@@ -56,6 +38,7 @@ private:
   std::mutex mutex_;
   std::shared_ptr<Job> job_;
   bool cancelled_ = false;
+  ProgressPace pace_;
   v1::SimulateEvent current_;  // being written while `writing_`
   std::optional<v1::SimulateEvent> next_;
   bool writing_ = false;
@@ -86,6 +69,7 @@ void RunStream::OnCancel() {
 void RunStream::progress(std::int64_t steps, std::int64_t finished) {
   {
     const std::lock_guard lock(mutex_);
+    if (!pace_.due()) return;
     v1::RunProgress& message = *next_.emplace().mutable_progress();
     message.set_steps(steps);
     message.set_finished(finished);
@@ -142,33 +126,27 @@ public:
 
   grpc::ServerWriteReactor<v1::SimulateEvent>* Simulate(grpc::CallbackServerContext* context,
                                                         const v1::SimulateRequest* request) override {
-    auto stream = RunStream::make(*context);
+    auto stream = RunStream::make(*context, request->progress());
     const Status queued = queue(*context, *request, stream);
     if (!queued.ok()) stream->end(queued);
     return stream.get();
   }
 
+  grpc::ServerBidiReactor<v1::SimulateClientMessage, v1::SimulateEvent>* SimulateWithCalls(
+      grpc::CallbackServerContext* context) override {
+    return simulate_with_calls(daemon_, *context);
+  }
+
 private:
-  // Verifying and compiling are not for gRPC's threads. The request lives as long as the stream does.
   Status queue(grpc::CallbackServerContext& context, const v1::SimulateRequest& request,
                const std::shared_ptr<RunStream>& stream) {
-    EAGLE_ASSIGN_OR_RETURN(const auto session, session_of(daemon_, context));
-    EAGLE_RETURN_IF_ERROR(daemon_.accepts_work());
     SimulationEvents events;
     events.progress = [stream](std::int64_t steps, std::int64_t finished) {
       stream->progress(steps, finished);
     };
     events.done = [stream](const StatusOr<step::RunResult>& outcome) { stream->end(outcome); };
-    EAGLE_ASSIGN_OR_RETURN(const auto job,
-                           SimulationJob::enter(daemon_.executor(), session, request.launch_id(),
-                                                deadline_of(context), std::move(events)));
+    EAGLE_ASSIGN_OR_RETURN(const auto job, start_run(daemon_, context, request, stream, std::move(events)));
     stream->started(job);
-    const Status queued = daemon_.build_pool().submit([this, job, &request] {
-      const Status accepts = daemon_.accepts_work();
-      if (!accepts.ok()) return job->refuse(accepts);
-      job->prepare(daemon_.engine(), request.run());
-    });
-    if (!queued.ok()) job->refuse(queued);
     return {};
   }
 

@@ -1,8 +1,4 @@
-#include "server/rpc/services.h"
-
 #include <gmock/gmock.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -10,143 +6,21 @@
 #include <thread>
 #include <vector>
 
-#include "eagle/v1/service.grpc.pb.h"
-#include "proto/rpc_error.h"
-#include "server/secret.h"
-#include "server/testing_client.h"
+#include "server/rpc/services.h"
+#include "server/rpc/testing.h"
 
 namespace eagle::server {
 namespace {
 
 using server::testing::add_host_node;
 using server::testing::add_increment;
+using server::testing::Conversation;
 using server::testing::GraphScene;
 using server::testing::Mapping;
+using server::testing::Rpc;
 using server::testing::Served;
 using server::testing::SideClient;
 using ::testing::HasSubstr;
-
-class Rpc : public ::testing::Test {
-protected:
-  void SetUp() override { serve({}); }
-
-  void serve(Daemon::Options options) {
-    side_.reset();
-    served_ = std::make_unique<Served>(std::move(options));
-    side_ = std::make_unique<SideClient>(served_->path());
-    const std::string secret = side_->open().secret();
-    secret_ = to_hex({reinterpret_cast<const std::uint8_t*>(secret.data()), secret.size()});
-    session_ = *served_->daemon().sessions().find(secret_);
-    auto channel = grpc::CreateChannel("unix:" + served_->path(), grpc::InsecureChannelCredentials());
-    planes_ = v1::Planes::NewStub(channel);
-    graphs_ = v1::Graphs::NewStub(channel);
-    runs_ = v1::Runs::NewStub(channel);
-    admin_ = v1::Admin::NewStub(channel);
-  }
-
-  void prepare(grpc::ClientContext& context) const { context.AddMetadata(rpc::session_secret_key, secret_); }
-
-  // One unary call with this session's secret, or another.
-  template <typename Stub, typename Request, typename Reply>
-  Status call(const std::unique_ptr<Stub>& stub,
-              grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-              const Request& request, Reply& reply) const {
-    grpc::ClientContext context;
-    prepare(context);
-    return rpc::status_of((stub.get()->*method)(&context, request, &reply), context);
-  }
-
-  v1::PlaneInfo create(std::uint64_t bytes) const {
-    v1::CreatePlanesRequest request;
-    request.add_planes()->set_bytes(bytes);
-    v1::CreatePlanesReply reply;
-    const Status status = call(planes_, &v1::Planes::Stub::Create, request, reply);
-    EXPECT_TRUE(status.ok()) << status.to_string();
-    return status.ok() ? reply.planes(0) : v1::PlaneInfo();
-  }
-  Status release(const v1::PlaneInfo& plane) const {
-    v1::ReleasePlanesRequest request;
-    *request.add_planes() = plane.ref();
-    v1::ReleasePlanesReply reply;
-    return call(planes_, &v1::Planes::Stub::Release, request, reply);
-  }
-  v1::BuildReply build(const GraphScene& scene) const {
-    v1::BuildRequest request;
-    *request.mutable_graph() = scene.message;
-    v1::BuildReply reply;
-    const Status status = call(graphs_, &v1::Graphs::Stub::Build, request, reply);
-    EXPECT_TRUE(status.ok()) << status.to_string();
-    return reply;
-  }
-  Status launch(std::uint64_t graph, std::int64_t count, v1::LaunchReport& report) const {
-    v1::LaunchRequest request;
-    request.set_graph(graph);
-    request.set_count(count);
-    return call(graphs_, &v1::Graphs::Stub::Launch, request, report);
-  }
-  v1::InfoReply info() const {
-    v1::InfoReply reply;
-    const Status status = call(admin_, &v1::Admin::Stub::Info, v1::InfoRequest(), reply);
-    EXPECT_TRUE(status.ok()) << status.to_string();
-    return reply;
-  }
-  std::uint64_t build_with_call() {
-    GraphScene scene(*session_);
-    const auto x = scene.plane<double>(4, 0.0);
-    add_increment(scene, x);
-    add_host_node(scene, 7, x);
-    return build(scene).graph();
-  }
-
-  std::unique_ptr<Served> served_;
-  std::unique_ptr<SideClient> side_;
-  std::string secret_;
-  std::shared_ptr<Session> session_;
-  std::unique_ptr<v1::Planes::Stub> planes_;
-  std::unique_ptr<v1::Graphs::Stub> graphs_;
-  std::unique_ptr<v1::Runs::Stub> runs_;
-  std::unique_ptr<v1::Admin::Stub> admin_;
-};
-
-// The stream of a launch with host calls, as a client holds it.
-class Conversation {
-public:
-  Conversation(v1::Graphs::Stub& stub, const std::string& secret) {
-    context_.AddMetadata(rpc::session_secret_key, secret);
-    stream_ = stub.LaunchWithCalls(&context_);
-  }
-  void launch(std::uint64_t graph, std::int64_t count) {
-    v1::LaunchClientMessage message;
-    message.mutable_launch()->set_graph(graph);
-    message.mutable_launch()->set_count(count);
-    stream_->Write(message);
-  }
-  void reply(std::uint64_t sequence, bool ok = true, const std::string& error = {}) {
-    v1::LaunchClientMessage message;
-    message.mutable_reply()->set_sequence(sequence);
-    message.mutable_reply()->set_ok(ok);
-    message.mutable_reply()->set_error(error);
-    stream_->Write(message);
-  }
-  void say_nothing_more() { stream_->WritesDone(); }
-  void give_up() { context_.TryCancel(); }
-  v1::LaunchServerMessage read() {
-    v1::LaunchServerMessage message;
-    stream_->Read(&message);
-    return message;
-  }
-  Status finish() {
-    v1::LaunchServerMessage rest;
-    while (stream_->Read(&rest)) {
-    }
-    const grpc::Status status = stream_->Finish();
-    return rpc::status_of(status, context_);
-  }
-
-private:
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::LaunchClientMessage, v1::LaunchServerMessage>> stream_;
-};
 
 TEST_F(Rpc, CallsWithoutTheSecretOfASessionAreRefused) {
   const std::string right = secret_;
@@ -288,6 +162,67 @@ TEST_F(Rpc, AGraphComputesOnTheMemoryThatTheClientMapped) {
   EXPECT_EQ(mine.doubles()[3], 7.0);
 }
 
+TEST_F(Rpc, AnEnqueuedLaunchIsCollectedByItsId) {
+  GraphScene scene(*session_);
+  const auto x = scene.plane<double>(4, 0.0);
+  add_increment(scene, x);
+  v1::LaunchRequest request;
+  request.set_graph(build(scene).graph());
+  request.set_count(3);
+  v1::EnqueueReply queued;
+  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Enqueue, request, queued).reason(), Reason::bad_value)
+      << "no id";
+  request.set_launch_id(5);
+  ASSERT_TRUE(call(graphs_, &v1::Graphs::Stub::Enqueue, request, queued).ok());
+  v1::LaunchReport report;
+  ASSERT_TRUE(call(graphs_, &v1::Graphs::Stub::Launch, request, report).ok());
+  EXPECT_EQ(report.launches(), 3);
+  ASSERT_TRUE(call(graphs_, &v1::Graphs::Stub::Launch, request, report).ok()) << "it does not run again";
+  request.set_graph(99);
+  request.set_launch_id(6);
+  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Enqueue, request, queued).reason(), Reason::unknown_graph);
+}
+
+TEST_F(Rpc, AnUpdateOfAnUnknownGraphOrWithoutANumberIsRefused) {
+  GraphScene scene(*session_);
+  const auto x = scene.plane<double>(4, 0.0);
+  add_increment(scene, x);
+  v1::UpdateRequest request;
+  v1::UpdateReply reply;
+  request.set_graph(99);
+  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Update, request, reply).reason(), Reason::unknown_graph);
+  request.set_graph(build(scene).graph());
+  EXPECT_TRUE(call(graphs_, &v1::Graphs::Stub::Update, request, reply).ok()) << "nothing to do";
+  request.add_params()->mutable_argument()->set_name("nobody");
+  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Update, request, reply).reason(), Reason::malformed_graph);
+  request.mutable_params(0)->mutable_value()->set_real(1.0);
+  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Update, request, reply).reason(), Reason::unknown_name);
+}
+
+TEST_F(Rpc, ARebindKeepsTheGraphsIdAndCountsItsLaunches) {
+  GraphScene scene(*session_);
+  const auto x = scene.plane<double>(4, 0.0);
+  add_increment(scene, x);
+  v1::RebindRequest request;
+  request.set_graph(build(scene).graph());
+  v1::LaunchReport report;
+  ASSERT_TRUE(launch(request.graph(), 2, report).ok());
+  GraphScene other(*session_);
+  const auto y = other.plane<double>(4, 0.0);
+  add_increment(other, y);
+  *request.mutable_description() = other.message;
+  v1::RebindReply reply;
+  ASSERT_TRUE(call(graphs_, &v1::Graphs::Stub::Rebind, request, reply).ok());
+  ASSERT_TRUE(launch(request.graph(), 3, report).ok());
+  v1::ListGraphsReply list;
+  ASSERT_TRUE(call(graphs_, &v1::Graphs::Stub::List, v1::ListGraphsRequest(), list).ok());
+  ASSERT_EQ(list.graphs_size(), 1);
+  EXPECT_EQ(list.graphs(0).launches(), 5U);
+  request.clear_description();
+  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Rebind, request, reply).reason(), Reason::graph_state);
+  EXPECT_TRUE(launch(request.graph(), 1, report).ok()) << "a refused rebind changes nothing";
+}
+
 TEST_F(Rpc, HostNodesRunInTheConversationOfTheLaunch) {
   Conversation conversation(*graphs_, secret_);
   conversation.launch(build_with_call(), 2);
@@ -425,6 +360,7 @@ TEST_F(Rpc, CancelEndsARunWhichThenTellsHowFarItCame) {
   *request.mutable_run() =
       server::testing::oscillator_run(*session_, 1000, 1e300, std::int64_t{1} << 60).message;
   request.set_launch_id(11);
+  request.set_progress(true);
   grpc::ClientContext context;
   prepare(context);
   const auto events = runs_->Simulate(&context, request);
@@ -451,75 +387,6 @@ TEST_F(Rpc, AMalformedRunIsRefusedByName) {
   EXPECT_EQ(rpc::status_of(events->Finish(), context).reason(), Reason::malformed_graph);
 }
 
-TEST_F(Rpc, GraphsAreListedDrawnAndReleased) {
-  GraphScene scene(*session_);
-  scene.message.set_name("twice");
-  const auto x = scene.plane<double>(4, 0.0);
-  add_increment(scene, x);
-  add_increment(scene, x);
-  const std::uint64_t graph = build(scene).graph();
-
-  v1::ListGraphsReply list;
-  ASSERT_TRUE(call(graphs_, &v1::Graphs::Stub::List, v1::ListGraphsRequest(), list).ok());
-  ASSERT_EQ(list.graphs_size(), 1);
-  EXPECT_EQ(list.graphs(0).name(), "twice");
-  EXPECT_EQ(list.graphs(0).nodes(), 2u);
-
-  v1::EdgesRequest edges;
-  edges.set_graph(graph);
-  v1::EdgesReply found;
-  ASSERT_TRUE(call(graphs_, &v1::Graphs::Stub::Edges, edges, found).ok());
-  ASSERT_GE(found.edges_size(), 1);
-  EXPECT_EQ(found.edges(0).source(), 0u);
-  EXPECT_EQ(found.edges(0).destination(), 1u);
-  EXPECT_EQ(found.edges(0).kind(), v1::RAW);
-
-  v1::PictureRequest picture;
-  picture.set_graph(graph);
-  picture.set_format(v1::PICTURE_TEXT);
-  v1::PictureReply drawn;
-  ASSERT_TRUE(call(graphs_, &v1::Graphs::Stub::Picture, picture, drawn).ok());
-  EXPECT_THAT(drawn.picture().content(), HasSubstr("increment"));
-  picture.set_format(v1::PICTURE_FORMAT_UNSPECIFIED);
-  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Picture, picture, drawn).reason(), Reason::bad_value);
-
-  v1::ReleaseGraphRequest release;
-  release.set_graph(graph);
-  v1::ReleaseGraphReply released;
-  EXPECT_TRUE(call(graphs_, &v1::Graphs::Stub::Release, release, released).ok());
-  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Release, release, released).reason(), Reason::unknown_graph);
-}
-
-TEST_F(Rpc, GraphsOfAnotherSessionAreUnknown) {
-  GraphScene scene(*session_);
-  add_increment(scene, scene.plane<double>(4, 0.0));
-  const std::uint64_t graph = build(scene).graph();
-  SideClient other(served_->path());
-  const std::string secret = other.open().secret();
-  secret_ = to_hex({reinterpret_cast<const std::uint8_t*>(secret.data()), secret.size()});
-  v1::LaunchReport report;
-  EXPECT_EQ(launch(graph, 1, report).reason(), Reason::unknown_graph);
-  v1::BuildRequest request;
-  *request.mutable_graph() = scene.message;
-  v1::BuildReply built;
-  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Build, request, built).reason(), Reason::unknown_plane);
-}
-
-TEST_F(Rpc, EdgesThatWouldNotFitIntoMemoryAreRefused) {
-  Daemon::Options options;
-  options.limits.edge_touches = 3;
-  serve(std::move(options));
-  GraphScene scene(*session_);
-  const auto x = scene.plane<double>(4, 0.0);
-  add_increment(scene, x);
-  add_increment(scene, x);
-  v1::EdgesRequest request;
-  request.set_graph(build(scene).graph());
-  v1::EdgesReply reply;
-  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Edges, request, reply).reason(), Reason::quota);
-}
-
-// Labels come back in messages, and a header block over 8 KiB would replace the error.
 TEST_F(Rpc, LongMessagesArriveCut) {
   v1::BuildRequest request;
   v1::PlaneDeclaration& plane = *request.mutable_graph()->add_planes();

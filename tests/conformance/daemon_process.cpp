@@ -31,7 +31,7 @@ std::string read_line(int fd) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start() {
+StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start(int threads) {
   const char* program = std::getenv("EAGLED");
   if (program == nullptr) {
     return Status(Reason::no_daemon, "EAGLED is not set: no eagled to test with (ctest sets it)");
@@ -61,7 +61,9 @@ StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start() {
                          "--ready-fd",
                          std::to_string(ready_fd),
                          "--owner-fd",
-                         std::to_string(owner_fd)};
+                         std::to_string(owner_fd),
+                         "--threads",
+                         std::to_string(threads)};
   char* arguments[std::size(words) + 1] = {};
   for (std::size_t i = 0; i < std::size(words); ++i) arguments[i] = words[i].data();
   const int error = ::posix_spawn(&daemon->pid_, program, &actions, nullptr, arguments, environ);

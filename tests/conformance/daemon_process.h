@@ -14,7 +14,8 @@ class DaemonProcess {
 public:
   // Starts the program that EAGLED names and waits until it serves. NO_DAEMON (unavailable) where EAGLED is
   // not set, INTERNAL with what eagled said where it does not start.
-  static StatusOr<std::unique_ptr<DaemonProcess>> start();
+  // `threads` of its team; 0: as many as it finds.
+  static StatusOr<std::unique_ptr<DaemonProcess>> start(int threads = 0);
   ~DaemonProcess();  // SIGTERM, and waits
   DaemonProcess(const DaemonProcess&) = delete;
   DaemonProcess& operator=(const DaemonProcess&) = delete;

@@ -36,7 +36,7 @@ TEST_F(Daemon, IsTheProcessThatItSaysItIs) {
   ASSERT_TRUE(info.ok()) << info.status().to_string();
   EXPECT_EQ(info->host.pid, process->pid());
   EXPECT_EQ(info->endpoint, process->endpoint());
-  EXPECT_EQ(info->transport, "memfd + grpc");
+  EXPECT_EQ(info->transport, "memfd + ring");
   EXPECT_EQ(info->sessions, 1u);
   EXPECT_GT(info->plane_budget_bytes, 0u);
 }
@@ -214,17 +214,46 @@ TEST_F(Daemon, APrivateOneThatWasKilledIsReplacedAtOnce) {
   std::filesystem::remove_all(folder);
 }
 
-TEST_F(Daemon, IsWhatEaglectlShows) {
+// What eaglectl prints, or ends with. Its program is told by EAGLECTL (ctest sets it).
+std::string eaglectl_output(const std::string& arguments, int expected_status = 0) {
   const char* program = std::getenv("EAGLECTL");
-  if (program == nullptr) GTEST_SKIP() << "EAGLECTL is not set (ctest sets it)";
-  const auto output = [&](const std::string& arguments) {
-    FILE* pipe = ::popen(("'" + std::string(program) + "' " + arguments).c_str(), "r");
-    std::string text;
-    char part[256];
-    while (std::fgets(part, sizeof part, pipe) != nullptr) text += part;
-    EXPECT_EQ(WEXITSTATUS(::pclose(pipe)), 0);
-    return text;
-  };
+  if (program == nullptr) return "EAGLECTL is not set";
+  FILE* pipe = ::popen(("'" + std::string(program) + "' " + arguments + " 2>&1").c_str(), "r");
+  std::string text;
+  char part[256];
+  while (std::fgets(part, sizeof part, pipe) != nullptr) text += part;
+  EXPECT_EQ(WEXITSTATUS(::pclose(pipe)), expected_status) << text;
+  return text;
+}
+
+TEST_F(Daemon, HasItsGraphsListedAndDrawnByEaglectl) {
+  if (std::getenv("EAGLECTL") == nullptr) GTEST_SKIP() << "EAGLECTL is not set (ctest sets it)";
+  const std::string at = "--endpoint " + process->endpoint() + " ";
+  EXPECT_EQ(eaglectl_output(at + "graphs"), "no graphs\n");
+  const auto x = session->zeros<double>({8});
+  ASSERT_TRUE(x.ok());
+  Graph g(*session, {"step"});
+  ASSERT_TRUE(g.add_node(opaque([] { return Status(); }, {{}, {{"x", *x}}}), "seed").ok());
+  ASSERT_TRUE(g.add_node(opaque([] { return Status(); }, {{{"x", *x}}, {}}), "look").ok());
+  ASSERT_TRUE(g.build().ok());
+
+  const std::vector<GraphInfo> graphs = session->graphs().value();
+  ASSERT_EQ(graphs.size(), 1U);
+  char id[40];
+  std::snprintf(id, sizeof id, "%016llx.%llu", static_cast<unsigned long long>(graphs[0].session),
+                static_cast<unsigned long long>(graphs[0].graph));
+  EXPECT_THAT(eaglectl_output(at + "graphs"), ::testing::HasSubstr(std::string(id).substr(0, 8) + ".1"));
+  EXPECT_THAT(eaglectl_output(at + "--json graphs"), ::testing::HasSubstr("\"name\": \"step\""));
+  EXPECT_EQ(eaglectl_output(at + "show step"), g.show().value());
+  EXPECT_EQ(eaglectl_output(at + "show step --svg"), g.to_svg().value());
+  EXPECT_EQ(eaglectl_output(at + "show step --dot"), g.to_dot().value());
+  EXPECT_EQ(eaglectl_output(at + "show " + id + " --mermaid"), g.to_mermaid().value());
+  EXPECT_THAT(eaglectl_output(at + "show stop", 1), ::testing::HasSubstr("no graph 'stop'"));
+}
+
+TEST_F(Daemon, IsWhatEaglectlShows) {
+  if (std::getenv("EAGLECTL") == nullptr) GTEST_SKIP() << "EAGLECTL is not set (ctest sets it)";
+  const auto output = [](const std::string& arguments) { return eaglectl_output(arguments); };
   const std::string pid = std::to_string(process->pid());
   EXPECT_THAT(output("--endpoint " + process->endpoint() + " --json info"),
               ::testing::HasSubstr("\"pid\": " + pid + ","));

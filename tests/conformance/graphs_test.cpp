@@ -1,4 +1,5 @@
 // Graphs: order, groups, conditionals, what can be looked at, and the states they go through.
+#include "engine/view/explain_text.h"
 #include "tests/conformance/suite.h"
 
 namespace eagle::conformance {
@@ -22,8 +23,19 @@ protected:
     const Status built = g.build();
     ASSERT_TRUE(built.ok()) << built.to_string();
   }
-  // The same picture wherever it is drawn.
-  static void expect_pictures_agree(const Graph& g) { EXPECT_EQ(must(g.host_picture()), must(g.show())); }
+  // The same pictures wherever they are drawn, and the same words of explanation.
+  static void expect_pictures_agree(const Graph& g) {
+    for (const PictureFormat format : view::all_formats) {
+      EXPECT_EQ(must(g.host_picture(format)), must(g.picture(format))) << view::name_of(format);
+    }
+    const auto count = static_cast<std::uint32_t>(g.node_labels().size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      EXPECT_EQ(must(g.host_explanation(i)), view::to_text(must(g.explain(i))));
+      for (std::uint32_t j = i + 1; j < count; ++j) {
+        EXPECT_EQ(must(g.host_explanation(i, j)), view::to_text(must(g.explain(i, j))));
+      }
+    }
+  }
 };
 EAGLE_ON_EVERY_HOST(Graphs);
 
@@ -50,6 +62,37 @@ TEST_P(Graphs, TheFirstGraphOverPrivateArrays) {
   EXPECT_THAT(g.schedule(), ::testing::ElementsAre("work_share", "work_share"));
   EXPECT_THAT(must(g.show()), ::testing::HasSubstr("2 nodes"));
   expect_pictures_agree(g);
+}
+
+TEST_P(Graphs, AreListedAndDrawnByTheirHost) {
+  const auto x = zeros<double>({8});
+  Graph g(session(), {"listed"});
+  ASSERT_TRUE(g.add_node(node([] {}, {}, {{"x", x}}), "only").ok());
+  EXPECT_TRUE(must(session().graphs()).empty());
+  build(g);
+  ASSERT_TRUE(g.launch(3).ok());
+  const std::vector<GraphInfo> graphs = must(session().graphs());
+  ASSERT_EQ(graphs.size(), 1U);
+  EXPECT_EQ(graphs[0].name, "listed");
+  EXPECT_EQ(graphs[0].nodes, 1U);
+  EXPECT_EQ(graphs[0].launches, 3U);
+  EXPECT_EQ(must(session().picture(graphs[0], PictureFormat::svg)), must(g.to_svg()));
+  GraphInfo other = graphs[0];
+  other.graph += 100;
+  EXPECT_EQ(session().picture(other, PictureFormat::text).status().reason(), Reason::unknown_graph);
+}
+
+TEST_P(Graphs, AreExplainedBeforeTheBuildAndWhenTheyRace) {
+  const auto y = zeros<double>({8});
+  Graph g(session());
+  ASSERT_TRUE(
+      g.add_group({{{{"L", node([] {}, {}, {{"p", y}})}}}, {{{"R", node([] {}, {{"q", y}}, {})}}}}).ok());
+  const graph::PairExplanation pair = must(g.explain("L", "R"));
+  EXPECT_EQ(pair.relation, graph::Relation::racing);
+  EXPECT_EQ("build: " + pair.refusal, g.build().message());
+  EXPECT_THAT(must(g.explain("L")).schedule_why, ::testing::HasSubstr("not a launch"));
+  EXPECT_EQ(g.explain("M").status().reason(), Reason::bad_value);
+  EXPECT_EQ(g.host_explanation("L").status().reason(), Reason::graph_state);
 }
 
 TEST_P(Graphs, TwoPlansAndAHostNodeRunInOrder) {

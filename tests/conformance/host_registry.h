@@ -16,6 +16,8 @@ struct HostUnderTest {
   std::string name;  // a word: it becomes part of the names of tests
   // A session of its own. UNAVAILABLE skips the case and says why; any other error fails it.
   std::function<StatusOr<Session>()> open;
+  // The same with a team of so many threads.
+  std::function<StatusOr<Session>(int threads)> open_with;
   // "remote": kernels run in another process and need arrays of the session.
   std::set<std::string> tags;
 

@@ -1,4 +1,5 @@
 // The hosts of this machine: the engine in this process, and an eagled beside it.
+#include <map>
 #include <memory>
 
 #include "tests/conformance/daemon_process.h"
@@ -14,15 +15,45 @@ StatusOr<DaemonProcess*> suite_daemon() {
   return daemon->get();
 }
 
+namespace {
+
+// How launches reach the daemon.
+enum class Way { ring, grpc };
+
+StatusOr<Session> connect_to(const DaemonProcess& daemon, Way way) {
+  ConnectOptions options;
+  options.ring = way == Way::ring;
+  return eagle::connect(daemon.endpoint(), options);
+}
+
+StatusOr<Session> of_the_suite(Way way) {
+  EAGLE_ASSIGN_OR_RETURN(const DaemonProcess* process, suite_daemon());
+  return connect_to(*process, way);
+}
+
+// One daemon for each size of team, for all cases of this process.
+StatusOr<Session> with_a_team_of(int threads, Way way) {
+  static std::map<int, StatusOr<std::unique_ptr<DaemonProcess>>> daemons;
+  auto known = daemons.find(threads);
+  if (known == daemons.end()) known = daemons.emplace(threads, DaemonProcess::start(threads)).first;
+  if (!known->second.ok()) return known->second.status();
+  return connect_to(**known->second, way);
+}
+
+HostUnderTest daemon_by(const char* name, Way way) {
+  return {name,
+          [way] { return of_the_suite(way); },
+          [way](int threads) { return with_a_team_of(threads, way); },
+          {"remote"}};
+}
+
+}  // namespace
+
 void register_hosts() {
-  static const HostRegistration local({"local", [] { return eagle::local(); }, {}});
-  static const HostRegistration daemon({"daemon",
-                                        []() -> StatusOr<Session> {
-                                          EAGLE_ASSIGN_OR_RETURN(const DaemonProcess* process,
-                                                                 suite_daemon());
-                                          return eagle::connect(process->endpoint());
-                                        },
-                                        {"remote"}});
+  static const HostRegistration local(
+      {"local", [] { return eagle::local(); }, [](int threads) { return eagle::local({threads}); }, {}});
+  static const HostRegistration daemon(daemon_by("daemon", Way::ring));
+  static const HostRegistration over_grpc(daemon_by("daemon_grpc", Way::grpc));
 }
 
 }  // namespace eagle::conformance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import eagle
-from eagle import Index, Mutable, Param, Scalar, Terminated, kernel
+from eagle import Accum, Index, Mutable, Param, Reduce, Scalar, Table, Terminated, kernel
 
 
 @kernel
@@ -37,3 +37,16 @@ def mixed(x: Scalar, y: Scalar, k: Index, a: Param) -> tuple[Scalar, Scalar]:
             w = w + math.sqrt(u * u + 0.5)
         steps += 1
     return u, w + steps // (k * k - 4)
+
+
+@kernel
+def everything(
+    x: Scalar, y: Scalar, k: Index, t: Table[Scalar], h: Accum[Scalar], a: Param
+) -> tuple[Scalar, Reduce("sum"), Reduce("max"), Reduce("all")]:
+    """What `mixed` has not: functions, random numbers, tables, and what samples make together."""
+    u = eagle.math.exp(0.25 * x) * eagle.math.sin(1e3 * y) + eagle.math.pow(x * x + 0.5, 1.5 * y)
+    u = u + eagle.random.normal(17, 4 * k, sd=a) + t.at(k) * eagle.math.atan2(y, x)
+    h.add(u, at=k)
+    h.add(eagle.random.uniform(5, k), at=2 * k)
+    total = u * 1.0
+    return u, total, abs(u), u < 1e30

@@ -16,6 +16,23 @@ def test_errors_page_is_what_the_table_of_reasons_says():
     assert subprocess.run(command, check=False).returncode == 0, "run docs/tools/errors.py and commit the page"
 
 
+@pytest.mark.parametrize("script", ["docs/tools/numbers.py", "engine/kernel/math/tables.py"])
+def test_what_a_script_makes_is_what_stands_there(script):
+    made = subprocess.run([sys.executable, ROOT / script, "--check"], check=False, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+
+
+def test_numbers_page_has_every_function():
+    page = text(Path("docs/manual/numbers.md"))
+    listed = {name for row in re.findall(r"^\| `([\w, ]+)` \|", page, re.MULTILINE) for name in row.split(", ")}
+    rules = re.findall(
+        r'Rule\{Opcode::\w+, "(\w+)", \d, Typing::(?:reals|question)\}', text(Path("engine/kernel/typing.cpp"))
+    )
+    assert len(rules) > 40
+    other = {"div": "", "floor_quotient": "floor_divide"}  # arithmetic; Python's name
+    assert {other.get(name, name) for name in rules} - {""} <= listed
+
+
 def test_errors_page_lists_every_reason():
     header = text(Path("engine/base/reason.h"))
     names = re.findall(r"^\s*X\(\w+,\s*([A-Z_]+),", header, re.MULTILINE)

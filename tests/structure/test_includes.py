@@ -55,10 +55,18 @@ PRIVATE_HEADERS: dict[str, set[str]] = {
     "LLVM": {
         "engine/codegen/emit.h",
         "engine/codegen/image.h",
+        "engine/codegen/lane_number.h",
         "engine/codegen/lanes.h",
+        "engine/codegen/math_functions.h",
         "engine/codegen/target_machine.h",
     },
-    "gRPC": {"server/rpc/call.h", "server/rpc/launch_call.h"},
+    "gRPC": {
+        "client/remote_connection.h",
+        "client/watched_call.h",
+        "server/rpc/call.h",
+        "server/rpc/launch_call.h",
+        "server/rpc/run_call.h",
+    },
     "Boost": {"server/sockets/grpc_connections.h"},
 }
 MOST_USERS_OF_A_PRIVATE_HEADER = 8

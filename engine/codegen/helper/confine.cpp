@@ -15,6 +15,8 @@ namespace {
 
 constexpr rlim_t address_space = rlim_t{8} << 30;
 constexpr rlim_t file_size = rlim_t{1} << 30;
+// In seconds, of one request: as much as the longest time limit that eagled takes.
+constexpr rlim_t processor_time = 3600;
 
 void limit(__rlimit_resource resource, rlim_t value) {
   rlimit current{};
@@ -82,6 +84,16 @@ Status confine(int last_descriptor) {
   if (sanitized) return {};
   limit(RLIMIT_AS, address_space);
   return filter_calls();
+}
+
+void renew_processor_time() {
+  rusage used{};
+  rlimit current{};
+  if (::getrusage(RUSAGE_SELF, &used) != 0 || ::getrlimit(RLIMIT_CPU, &current) != 0) return;
+  const auto spent = static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
+  // The soft limit alone moves: a hard one could not be raised again.
+  const rlimit wanted{std::min(spent + processor_time, current.rlim_max), current.rlim_max};
+  ::setrlimit(RLIMIT_CPU, &wanted);
 }
 
 }  // namespace eagle::codegen

@@ -11,4 +11,9 @@ namespace eagle::codegen {
 // which signal did. Call once, after LLVM has initialised its target.
 Status confine(int last_descriptor);
 
+// From now on the process may use so much processor time until the next call: call before each request. The
+// engine stops a compile long before; this ends one whose engine has gone, by SIGXCPU. (PR_SET_PDEATHSIG
+// would follow the thread that started us, which may end while its process goes on.)
+void renew_processor_time();
+
 }  // namespace eagle::codegen

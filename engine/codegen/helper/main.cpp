@@ -95,6 +95,7 @@ int main() {
   while (work_comes()) {
     StatusOr<codegen::Frame> frame = codegen::receive_frame(channel, std::nullopt);
     if (!frame.ok()) return frame.status().reason() == Reason::connection_lost ? 0 : 1;
+    codegen::renew_processor_time();
     v1::CompileRequest request;
     v1::CompileReply reply;
     UniqueFd image;

@@ -14,9 +14,10 @@ namespace {
 // the other name.
 bool written_under_two_names(const graph::KernelLaunch& launch, const std::vector<kernel::Access>& accesses) {
   for (std::size_t out = 0; out < accesses.size(); ++out) {
-    if (!accesses[out].written) continue;
+    if (!accesses[out].written || !launch.arguments[out].view) continue;
     for (std::size_t other = 0; other < accesses.size(); ++other) {
       if (other == out || !(accesses[other].read || accesses[other].written)) continue;
+      if (!launch.arguments[other].view) continue;
       if (plane::overlap(*launch.arguments[other].view, *launch.arguments[out].view).overlaps) return true;
     }
   }
@@ -57,13 +58,17 @@ StatusOr<BoundLaunch> BoundLaunch::bind(const graph::KernelLaunch& launch, const
 }
 
 BoundLaunch::Outcome BoundLaunch::run(const Part& part) const {
-  if (!one_step_a_call_) return call(part);
+  if (!one_step_a_call_) {
+    codegen::KernelCall call = call_for(part);
+    return run(call);
+  }
   Outcome total;
   Part one = part;
   one.max_steps = 1;
   while (total.steps < part.max_steps) {
     one.first_step = part.first_step + total.steps;
-    const Outcome step = call(one);
+    codegen::KernelCall call = call_for(one);
+    const Outcome step = run(call);
     total.counts += step.counts;
     if (step.steps == 0) break;  // nobody is left to take one
     total.finished += step.finished;
@@ -72,11 +77,12 @@ BoundLaunch::Outcome BoundLaunch::run(const Part& part) const {
   return total;
 }
 
-BoundLaunch::Outcome BoundLaunch::call(const Part& part) const {
+codegen::KernelCall BoundLaunch::call_for(const Part& part) const {
   static_assert(std::atomic<bool>::is_always_lock_free && sizeof(std::atomic<bool>) == 1);
   codegen::KernelCall call;
-  call.planes = planes_.data();
-  call.component_strides = component_strides_.data();
+  call.planes = part.planes != nullptr ? part.planes : planes_.data();
+  call.component_strides = part.planes != nullptr ? part.component_strides : component_strides_.data();
+  call.sample_numbers = part.sample_numbers;
   call.params = params_.data();
   call.lengths = lengths_.data();
   call.begin = part.begin;
@@ -85,8 +91,12 @@ BoundLaunch::Outcome BoundLaunch::call(const Part& part) const {
   call.total_samples = samples_;
   call.first_step = part.first_step;
   if (part.control != nullptr) call.cancel = reinterpret_cast<const std::uint8_t*>(&part.control->flag());
+  return call;
+}
+
+BoundLaunch::Outcome BoundLaunch::run(codegen::KernelCall& call) const {
   code_->function()(&call);
-  return {call.finished, call.steps, {call.clamped, call.zero_divisions, call.cancelled}};
+  return {call.finished, call.steps, {call.clamped, call.zero_divisions, call.dropped, call.cancelled}};
 }
 
 }  // namespace eagle::run

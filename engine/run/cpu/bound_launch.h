@@ -1,6 +1,7 @@
 // BoundLaunch: one kernel launch with its code and every address resolved, ready to be called.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,6 +30,13 @@ public:
   [[nodiscard]] const codegen::Code& code() const { return *code_; }
   // The first sample of an argument's plane; null for a param, and for every argument of no samples.
   [[nodiscard]] std::byte* plane(std::size_t argument) const { return planes_[argument]; }
+  // All of them, and bytes from one component to the next, by argument.
+  [[nodiscard]] std::span<std::byte* const> planes() const { return planes_; }
+  [[nodiscard]] std::span<const std::int64_t> component_strides() const { return component_strides_; }
+
+  // The bits of a param, which `bind` took from the launch. Not while it runs.
+  [[nodiscard]] std::uint64_t param(std::size_t argument) const { return params_[argument]; }
+  void set_param(std::size_t argument, std::uint64_t bits) { params_[argument] = bits; }
 
   // What one thread is to do: samples [begin, end), not empty, for up to `max_steps` steps.
   struct Part {
@@ -37,19 +45,34 @@ public:
     std::int64_t max_steps = 1;
     std::int64_t first_step = 0;       // steps that the run took before: what step_index() counts from
     const Control* control = nullptr;  // loops inside the kernel look at its flag
+    // Instead of the launch's own planes, by argument: a reordered copy of some samples, which are numbered
+    // from 0 here and have these numbers in the ensemble. All three or none.
+    std::byte* const* planes = nullptr;
+    const std::int64_t* component_strides = nullptr;
+    const std::int64_t* sample_numbers = nullptr;
   };
   struct Outcome {
     std::int64_t finished = 0;  // samples whose mask this call set
     std::int64_t steps = 0;     // the last step that any sample took
     KernelCounts counts;
+
+    Outcome& operator+=(const Outcome& other) {
+      finished += other.finished;
+      steps = std::max(steps, other.steps);
+      counts += other.counts;
+      return *this;
+    }
   };
   // On the calling thread, which has a kernel::FloatEnvironment. Allocates nothing. Parts that do not
   // overlap may run at the same time.
   Outcome run(const Part& part) const;
 
+  // For SharedLaunch, which gives a call more than a part has: the call, and its outcome.
+  [[nodiscard]] codegen::KernelCall call_for(const Part& part) const;
+  Outcome run(codegen::KernelCall& call) const;
+
 private:
   BoundLaunch() = default;
-  [[nodiscard]] Outcome call(const Part& part) const;
 
   std::shared_ptr<const codegen::Code> code_;
   std::int64_t samples_ = 0;

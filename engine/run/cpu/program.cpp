@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <variant>
 
 #include "engine/kernel/float_environment.h"
+#include "engine/run/cpu/branches.h"
 #include "engine/run/cpu/share.h"
 
 namespace eagle::run {
@@ -23,11 +25,6 @@ const graph::Guard* guard_of(const graph::Instruction& instruction) {
   return nullptr;
 }
 
-KernelCounts run_in_place(const BoundLaunch& launch, const Control* control) {
-  if (launch.samples() == 0) return {};
-  return launch.run({.begin = 0, .end = launch.samples(), .control = control}).counts;
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
@@ -38,13 +35,24 @@ StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
   for (const graph::KernelLaunch& launch : plan.launches) {
     EAGLE_ASSIGN_OR_RETURN(BoundLaunch bound, BoundLaunch::bind(launch, *plan.kernels[launch.kernel],
                                                                 code[launch.kernel], planes));
+    program->shared_.push_back(SharedLaunch::of(launch, plan.kernels[launch.kernel], bound));
     program->launches_.push_back(std::move(bound));
+    program->kernels_.push_back(launch.kernel);
+  }
+  for (const graph::Copy& copy : plan.copies) {
+    EAGLE_ASSIGN_OR_RETURN(BoundCopy bound, BoundCopy::bind(copy, planes));
+    program->copies_.push_back(std::move(bound));
+  }
+  for (const graph::Reduce& reduce : plan.reductions) {
+    EAGLE_ASSIGN_OR_RETURN(BoundReduce bound, BoundReduce::bind(reduce, planes, team));
+    program->reductions_.push_back(std::move(bound));
   }
   program->instructions_ = std::move(plan.program);
   program->branches_ = std::move(plan.branches);
   program->loops_ = plan.loops;
   program->team_ = team;
   program->counters_ = std::move(counters);
+  program->make_spaces();
   EAGLE_RETURN_IF_ERROR(program->bind_guards(planes));
   return program;
 }
@@ -59,13 +67,39 @@ Status CpuProgram::bind_guards(std::span<const PlaneMemory> planes) {
   return {};
 }
 
+void CpuProgram::make_spaces() {
+  ThreadSpace::Needs needs;
+  bool any = false;
+  for (const std::optional<SharedLaunch>& shared : shared_) {
+    if (!shared) continue;
+    needs.cover(shared->needs(team_));
+    any = true;
+  }
+  if (!any) return;
+  spaces_.resize(static_cast<std::size_t>(team_));
+  for (ThreadSpace& space : spaces_) space.make_room(needs);
+}
+
+// By the calling thread, number `thread` of the team.
+KernelCounts CpuProgram::run_in_place(std::uint32_t launch, int thread, const Control* control) const {
+  const BoundLaunch& bound = launches_[launch];
+  if (shared_[launch]) {
+    const std::span space = std::span(spaces_).subspan(static_cast<std::size_t>(thread), 1);
+    return shared_[launch]->step(bound, space, 0, control).counts;
+  }
+  if (bound.samples() == 0) return {};
+  return bound.run({.begin = 0, .end = bound.samples(), .control = control}).counts;
+}
+
 KernelCounts CpuProgram::run(const graph::RunKernel& instruction, const Control* control) const {
   const BoundLaunch& launch = launches_[instruction.launch];
   const std::int64_t samples = launch.samples();
   if (team_ == 1 || samples <= inline_samples || omp_in_parallel()) {
     const kernel::FloatEnvironment environment;
-    return run_in_place(launch, control);
+    return run_in_place(instruction.launch, 0, control);
   }
+  if (const auto& shared = shared_[instruction.launch])
+    return shared->step(launch, spaces_, 0, control).counts;
   KernelCounts counts;
 #pragma omp parallel num_threads(team_) reduction(+ : counts)
   {
@@ -80,17 +114,16 @@ KernelCounts CpuProgram::run(const graph::RunKernel& instruction, const Control*
 
 KernelCounts CpuProgram::run(const graph::RunBranches& instruction, const Control* control) const {
   const std::span branches = std::span(branches_).subspan(instruction.first, instruction.count);
-  const int threads =
-      static_cast<int>(std::min<std::size_t>(branches.size(), static_cast<std::size_t>(team_)));
   KernelCounts counts;
-#pragma omp parallel num_threads(threads) if (!omp_in_parallel())
-  {
+  std::mutex mutex;
+  run_branches(branches.size(), team_, [&](std::size_t branch) {
     const kernel::FloatEnvironment environment;
-#pragma omp for schedule(static, 1) reduction(+ : counts)
-    for (std::size_t i = 0; i < branches.size(); ++i) {
-      for (const std::uint32_t launch : branches[i]) counts += run_in_place(launches_[launch], control);
-    }
-  }
+    KernelCounts own;
+    for (const std::uint32_t launch : branches[branch])
+      own += run_in_place(launch, omp_get_thread_num(), control);
+    const std::scoped_lock lock(mutex);
+    counts += own;
+  });
   return counts;
 }
 

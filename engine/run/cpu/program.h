@@ -17,7 +17,10 @@
 #include "engine/run/built_graph.h"
 #include "engine/run/counters.h"
 #include "engine/run/cpu/bound_launch.h"
+#include "engine/run/cpu/bound_reduce.h"
+#include "engine/run/cpu/copy.h"
 #include "engine/run/cpu/guard.h"
+#include "engine/run/cpu/shared_launch.h"
 
 namespace eagle::run {
 
@@ -35,23 +38,42 @@ public:
 
   [[nodiscard]] const std::vector<graph::Instruction>& instructions() const { return instructions_; }
   [[nodiscard]] std::uint32_t loops() const { return loops_; }
+  // The kernel of each launch, an index into the plan's kernels.
+  [[nodiscard]] const std::vector<std::uint32_t>& kernels() const { return kernels_; }
   // The guard of the instruction at `position`, a SkipUnless or LoopTest.
   [[nodiscard]] bool holds(std::uint32_t position) const { return guards_[position]->holds(); }
 
   // `control` may be null; loops inside kernels look at its flag.
   KernelCounts run(const graph::RunKernel& instruction, const Control* control) const;
   KernelCounts run(const graph::RunBranches& instruction, const Control* control) const;
+  void run(const graph::RunReduce& instruction) { reductions_[instruction.reduce].run(); }
+  void run(const graph::RunCopy& instruction) const { copies_[instruction.copy].run(team_); }
+
+  // The bits of a Param: of an argument of a launch of the plan. Not while anything runs.
+  [[nodiscard]] std::uint64_t param(std::uint32_t launch, std::uint32_t argument) const {
+    return launches_[launch].param(argument);
+  }
+  void set_param(std::uint32_t launch, std::uint32_t argument, std::uint64_t bits) {
+    launches_[launch].set_param(argument, bits);
+  }
 
   [[nodiscard]] Counters& counters() const { return *counters_; }
 
 private:
   CpuProgram() = default;
   Status bind_guards(std::span<const PlaneMemory> planes);
+  void make_spaces();
+  KernelCounts run_in_place(std::uint32_t launch, int thread, const Control* control) const;
 
   std::vector<graph::Instruction> instructions_;
   std::vector<std::vector<std::uint32_t>> branches_;
   std::uint32_t loops_ = 0;
   std::vector<BoundLaunch> launches_;
+  std::vector<std::uint32_t> kernels_;               // by launch
+  std::vector<std::optional<SharedLaunch>> shared_;  // by launch
+  mutable std::vector<ThreadSpace> spaces_;          // one a thread, where a launch shares
+  std::vector<BoundReduce> reductions_;
+  std::vector<BoundCopy> copies_;
   std::vector<std::optional<BoundGuard>> guards_;  // by instruction
   int team_ = 1;
   std::shared_ptr<Counters> counters_;

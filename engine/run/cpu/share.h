@@ -13,6 +13,15 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
+// The contiguous units [begin, end) of thread `thread` of `team`, of `units` of equal work. Shares differ by
+// one unit at most. units >= 0, 0 <= thread < team.
+constexpr Range even_share(std::int64_t units, int thread, int team) {
+  const std::int64_t each = units / team;
+  const std::int64_t more = units % team;  // the first `more` threads take one unit more
+  const std::int64_t first = each * thread + std::min<std::int64_t>(thread, more);
+  return {first, first + each + (thread < more ? 1 : 0)};
+}
+
 // Samples are cut at multiples of this: a whole number of vectors of any width, and whole cache lines of
 // even a bool plane.
 constexpr std::int64_t share_grain = 64;
@@ -23,11 +32,9 @@ constexpr std::int64_t share_grain = 64;
 // samples >= 0, 0 <= thread < team.
 constexpr Range share_of(std::int64_t samples, int thread, int team) {
   const std::int64_t grains = samples / share_grain + (samples % share_grain != 0 ? 1 : 0);
-  const std::int64_t each = grains / team;
-  const std::int64_t more = grains % team;  // the first `more` threads take one grain more
-  const std::int64_t first = each * thread + std::min<std::int64_t>(thread, more);
-  const std::int64_t last = first + each + (thread < more ? 1 : 0);
-  return {std::min(first * share_grain, samples), last == grains ? samples : last * share_grain};
+  const Range share = even_share(grains, thread, team);
+  return {std::min(share.begin * share_grain, samples),
+          share.end == grains ? samples : share.end * share_grain};
 }
 
 }  // namespace eagle::run

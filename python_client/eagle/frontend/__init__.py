@@ -7,6 +7,7 @@ It denies by default: what no rule accepts is refused with file, line, column an
 - ``signature.py``    annotations to arguments and outputs
 - ``tape.py``         typed operations as they are recorded, and ``emit.py`` their way into the C++ builder
 - ``scope.py``        what the names of one function stand for, and ``frame.py`` all that its readers share
+- ``reals.py``        which functions of reals there are, by the names of ``math``, ``numpy`` and ``eagle.math``
 - ``arithmetic.py``   operands of unlike types: what is converted, folded or refused; ``vectors.py``
 - ``expressions.py``  an operand for every expression, with ``calls.py`` and ``functions.py``
 - ``statements.py``   assignments, branches, leaving early; ``loops.py``; ``returns.py``

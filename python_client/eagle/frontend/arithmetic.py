@@ -14,6 +14,10 @@ import math
 import operator
 from typing import Any, Callable, NoReturn
 
+import numpy as np
+
+from eagle import _core
+from eagle.frontend.reals import FUNCTIONS
 from eagle.frontend.source import Source
 from eagle.frontend.tape import BOOL, INTEGER, Block, Constant, If, Operand, Place, Tape, Type, Value
 
@@ -42,17 +46,8 @@ _MOST_PRODUCTS = 16  # the largest exponent that is written out
 
 
 _AND_OR = "Write `and`, `or`, `a != b` or `not` between conditions."
-# (symbol, found a condition) -> what to write instead
-_CURES_OF_INTEGRAL = {
-    (
-        "//",
-        False,
-    ): "Write int(a / b), which cuts towards zero; floor comes with the math functions.",
-    ("%", False): "Write a - b * int(a / b), which has the sign of a; remainders come with the math functions.",
-    ("&", True): _AND_OR,
-    ("|", True): _AND_OR,
-    ("^", True): _AND_OR,
-}
+_CURES_OF_CONDITIONS = dict.fromkeys("&|^", _AND_OR)
+_OF_REALS = {"//": "floor_quotient", "%": "remainder"}
 
 
 class Arithmetic:
@@ -90,6 +85,22 @@ class Arithmetic:
 
     def place(self, node: ast.AST) -> Place:
         return Place(self.source.filename, self.source.line_of(node), self.source.column_of(node))
+
+    def stored(self, operand: Operand, wanted: Type, what: str, role: Any, node: ast.AST) -> Value:
+        """The operand as what is stored in a plane: ``what`` of this role and type."""
+        found = self.type_of(operand)
+        cure = ""
+        if (found == BOOL) != (wanted == BOOL):
+            cure = f"Write {'int' if wanted.scalar == 'i64' else 'float'}(condition), or a choice of two numbers."
+            if wanted == BOOL:
+                cure = "Write a comparison, as in x > 0."
+        elif wanted.extents != found.extents:
+            cure = "Combine values of equal extents; eagle.vector(a, b, c) makes a vector of numbers."
+        elif wanted.scalar == "i64" and found.is_real:
+            cure = "Write int(...), which cuts towards zero."
+        if cure:
+            self.source.refuse(node, f"{what} is a {role} ({wanted}), the value a {found}", cure)
+        return self.as_type(operand, wanted, node)
 
     def as_type(self, operand: Operand, type_: Type, node: ast.AST) -> Value:
         """The operand as a value of the type: a constant is rounded once, a value converted."""
@@ -148,11 +159,17 @@ class Arithmetic:
         return self.tape.block.add("div", (self.as_type(a, whole, node), spread), whole, place)
 
     def integral(self, code: str, symbol: str, a: Operand, b: Operand, node: ast.AST) -> Operand:
-        """``// % << >> & | ^``, of integers."""
+        """``// % << >> & | ^``, of integers; ``//`` and ``%`` of reals too."""
+        if symbol in _OF_REALS and (self.type_of(a).is_real or self.type_of(b).is_real):
+            if isinstance(a, Constant) and isinstance(b, Constant):
+                return self._fold(code, a, b, node)
+            return self.function(_OF_REALS[symbol], f"`{symbol}`", [a, b], node)
         for operand in (a, b):
             type_ = self.type_of(operand)
             if type_ != INTEGER:
-                cure = _CURES_OF_INTEGRAL.get((symbol, type_.scalar == "bool"), "Convert with int(...), towards zero.")
+                cure = "Convert with int(...), towards zero."
+                if type_.scalar == "bool":
+                    cure = _CURES_OF_CONDITIONS.get(symbol, "Write `1 if condition else 0`.")
                 self.source.refuse(node, f"`{symbol}` takes integers, found a {type_}", cure)
         if isinstance(a, Constant) and isinstance(b, Constant):
             if symbol in ("<<", ">>") and b.value > _MOST_FOLDED:
@@ -172,17 +189,26 @@ class Arithmetic:
         return self.tape.block.add("bit_not", (a,), INTEGER, self.place(node))
 
     def power(self, a: Operand, b: Operand, node: ast.AST) -> Operand:
-        """``a ** n`` as products: from the highest bit of n on, square, and multiply by a where the bit is 1."""
+        """``a ** b``: products where b is a small constant integer, else ``pow`` of reals.
+
+        The products go from the highest bit of b on: square, and multiply by a where the bit is 1.
+        """
         self._refuse_booleans("**", (a, b), node)
         if isinstance(a, Constant) and isinstance(b, Constant):
             return self._constant_power(a, b, node)
-        if not isinstance(b, Constant) or b.is_real or not 0 <= b.value <= _MOST_PRODUCTS or self.extents(a):
+        small = isinstance(b, Constant) and not b.is_real and 0 <= b.value <= _MOST_PRODUCTS
+        if not small or self.extents(a):
+            negative = isinstance(b, Constant) and b.value < 0  # Python's is a real
+            if self.type_of(a).is_real or self.type_of(b).is_real or negative:
+                return self.function("pow", "`**`", [a, b], node)
+        if not small:
             self.source.refuse(
                 node,
-                f"`**` takes a number and a constant integer from 0 to {_MOST_PRODUCTS}, found a "
-                f"{self._kind(a)} and {b if isinstance(b, Constant) else f'a {self._kind(b)}'}",
-                "Write the products: x * x; 1 / x ** 2 for a negative exponent, math.sqrt(x) for the square root.",
+                f"`**` of integers takes a constant from 0 to {_MOST_PRODUCTS}, found "
+                f"{b if isinstance(b, Constant) else f'a {self._kind(b)}'}",
+                "Write float(a) ** b for a real, or a loop of products.",
             )
+        assert isinstance(b, Constant)
         if b.value == 0:
             return Constant(1.0 if self.type_of(a).is_real else 1)
         result = a
@@ -191,6 +217,39 @@ class Arithmetic:
             if bit == "1":
                 result = self.numeric("mul", "*", result, a, node)
         return result
+
+    # ---- functions of reals
+
+    def function(self, code: str, symbol: str, operands: list[Operand], node: ast.AST) -> Operand:
+        """A function of ``eagle.math``, component by component; integers become reals."""
+        self._refuse_booleans(symbol, tuple(operands), node)
+        if all(isinstance(operand, Constant) for operand in operands):
+            return self._constant_function(code, symbol, operands, node)
+        met = operands[0]
+        for operand in operands[1:]:
+            met = Value(self._meet(symbol, met, operand, node))
+        extents = self.extents(met)
+        if FUNCTIONS[code][1] and extents:
+            self.source.refuse(node, f"{symbol} of a {self._kind(met)}", "Ask about one component: v[0].")
+        type_ = self.real._replace(extents=extents)
+        values = tuple(self.as_type(operand, type_, node) for operand in operands)
+        return self.tape.block.add(code, values, BOOL if FUNCTIONS[code][1] else type_, self.place(node))
+
+    def _constant_function(self, code: str, symbol: str, operands: list[Operand], node: ast.AST) -> Constant:
+        numbers = [float(self._number(x, self.real, node)) for x in operands if isinstance(x, Constant)]
+        out = np.empty(1, bool if FUNCTIONS[code][1] else np.float64)
+        _core.apply_math(code, [np.array([number]) for number in numbers], out)
+        if np.isnan(out[0]) and not any(math.isnan(number) for number in numbers):
+            self.source.refuse(
+                node, f"{symbol} of {', '.join(map(repr, numbers))} is no number", "Write the constant that is meant."
+            )
+        return Constant(out[0].item())
+
+    def to_integer(self, code: str, a: Operand, node: ast.AST) -> Operand:
+        """Python's own ``round(x)``, ``math.floor(x)``, ``math.ceil(x)``, which give integers."""
+        if self.type_of(a).scalar == "i64":
+            return a
+        return self.convert("int", self.function(code, code, [a], node), node)
 
     def compare(self, code: str, symbol: str, a: Operand, b: Operand, node: ast.AST) -> Operand:
         if isinstance(a, Constant) and isinstance(b, Constant):

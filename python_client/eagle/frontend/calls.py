@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from typing import TYPE_CHECKING, Union
 
+from eagle import random
 from eagle.frontend.frame import Results
 from eagle.frontend.functions import call_branch, call_helper, call_local
 from eagle.frontend.names import ACCEPTED_CALLS, Call, Helper, dotted
+from eagle.frontend.reals import FUNCTIONS
 from eagle.frontend.scope import LocalFunction, TableRef
-from eagle.frontend.tape import INTEGER, Block, Constant, Operand, Switch, Type, Value
+from eagle.frontend.tape import BOOL, INTEGER, Block, Constant, Operand, Switch, Type, Value
 from eagle.frontend.vectors import ALGEBRA
 
 if TYPE_CHECKING:
@@ -27,8 +30,21 @@ _ARGUMENTS = {
     "sample_index": (0, 0),
     "n_samples": (0, 0),
     "step_index": (0, 0),
+    **dict.fromkeys(("power", "//", "%"), (2, 2)),
     **{name: (count, count) for name, (count, _, _) in ALGEBRA.items()},
+    **{name: (count, count) for name, (count, _) in FUNCTIONS.items()},
 }
+# What the functions of eagle.random take, in order.
+RANDOM: dict[str, tuple[str, ...]] = {
+    name: tuple(inspect.signature(getattr(random, name)).parameters) for name in random.__all__
+}
+RANDOM_DEFAULTS: dict[str, float] = {
+    parameter.name: parameter.default
+    for name in random.__all__
+    for parameter in inspect.signature(getattr(random, name)).parameters.values()
+    if parameter.default is not parameter.empty
+}
+_TO_INTEGERS = {"floor_int": "floor", "ceil_int": "ceil", "round_int": "rint"}
 _POLICIES = ("auto", "switch", "segmented", "predicated")
 
 
@@ -54,6 +70,8 @@ class Calls:
             return self._dispatch(node)
         if called.name == "matrix":
             return self._matrix(node)
+        if called.name.startswith("random."):
+            return self._random(node, called.name)
         if called.name in ("range", "bounded"):
             self._source.refuse(
                 node,
@@ -99,6 +117,15 @@ class Calls:
             return self._arithmetic.unary("abs", "abs", first, node)
         if name == "sqrt":
             return self._arithmetic.sqrt(first, node)
+        if name in FUNCTIONS:
+            return self._arithmetic.function(name, name, operands, node)
+        if name in _TO_INTEGERS:
+            return self._arithmetic.to_integer(_TO_INTEGERS[name], first, node)
+        if name == "power":
+            return self._arithmetic.power(first, operands[1], node)
+        if name in ("//", "%"):
+            code = "floor_div" if name == "//" else "modulo"
+            return self._arithmetic.integral(code, name, first, operands[1], node)
         if name in ("vector", "quat"):
             return self._frame.vectors.compose(operands, (len(operands),), node)
         if name in ALGEBRA:
@@ -118,9 +145,69 @@ class Calls:
         if not least <= len(node.args) <= most:
             wanted = str(least) if least == most else f"{least} or more"
             self._source.refuse(
-                node, f"{name} takes {wanted} argument(s), found {len(node.args)}", "Give single numbers, in order."
+                node,
+                f"{ast.unparse(node.func)} takes {wanted} argument(s), found {len(node.args)}",
+                "Give single numbers, in order.",
             )
         return operands
+
+    def _random(self, node: ast.Call, called: str) -> Operand:
+        name = called.split(".")[1]
+        parameters = RANDOM[name]
+        given: dict[str, ast.expr] = dict(zip(parameters, node.args))
+        takes = f"{called}({', '.join(parameters)})"
+        for keyword in node.keywords:
+            if keyword.arg not in parameters or keyword.arg in given:
+                self._source.refuse(keyword, f"{called} takes no '{keyword.arg}' here", f"Write {takes}.")
+            given[keyword.arg] = keyword.value
+        missing = [p for p in parameters if p not in given and p not in RANDOM_DEFAULTS]
+        if len(node.args) > len(parameters) or missing or any(isinstance(a, ast.Starred) for a in node.args):
+            what = (
+                f"'{missing[0]}' of {called} is missing" if missing else f"{called} takes {len(parameters)} arguments"
+            )
+            self._source.refuse(node, what, f"Write {takes}.")
+        # Parameters with defaults are all given or none: the plain distribution has a form of its own.
+        optional = [p for p in parameters if p in RANDOM_DEFAULTS and any(o in given for o in RANDOM_DEFAULTS)]
+        operands = [
+            self._random_operand(called, p, given[p]) if p in given else self._default(RANDOM_DEFAULTS[p], node)
+            for p in parameters
+            if p not in RANDOM_DEFAULTS or p in optional
+        ]
+        extents = self._covariate_extents(operands, node) if name == "multivariate_normal" else ()
+        result = {"uniform_int": INTEGER, "bernoulli": BOOL}.get(name, self._arithmetic.real._replace(extents=extents))
+        return self._frame.tape.block.add("random", tuple(operands), result, self._arithmetic.place(node), name)
+
+    def _covariate_extents(self, operands: list[Value], node: ast.Call) -> tuple[int, ...]:
+        mean, factor = operands[2].type.extents, operands[3].type.extents
+        if len(mean) != 1 or factor != (*mean, *mean):
+            found = f"a {operands[2].type} and a {operands[3].type}"
+            self._source.refuse(
+                node, f"random.multivariate_normal of {found}", "Give a vector of n and an n by n matrix."
+            )
+        return mean
+
+    def _default(self, number: float, node: ast.Call) -> Value:
+        return self._arithmetic.as_type(Constant(number), self._arithmetic.real, node)
+
+    def _random_operand(self, called: str, parameter: str, node: ast.expr) -> Value:
+        """An operand of a random number; seeds are 64 bits, which Python writes without a sign."""
+        operand = self._expressions.operand(node)
+        integers = ("seed", "counter") if called != "random.uniform_int" else ("seed", "counter", "low", "high")
+        if parameter in integers:
+            number = operand.value if isinstance(operand, Constant) else 0
+            if parameter in ("seed", "counter") and isinstance(number, int) and 2**63 <= number < 2**64:
+                operand = Constant(number - 2**64)
+            if self._arithmetic.type_of(operand) != INTEGER:
+                found = self._arithmetic.type_of(operand)
+                self._source.refuse(node, f"'{parameter}' of {called} is an integer, found a {found}", "Write an int.")
+            return self._arithmetic.as_type(operand, INTEGER, node)
+        wanted = self._arithmetic.real._replace(extents=self._arithmetic.extents(operand))
+        if self._arithmetic.is_bool(operand) or (wanted.extents and called != "random.multivariate_normal"):
+            found = self._arithmetic.type_of(operand)
+            self._source.refuse(
+                node, f"'{parameter}' of {called} is a number, found a {found}", "Give a single number."
+            )
+        return self._arithmetic.as_type(operand, wanted, node)
 
     def _matrix(self, node: ast.Call) -> Operand:
         rows = node.args[0] if len(node.args) == 1 and not node.keywords else None
@@ -144,11 +231,52 @@ class Calls:
         found = self._frame.scope.read(function.value)
         if not isinstance(found, TableRef):
             return None
+        name = function.value.id
+        if found.role.kind == "accum":
+            cure = f"An Accum is added to by a statement of its own, {name}.add(value, at=i), and never read."
+            self._source.refuse(function, f"'{ast.unparse(function)}' gives no value", cure)
         if function.attr != "at":
-            self._source.refuse(
-                function, f"a Table has no '{function.attr}'", f"Read an element: {function.value.id}.at(i)."
-            )
+            self._source.refuse(function, f"a Table has no '{function.attr}'", f"Read an element: {name}.at(i).")
         return found
+
+    def addition(self, node: ast.expr) -> bool:
+        """Reads ``h.add(value, at=i)``, a statement of its own; False for anything else."""
+        function = node.func if isinstance(node, ast.Call) else None
+        if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
+            return False
+        if not self._frame.scope.is_local(function.value.id):
+            return False
+        accum = self._frame.scope.read(function.value)
+        if not isinstance(accum, TableRef) or accum.role.kind != "accum":
+            return False
+        assert isinstance(node, ast.Call)
+        self._add(node, function, accum)
+        return True
+
+    def _add(self, node: ast.Call, function: ast.Attribute, accum: TableRef) -> None:
+        axes = [name for name, _ in accum.role.axes] or ["at"]
+        wanted = f"{accum.name}.add(value, {', '.join(f'{axis}=i' for axis in axes)})"
+        if function.attr != "add" or len(node.args) != 1 or isinstance(node.args[0], ast.Starred):
+            self._source.refuse(node, f"'{ast.unparse(node)}' is not how an Accum is used", f"Write {wanted}.")
+        given = {keyword.arg or "": keyword.value for keyword in node.keywords}
+        at = given.get("at")
+        if at is not None and len(given) == 1:  # one index, or all of them in order
+            indices = at.elts if isinstance(at, ast.Tuple) else [at]
+            given = dict(zip(axes, indices)) if len(indices) == len(axes) else {}
+        if set(given) != set(axes):
+            self._source.refuse(node, f"'{accum.name}' takes {len(axes)} index(es)", f"Write {wanted}.")
+        type_ = Type(self._scalar(accum), accum.role.extents)
+        operand = self._expressions.operand(node.args[0])
+        name = f"the value for '{accum.name}'"
+        value = self._arithmetic.stored(operand, type_, name, accum.role, node.args[0])
+        places = [
+            self._arithmetic.as_type(self._expressions.integer(index, f"'{accum.name}.add'"), INTEGER, index)
+            for index in (given[axis] for axis in axes)
+        ]
+        self._frame.tape.block.effect("accum_add", (value, *places), self._arithmetic.place(node), accum.name)
+
+    def _scalar(self, table: TableRef) -> str:
+        return self._frame.context.real.scalar if table.role.scalar == "real" else table.role.scalar
 
     def _look_up(self, node: ast.Call, table: TableRef) -> Operand:
         axes = [name for name, _ in table.role.axes] or ["i"]
@@ -169,8 +297,7 @@ class Calls:
             found = self._expressions.integer(argument, f"'{table.name}.at'")
             indices.append(self._arithmetic.as_type(found, INTEGER, argument))
         by_axis = dict(zip(given, indices))
-        scalar = self._frame.context.real.scalar if table.role.scalar == "real" else table.role.scalar
-        type_ = Type(scalar, table.role.extents)
+        type_ = Type(self._scalar(table), table.role.extents)
         operands = tuple(by_axis[axis] for axis in axes)
         return self._frame.tape.block.add("gather", operands, type_, self._arithmetic.place(node), table.name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable
 
 from eagle import _core
-from eagle.frontend.tape import Block, If, Op, Switch, Value, While
+from eagle.frontend.tape import Block, If, Op, Switch, Type, Value, While
 from eagle.frontend.vectors import ALGEBRA
 
 
@@ -31,14 +31,17 @@ class Emitter:
                 self._while(op)
             elif isinstance(op, Switch):
                 self._switch(op)
+            elif op.result is None:
+                value, *indices = [self._made[operand] for operand in op.operands]
+                self._builder.accum_add(op.detail, value, indices)
             else:
-                self._made[op.result] = self._op(op)
+                self._made[op.result] = self._op(op, op.result.type)
 
     def _all(self, values: list[Value]) -> list[_core.Value]:
         return [self._made[value] for value in values]
 
-    def _op(self, op: Op) -> _core.Value:
-        type_, builder = op.result.type, self._builder
+    def _op(self, op: Op, type_: Type) -> _core.Value:
+        builder = self._builder
         operands = [self._made[operand] for operand in op.operands]
         if op.code == "constant":
             make: Callable[..., _core.Value] = builder.real
@@ -57,6 +60,8 @@ class Emitter:
             return builder.compose(operands, type_.scalar, list(type_.extents))
         if op.code == "splat":
             return builder.splat(operands[0], list(type_.extents))
+        if op.code == "random":
+            return builder.random(op.detail, operands)
         if op.code in ALGEBRA:
             return builder.algebra(op.code, operands)
         return builder.op(op.code, operands)

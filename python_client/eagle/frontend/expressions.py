@@ -43,7 +43,7 @@ class Expressions:
         self.frame = frame
         self._source = frame.source
         self._arithmetic = frame.arithmetic
-        self._calls = Calls(self)
+        self.calls = Calls(self)
 
     def operand(self, node: ast.expr) -> Operand:
         """The number, condition, vector or matrix that the expression gives."""
@@ -66,7 +66,7 @@ class Expressions:
         if isinstance(node, ast.Subscript):
             return self._subscript(node)
         if isinstance(node, ast.Call):
-            found = self._calls.call(node)
+            found = self.calls.call(node)
             if isinstance(found, list):
                 self._source.refuse(node, f"this call gives {len(found)} values", "Take them apart: a, b = f(x).")
             return found
@@ -78,7 +78,7 @@ class Expressions:
         if isinstance(node, ast.Tuple):
             return [self.operand(item) for item in node.elts]
         if isinstance(node, ast.Call):
-            return self._calls.call(node)
+            return self.calls.call(node)
         if isinstance(node, (ast.Name, ast.Attribute)):
             found = self._name(node)
             if isinstance(found, Tuple):
@@ -169,7 +169,10 @@ class Expressions:
             return found
         name = ast.unparse(node)
         if isinstance(found, TableRef):
-            self._source.refuse(node, f"'{name}' is a {found.role}, not a number", f"Read an element: {name}.at(i).")
+            cure = f"Read an element: {name}.at(i)."
+            if found.role.kind == "accum":
+                cure = f"An Accum is added to, {name}.add(value, at=i), and never read."
+            self._source.refuse(node, f"'{name}' is a {found.role}, not a number", cure)
         if isinstance(found, Tuple):
             self._source.refuse(
                 node, f"'{name}' is a tuple of {len(found.items)} constants", f"Take one, {name}[0], or a, b = {name}."
@@ -234,6 +237,8 @@ class Expressions:
     def _whole(self, node: ast.Subscript) -> Operand:
         if isinstance(node.value, ast.Name) and self.frame.scope.is_local(node.value.id):
             found = self.frame.scope.read(node.value)
+            if isinstance(found, TableRef) and found.role.kind == "accum":
+                self._single(found, node.value)
             if isinstance(found, TableRef):
                 self._source.refuse(
                     node, f"a subscript of '{found.name}', a {found.role}", f"Read an element: {found.name}.at(i)."

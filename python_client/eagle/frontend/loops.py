@@ -293,7 +293,7 @@ class Loops(Statements):
         for name in after:
             if name not in before:
                 self.scope.bindings[name] = Unbound(construct, self.source.line_of(node))
-        if op.results:
+        if op.results or op.body.has_effects:
             tape.block.ops.append(op)
 
 

@@ -12,8 +12,9 @@ from typing import Any, Callable, Mapping, NoReturn, Union
 
 import numpy as np
 
-from eagle import language, math
+from eagle import language, math, random
 from eagle.errors import KernelSyntaxError
+from eagle.frontend import reals
 from eagle.frontend.source import Source, from_function
 
 Number = Union[int, float, bool]
@@ -37,14 +38,15 @@ CALLS: dict[Any, str] = {
     python_math.sqrt: "sqrt",
     np.sqrt: "sqrt",
     np.absolute: "abs",
-    math.sqrt: "sqrt",
-    math.absolute: "abs",
     **{getattr(language, name): name for name in language.__all__},
-    **{getattr(math, name): name for name in math.__all__ if name not in ("sqrt", "absolute")},
+    **{getattr(math, name): name for name in math.__all__},
+    **reals.CALLS,
+    math.absolute: "abs",
+    **{getattr(random, name): f"random.{name}" for name in random.__all__},
 }
 ACCEPTED_CALLS = (
-    "abs, min, max, float, int, bool, math.sqrt, np.sqrt, those of eagle.math, eagle.select, eagle.dispatch, "
-    "eagle.vector and their like, and your own plain functions"
+    "abs, min, max, float, int, bool, functions of eagle.math and those of math and np that mean the same, "
+    "eagle.random, eagle.select, eagle.dispatch, eagle.vector and their like, and your own plain functions"
 )
 
 
@@ -264,35 +266,13 @@ def _refuse_object(source: Source, node: ast.expr, path: str, found: Any) -> NoR
     if isinstance(found, Kernel):
         cure = "Put what both kernels share into a plain function without @eagle.kernel, and call that."
     elif callable(found):
-        cure = _CURES.get(path.split(".")[-1], "")
+        cure = reals.CURES.get(path.split(".")[-1], "")
     source.refuse(
         node,
         f"'{path}' is {what}: a kernel uses constants of its surroundings and functions it can read",
         cure
         or f"Use a number or a tuple of numbers, or call one of {ACCEPTED_CALLS}; pass arrays as arguments (Table).",
     )
-
-
-_MATH_TO_COME = "Only sqrt of the functions of `math` is there yet: the math functions are not part of this version."
-_CURES = {
-    **dict.fromkeys(("minimum", "fmin"), "Write eagle.math.minimum, which ignores a NaN, or Python's min."),
-    **dict.fromkeys(("maximum", "fmax"), "Write eagle.math.maximum, which ignores a NaN, or Python's max."),
-    **dict.fromkeys(("dot", "cross", "outer", "norm", "transpose"), "Write the function of that name in eagle.math."),
-    **dict.fromkeys(("matmul", "vdot"), "Write a @ b."),
-    "sum": "Write eagle.math.sum(v) for the components of a vector, and a + b + c for numbers.",
-    "fsum": "Write eagle.math.sum(v) for the components of a vector, and a + b + c for numbers.",
-    "where": "Write eagle.select(condition, a, b).",
-    "fabs": "Write abs(x).",
-    "pow": "Write x ** 2, with a constant integer as exponent.",
-    "len": "The number of components stands in the annotation; eagle.n_samples() counts the samples.",
-    "print": "A kernel only computes: return the number as an output and print the array.",
-    "round": f"Write int(x + 0.5) for x >= 0. {_MATH_TO_COME}",
-    **dict.fromkeys(("divmod",), "Write a // b, a % b."),
-    **dict.fromkeys(
-        [n for n in dir(python_math) if n not in ("sqrt", "pow", "dist", "fabs", "fsum") and not n.startswith("_")],
-        _MATH_TO_COME,
-    ),
-}
 
 
 def _call_name(found: Any) -> str | None:

@@ -27,7 +27,7 @@ class Unset:
 
 @dataclass(frozen=True)
 class TableRef:
-    """A Table argument of the kernel."""
+    """A Table or Accum argument of the kernel."""
 
     name: str
     role: Role

@@ -9,12 +9,14 @@ from typing import Any, Mapping
 
 from eagle.frontend.names import Names, as_number, dotted
 from eagle.frontend.source import Source
-from eagle.roles import Role
+from eagle.roles import Reduce, Role
 
 # Keywords of calls and binds, which an argument's name would hide.
 RESERVED = ("session", "scalar_type")
-_ROLES = "Scalar, Vector[w], Matrix[R, C], Quat, Index, Param, Mutable[T], Terminated or Table[T]"
-_OUTPUTS = "-> Scalar (or Vector[w], Matrix[R, C], Quat, Index), -> tuple[...] or -> dict[str, ...] of those"
+_ROLES = "Scalar, Vector[w], Matrix[R, C], Quat, Index, Param, Mutable[T], Terminated, Table[T], Accum[T] or Reduce(op)"
+_OUTPUTS = (
+    "-> Scalar (or Vector[w], Matrix[R, C], Quat, Index, Reduce(op)), -> tuple[...] or -> dict[str, ...] of those"
+)
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def _outputs(source: Source, names: Names, evaluated: Mapping[str, Any]) -> Outp
         form, roles = "tuple", typing.get_args(found)
     elif typing.get_origin(found) is dict and len(typing.get_args(found)) == 2:
         form, roles = "dict", typing.get_args(found)[1:]
-    readable = all(isinstance(role, Role) and role.kind == "read" for role in roles)
+    readable = all(isinstance(role, Role) and role.kind in ("read", "reduce") for role in roles)
     if not roles or not readable or not all(isinstance(key, str) for key in keys):
         source.refuse(node, f"'{ast.unparse(node)}' is not what a kernel can return", f"Write {_OUTPUTS}.")
     return Outputs(form, roles, keys)
@@ -143,6 +145,8 @@ def _evaluate(source: Source, names: Names, node: ast.expr, place: ast.expr) -> 
         return slice(name, _evaluate(source, names, node.upper, place))
     if isinstance(node, ast.Subscript):
         return _subscript(source, names, node, place)
+    if isinstance(node, ast.Call) and not node.keywords:
+        return _reduction(source, names, node, place)
     source.refuse(place, f"'{ast.unparse(node)}' is not a role", f"Annotate with {_ROLES}.")
 
 
@@ -156,6 +160,20 @@ def _subscript(source: Source, names: Names, node: ast.Subscript, place: ast.exp
     try:
         return base[index]
     except (TypeError, ValueError) as error:
+        source.refuse(place, str(error), f"Annotate with {_ROLES}.")
+
+
+def _reduction(source: Source, names: Names, node: ast.Call, place: ast.expr) -> Any:
+    """``Reduce("sum")``: the one role that is called, with a text that is no annotation."""
+    function = _evaluate(source, names, node.func, place)
+    first = node.args[0] if node.args else None
+    op = first.value if isinstance(first, ast.Constant) else None
+    if function is not Reduce or not isinstance(op, str):
+        source.refuse(place, f"'{ast.unparse(node)}' is not a role", f"Annotate with {_ROLES}.")
+    others = [_evaluate(source, names, item, place) for item in node.args[1:]]
+    try:
+        return Reduce(op, *others)
+    except TypeError as error:
         source.refuse(place, str(error), f"Annotate with {_ROLES}.")
 
 

@@ -90,7 +90,8 @@ class Statements:
         elif isinstance(node, ast.FunctionDef):
             self._function(node)
         elif isinstance(node, ast.Expr):
-            self._refuse_expression_statement(node.value)
+            if not self.expressions.calls.addition(node.value):
+                self._refuse_expression_statement(node.value)
         elif not isinstance(node, ast.Pass):
             what, cure = refusals.of_node(node)
             self.source.refuse(node, f"{what} is not accepted in a kernel", cure)
@@ -203,7 +204,7 @@ class Statements:
         (first, first_bindings), (second, second_bindings) = sides
         op = If(condition, first, second, self.arithmetic.place(node))
         self.scope.bindings = self._merge(node, op, first_bindings, second_bindings)
-        if op.results:
+        if op.results or first.has_effects or second.has_effects:
             self.frame.tape.block.ops.append(op)
 
     def _merge(self, node: ast.stmt, op: If, then: Bindings, otherwise: Bindings) -> Bindings:

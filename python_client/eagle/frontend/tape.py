@@ -68,11 +68,14 @@ Operand = Union[Value, Constant]
 
 @dataclass(eq=False)
 class Op:
-    """``code`` with operands; ``detail`` is the number of a constant, the table of a gather, a component."""
+    """``code`` with operands; ``detail`` is the number of a constant, a component, the table or Accum of a look-up.
+
+    An ``accum_add`` has no result.
+    """
 
     code: str
     operands: tuple[Value, ...]
-    result: Value
+    result: Value | None
     place: Place
     detail: Any = None
 
@@ -109,7 +112,7 @@ class Switch:
 
 # Operations whose execution is counted (an index clamped, a division by zero): they run where they are asked for,
 # and nowhere else.
-_COUNTED = frozenset({"gather", "floor_div", "modulo"})
+_COUNTED = frozenset({"gather", "floor_div", "modulo", "accum_add"})
 
 
 @dataclass(eq=False)
@@ -128,10 +131,28 @@ class Block:
     def constant(self, number: Union[int, float, bool], type_: Type, place: Place) -> Value:
         return self.add("constant", (), type_, place, number)
 
+    def effect(self, code: str, operands: tuple[Value, ...], place: Place, detail: Any) -> None:
+        """An operation without a result."""
+        self.ops.append(Op(code, operands, None, place, detail))
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether something in it must run even where nothing looks at its results."""
+        return any(_has_effects(op) for op in self.ops)
+
     @property
     def is_plain(self) -> bool:
         """Whether it may as well run where its result is not wanted."""
         return all(isinstance(op, Op) and op.code not in _COUNTED for op in self.ops)
+
+
+def _has_effects(op: Union[Op, If, While, Switch]) -> bool:
+    if isinstance(op, Op):
+        return op.result is None
+    if isinstance(op, Switch):
+        return any(case.has_effects for case in op.cases)
+    sides = (op.then, op.otherwise) if isinstance(op, If) else (op.condition, op.body)
+    return any(side.has_effects for side in sides)
 
 
 class Tape:

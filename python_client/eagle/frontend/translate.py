@@ -15,7 +15,7 @@ from eagle.frontend.scope import Scope, TableRef, local_names
 from eagle.frontend.signature import Signature
 from eagle.frontend.source import Source
 from eagle.frontend.statements import left
-from eagle.frontend.tape import BOOL, Constant, Operand, Type, Value
+from eagle.frontend.tape import Constant, Operand, Type, Value
 from eagle.roles import Role
 
 
@@ -87,9 +87,9 @@ class _KernelStatements(Loops):
     def translate(self) -> Translation:
         bindings = self.scope.bindings
         for name, role in self.roles.items():
-            if role.kind == "table":
+            if role.kind in ("table", "accum"):
                 bindings[name] = TableRef(name, role)
-            else:
+            elif role.kind != "reduce":  # which has no value before it is given one
                 bindings[name] = self.entry[name] = Value(self._type(role))
         self.outputs.prepare(bindings)
         self.block(self.statements)
@@ -106,7 +106,7 @@ class _KernelStatements(Loops):
         role = self.roles.get(target.id)
         if role is None:
             self.scope.bindings[target.id] = operand
-        elif role.kind == "mutable":
+        elif role.kind in ("mutable", "reduce"):
             self.scope.bindings[target.id] = self._as_role(operand, role, target.id, target)
         elif role.kind == "terminated":
             self.scope.bindings[target.id] = self._terminate(target, operand)
@@ -114,7 +114,10 @@ class _KernelStatements(Loops):
             cure = f"Use another name; annotate it Mutable[{role}] if it is state that the kernel changes."
             if role.kind in ("param", "table"):
                 cure = f"Use another name: a {role.kind.capitalize()} is the same for all samples."
-            self.source.refuse(target, f"'{target.id}' is a {role}, which is only read", cure)
+            what = "which is only read"
+            if role.kind == "accum":
+                what, cure = "which is only added to", f"Write {target.id}.add(value, at=i)."
+            self.source.refuse(target, f"'{target.id}' is a {role}, {what}", cure)
 
     def _terminate(self, target: ast.Name, operand: Operand) -> Value:
         """ORs a condition into the mask, which is false while a sample runs."""
@@ -129,17 +132,7 @@ class _KernelStatements(Loops):
 
     def _as_role(self, operand: Operand, role: Role, name: str, node: ast.AST) -> Value:
         """The operand as what is stored in a plane of this role."""
-        wanted, found = self._type(role), self.arithmetic.type_of(operand)
-        cure = ""
-        if found == BOOL:
-            cure = f"Write {'int' if wanted.scalar == 'i64' else 'float'}(condition), or a choice of two numbers."
-        elif wanted.extents != found.extents:
-            cure = "Combine values of equal extents; eagle.vector(a, b, c) makes a vector of numbers."
-        elif wanted.scalar == "i64" and found.is_real:
-            cure = "Write int(...), which cuts towards zero."
-        if cure:
-            self.source.refuse(node, f"'{name}' is a {role} ({wanted}), the value a {found}", cure)
-        return self.arithmetic.as_type(operand, wanted, node)
+        return self.arithmetic.stored(operand, self._type(role), f"'{name}'", role, node)
 
     # ---- outputs
 
@@ -163,7 +156,15 @@ class _KernelStatements(Loops):
                 "a path through the kernel ends without `return`",
                 "End the kernel with a `return` that every path reaches.",
             )
-        if not self.outputs.names and not any(r.kind in ("mutable", "terminated") for r in self.roles.values()):
+        for name, role in self.roles.items():
+            if role.kind == "reduce" and not isinstance(self.scope.bindings.get(name), Value):
+                self.source.refuse(
+                    function,
+                    f"'{name}' is a {role}, but some path through the kernel gives it no value",
+                    f"Assign this sample's value on every path: {name} = ...",
+                )
+        stored = ("mutable", "terminated", "accum", "reduce")
+        if not self.outputs.names and not any(role.kind in stored for role in self.roles.values()):
             self.source.refuse(
                 function,
                 "the kernel stores nothing",
@@ -184,7 +185,10 @@ class _KernelStatements(Loops):
                 emitter.argument(self.entry[argument.name], made)
         for name, role in self.outputs.roles.items():
             type_ = self._type(role)
-            builder.declare_output(name, type_.scalar, list(type_.extents))
+            if role.kind == "reduce":
+                builder.declare_reduction(name, type_.scalar, role.op)
+            else:
+                builder.declare_output(name, type_.scalar, list(type_.extents))
         emitter.block(self.frame.tape.block)
         for name, value in self._commits().items():
             builder.commit(name, emitter.made(value))
@@ -193,7 +197,7 @@ class _KernelStatements(Loops):
     def _commits(self) -> dict[str, Value]:
         bindings = self.scope.bindings
         commits = {name: bindings[hidden(i)] for i, name in enumerate(self.outputs.names)}
-        stored = [name for name, role in self.roles.items() if role.kind in ("mutable", "terminated")]
+        stored = [name for name, role in self.roles.items() if role.kind in ("mutable", "terminated", "reduce")]
         commits.update({name: bindings[name] for name in stored})
         return {name: value for name, value in commits.items() if isinstance(value, Value)}
 
@@ -207,11 +211,17 @@ def _without_docstring(statements: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _declare(builder: _core.KernelBuilder, name: str, role: Role, real: str) -> _core.Value | None:
-    """Declares an argument; a table has no value of its own."""
+    """Declares an argument; what all samples share has no value of its own."""
     scalar = real if role.scalar == "real" else role.scalar
     extents = list(role.extents)
     if role.kind == "table":
         builder.table(name, scalar, extents, list(role.axes))
+        return None
+    if role.kind == "accum":
+        builder.accumulator(name, scalar, extents, list(role.axes))
+        return None
+    if role.kind == "reduce":
+        builder.declare_reduction(name, scalar, role.op)
         return None
     if role.kind == "param":
         return builder.param(name, scalar)

@@ -39,6 +39,14 @@ struct DTypeOf<bool> {
   static constexpr DType value = DType::boolean;
 };
 
+// A plane of a graph that nobody else sees, made by Graph::scratch: it has a name and a size, and no memory
+// here.
+struct ScratchPlane {
+  std::string name;
+  std::uint64_t bytes = 0;
+  mutable std::weak_ptr<const void> graph;  // whose it is; kept by Graph
+};
+
 // An array as the caller holds it: address and strides (bytes), nothing owned. The address may lie in a
 // session's plane or in the caller's own memory; the session finds out which. `owner` (optional) keeps
 // the memory alive for as long as a graph holds the view.
@@ -50,6 +58,8 @@ struct ArrayView {
   std::vector<std::int64_t> strides;
   bool read_only = false;
   std::shared_ptr<const void> owner;
+  // Where set, the view is one of this plane, and `data` its offset there in place of an address.
+  std::shared_ptr<const ScratchPlane> scratch = nullptr;
 };
 
 // Row-major bytes from one element to the next along each axis.

@@ -22,17 +22,26 @@
 #include <variant>
 #include <vector>
 
+#include "eagle/client/future.h"
 #include "eagle/client/run.h"
 #include "eagle/client/session.h"
 #include "engine/base/status.h"
+#include "engine/graph/address.h"
 #include "engine/graph/edges.h"
+#include "engine/graph/explain.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/scratch.h"
+#include "engine/kernel/transform.h"
+#include "engine/view/figure.h"
+#include "engine/view/picture.h"
 
 namespace eagle {
 
 using graph::Edge;
 using graph::Hazard;
 using graph::HostTier;
+using graph::NodeReference;  // an index, or a label
+using PictureFormat = view::Format;
 
 // The planes a node declares, by name, in order.
 using NamedArrays = std::vector<std::pair<std::string, ArrayView>>;
@@ -59,16 +68,45 @@ struct SkipGuard {
   bool negated = false;
 };
 
+// The elements of one array into another of the same shape, with any strides; element types are converted as
+// kernels convert them. Its planes are `src` and `dst`.
+struct Copy {
+  ArrayView source;
+  ArrayView destination;
+};
+
+// Branches that may run at the same time, as one step of a conditional's body.
+struct BranchSpec;
+struct Group {
+  std::vector<BranchSpec> branches;
+};
+
 // Belongs to one graph: adding it to a second one is refused (CONDITIONAL_IN_USE) while the first lives.
 struct Conditional;
+// All of `x`, shape (N,) or (rows, N), into one element, or one a row, of `out`. Sums of reals have one fixed
+// order (docs/manual/accumulation.md); `compensated` ones keep what rounding loses and add it at the end.
+using kernel::ReduceOp;
+struct Reduce {
+  ArrayView x;
+  ArrayView out;
+  ReduceOp op = ReduceOp::sum;
+  bool compensated = false;
+};
+struct ReduceOptions {
+  ReduceOp op = ReduceOp::sum;
+  bool compensated = false;
+};
+Reduce reduce(ArrayView x, ArrayView out, ReduceOptions options = {});
+
 // What a node can be. Bodies of conditionals are shared so that values stay cheap to copy.
-using NodeKind = std::variant<BoundPlan, Opaque, std::shared_ptr<const Conditional>>;
+using NodeKind = std::variant<BoundPlan, Opaque, std::shared_ptr<const Conditional>, Reduce, Copy, Group>;
 struct Conditional {
   SkipGuard guard;
   std::vector<std::pair<std::string, NodeKind>> body;  // (name, node), in order
   std::optional<std::int64_t> max_iterations;          // of a repeat_while; empty: skippable
   mutable std::weak_ptr<const void> graph;             // whose it is; kept by Graph
 };
+NodeKind copy(ArrayView source, ArrayView destination);
 NodeKind skippable(std::vector<std::pair<std::string, NodeKind>> body, SkipGuard guard);
 NodeKind repeat_while(std::vector<std::pair<std::string, NodeKind>> body, SkipGuard guard,
                       std::int64_t max_iterations);
@@ -78,8 +116,20 @@ struct BranchSpec {
   std::vector<std::pair<std::string, NodeKind>> nodes;
 };
 
+// New numbers and new arrays, by the names of engine/graph/address.h: {"a"}, {"node.a"}, {"node", {}, "a"}.
+using graph::Address;
+using graph::ParamUpdate;
+struct PlaneUpdate {
+  Address address;
+  ArrayView array;
+};
+
+// Refused where a graph would refuse the plan as a node, in the words of the plan alone.
+Status check_plan(const Session& session, const BoundPlan& plan);
+
 struct GraphOptions {
   std::string name;
+  bool recorded = false;
 };
 
 class Graph {
@@ -94,23 +144,73 @@ public:
   Status add_node(NodeKind node, std::string_view name = {});
   Status add_group(std::vector<BranchSpec> branches);
 
-  // Refuses races, compiles, binds. Once; a failed build leaves the graph open.
-  Status build();
+  // An array that only kernels and copies of this graph touch: it takes part in edges and pictures like any
+  // other, and the engine makes memory for it where it needs some. It holds nothing between launches.
+  StatusOr<ArrayView> scratch(const Shape& shape, DType dtype, std::string_view name = {});
+
+  // Refuses races, compiles, binds. Once; a failed build leaves the graph open. `dispatch`: how dispatch
+  // groups that their author left open run, switch_ or predicated; an empty name is all of them. A built
+  // graph is one fixed structure, so samples are not sorted by branch in it, and segmented is refused.
+  Status build(const std::vector<kernel::PolicyChoice>& dispatch = {});
   StatusOr<LaunchReport> launch(std::int64_t n = 1, const LaunchOptions& options = {});
+  // Through a daemon: returns once the launch is queued, and the graph is busy until `synchronize`, where
+  // host nodes run and errors come out; `options` are those of `synchronize` then. In process it is a launch.
+  Status enqueue(std::int64_t n = 1, const LaunchOptions& options = {});
+  // The report of the launch that was enqueued, or of the last one where none is in flight.
+  StatusOr<LaunchReport> synchronize(const LaunchOptions& options = {});
+  // A launch in a thread of its own, in which the graph is busy. Host nodes run in the session's one callback
+  // thread. The graph may go before the future does.
+  Future<LaunchReport> launch_async(std::int64_t n = 1, const LaunchOptions& options = {});
+  // Stops the launch that is in flight, if there is one, between two kernels or inside a loop of one.
+  void cancel() const;
+
+  // New numbers for Params, without a build: all of them or, where one is refused, none.
+  Status update(const std::vector<ParamUpdate>& params);
+  // Other arrays of the same dtype and shape for kernels and copies. Races and overlaps are looked at again;
+  // where something is refused nothing changes.
+  Status rebind(const std::vector<PlaneUpdate>& planes);
 
   [[nodiscard]] bool built() const;
   // Empty before the build; then one of "work_share", "branch_tasks" a stage.
   [[nodiscard]] std::vector<std::string> schedule() const;
+  // How each dispatch group of each node runs; empty before the build.
+  struct DispatchRow {
+    std::string node;  // label
+    std::string group;
+    kernel::DispatchPolicy policy = kernel::DispatchPolicy::switch_;
+  };
+  StatusOr<std::vector<DispatchRow>> dispatch() const;
+  // The graph as it stands, which edges, pictures and explanations are made of; later adds leave it as it is.
+  StatusOr<std::shared_ptr<const graph::Graph>> description() const;
   StatusOr<std::vector<Edge>> edges() const;
   [[nodiscard]] std::vector<std::string> node_labels() const;
-  StatusOr<std::string> show() const;  // the text picture
-  // The picture as the host itself draws it from what it was sent; equal to show(). Needs a build.
-  StatusOr<std::string> host_picture() const;
+  // Pictures, built or not, racing or not; all formats show the same.
+  StatusOr<std::string> picture(PictureFormat format) const;
+  StatusOr<std::string> show() const;        // text
+  StatusOr<std::string> to_mermaid() const;  // flowchart TD
+  StatusOr<std::string> to_dot() const;      // Graphviz
+  StatusOr<std::string> to_svg() const;      // one file, nothing outside it
+  // Coordinates, for programs that draw themselves.
+  StatusOr<view::Figure> figure() const;
+  // Why one of two nodes waits for the other, in either order; or what a node touches and how it runs. Print
+  // them with `view::to_text` (engine/view/explain_text.h). BAD_VALUE for nodes that are not there.
+  StatusOr<graph::PairExplanation> explain(const NodeReference& node, const NodeReference& other) const;
+  StatusOr<graph::NodeExplanation> explain(const NodeReference& node) const;
+  // The same as the host itself says from what it was sent: equal to picture(format), and to the text of
+  // explain(). They need a build.
+  StatusOr<std::string> host_picture(PictureFormat format = PictureFormat::text) const;
+  StatusOr<std::string> host_explanation(const NodeReference& node,
+                                         const std::optional<NodeReference>& other = std::nullopt) const;
   [[nodiscard]] const Session& session() const;
+  // Whether the graph is kept for a reverse pass, which pictures say. Looking is all that it changes.
+  void set_recorded(bool recorded);
+  // What became of the scratch planes; empty before the build.
+  [[nodiscard]] graph::ScratchLayout scratch_layout() const;
 
 private:
   struct State;
-  std::unique_ptr<State> state_;
+  [[nodiscard]] view::PictureOptions picture_options() const;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace eagle

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "eagle/client/array.h"
 #include "engine/kernel/ir.h"
+#include "engine/kernel/transform.h"
 #include "engine/run/kernel_counts.h"
 #include "engine/step/simulation.h"
 
@@ -32,11 +34,43 @@ struct BoundPlan {
   std::vector<std::pair<std::string, Argument>> arguments;
 };
 
+// Rows of planes as a run goes on: after steps `every`, 2 * `every`, ..., and before the first one where
+// `initial`.
+struct RecordOptions {
+  // A plane of the model, by the name of an argument, and where its rows go: (rows, N) or (rows, components,
+  // N), row-major, of the plane's dtype. Row r goes to r modulo the rows that there are.
+  std::vector<std::pair<std::string, ArrayView>> planes;
+  std::int64_t every = 1;
+  bool initial = true;
+};
+
+// Something of the caller's own between two steps of a run: called in the calling thread after steps `every`,
+// 2 * `every`, ...; an error ends the run and is what `simulate` returns. Not called once every sample has
+// finished.
+struct BetweenSteps {
+  std::function<step::HostAnswer()> call;
+  std::int64_t every = 1;
+};
+
+struct RunProgress {
+  std::int64_t steps = 0;     // the last one that any sample took
+  std::int64_t finished = 0;  // samples that the run finished so far
+};
+
 struct SimulateOptions {
-  std::int64_t max_steps = 0;                        // required, >= 0
-  std::optional<std::chrono::milliseconds> timeout;  // ends the run with status `deadline`
+  std::int64_t max_steps = 0;                             // required, >= 0
+  std::optional<std::chrono::milliseconds> timeout = {};  // ends the run with status `deadline`
   // Set to true by any thread to end the run between passes, with status `cancelled`.
-  std::shared_ptr<std::atomic<bool>> cancel;
+  std::shared_ptr<std::atomic<bool>> cancel = {};
+  std::int64_t steps = 0;  // that one pass takes; 0: as many as suit
+  // How dispatch groups that their author left open run; an empty name is all of them.
+  std::vector<kernel::PolicyChoice> dispatch = {};
+  RecordOptions record = {};
+  // int64 (N,): gets the number of the step in which each sample finishes; other elements stay as they are.
+  std::optional<ArrayView> stop_steps = {};
+  std::vector<BetweenSteps> between = {};
+  // Called in the calling thread now and then; false ends the run with status `cancelled`.
+  std::function<bool(const RunProgress&)> progress = {};
 };
 
 struct LaunchOptions {

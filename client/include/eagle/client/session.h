@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "eagle/client/array.h"
 #include "eagle/client/run.h"
@@ -26,11 +27,18 @@
 
 namespace eagle {
 
+namespace view {
+enum class Format : std::uint8_t;  // engine/view/picture.h
+}
+
 class Host;  // client/host.h: the interface behind a session, with its two implementations
 
 struct ConnectOptions {
   std::chrono::milliseconds timeout{10'000};  // for connecting and for each short call
   std::string client_name;                    // shown to the operator; the program's name when empty
+  // Launch through shared memory where the daemon can; else, and without it, over gRPC. The results are the
+  // same.
+  bool ring = true;
 };
 
 struct LocalOptions {
@@ -39,7 +47,7 @@ struct LocalOptions {
 
 struct SessionInfo {
   std::string endpoint;   // "local" or "unix:/path"
-  std::string transport;  // "in process" or "memfd + grpc"
+  std::string transport;  // "in process", "memfd + ring" or "memfd + grpc"
   std::string version;
   run::HostIdentity host;  // the process that computes
   std::int64_t threads = 1;
@@ -53,6 +61,19 @@ struct SessionInfo {
   std::uint64_t launches = 0;
   std::uint64_t kernels_cached = 0;
 };
+
+// A built graph of a host.
+struct GraphInfo {
+  std::uint64_t session = 0;
+  std::uint64_t graph = 0;  // numbered within its session
+  std::string name;
+  std::string client;  // what the session's client calls itself
+  std::uint32_t nodes = 0;
+  std::uint64_t launches = 0;
+};
+// The graphs of this session, or all that the caller may see: those of its own user, and for root and whom
+// the daemon runs as everybody's.
+enum class GraphScope : std::uint8_t { session, visible };
 
 class Session {
 public:
@@ -91,6 +112,10 @@ public:
   // As messages call it, and unique in this process: "local session 1", "session 2 at unix:/run/eagled.sock".
   [[nodiscard]] const std::string& name() const;
   StatusOr<SessionInfo> info() const;
+  // In the order in which sessions and graphs were made.
+  StatusOr<std::vector<GraphInfo>> graphs(GraphScope scope = GraphScope::session) const;
+  // As the host draws it. UNKNOWN_GRAPH where it is gone or not to be seen.
+  StatusOr<std::string> picture(const GraphInfo& graph, view::Format format) const;
   // Ends the session: running calls are cancelled, later ones get SESSION_CLOSED. Arrays stay readable, and
   // only they hold memory from then on.
   Status close() const;

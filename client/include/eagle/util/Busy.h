@@ -2,20 +2,25 @@
 #pragma once
 
 #include <atomic>
-#include <string_view>
 
 namespace eagle::util {
 
+// An atomic flag, so that it holds whatever the threads are and whoever schedules them. Nobody ever waits for
+// it.
 class Busy {
 public:
-  // Entered by at most one caller at a time; `entered()` says whether this one got in. A re-entrant call
-  // of the same thread does not get in either.
+  // Whether the caller got in; if so it must leave, from any thread. A re-entrant call of the same thread
+  // does not get in either.
+  bool enter() { return !flag_.exchange(true, std::memory_order_acquire); }
+  void leave() { flag_.store(false, std::memory_order_release); }
+  [[nodiscard]] bool busy() const { return flag_.load(std::memory_order_acquire); }
+
+  // In for as long as it lives, if `entered()`.
   class Guard {
   public:
-    explicit Guard(Busy& busy)
-        : busy_(busy), entered_(!busy.flag_.exchange(true, std::memory_order_acquire)) {}
+    explicit Guard(Busy& busy) : busy_(busy), entered_(busy.enter()) {}
     ~Guard() {
-      if (entered_) busy_.flag_.store(false, std::memory_order_release);
+      if (entered_) busy_.leave();
     }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;

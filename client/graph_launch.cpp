@@ -1,0 +1,142 @@
+// Running a graph: launch, enqueue and synchronize, launch_async, cancel.
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "client/counters.h"
+#include "client/graph_state.h"
+
+namespace eagle {
+
+Status Graph::State::check_launch(std::string_view method, std::int64_t n) const {
+  const std::string where(method);
+  if (!built) return {Reason::graph_state, where + ": this graph is not built; call build() first"};
+  if (n < 0) {
+    return {Reason::bad_value,
+            where + ": n is " + std::to_string(n) + "; give the number of replays, at least 0"};
+  }
+  return {};
+}
+
+// Calls `run`, which waits for the launch. What the caller's own code had to say comes back as it was,
+// whatever the host made of it on the way.
+StatusOr<LaunchReport> Graph::State::finish(
+    std::string_view method, const LaunchOptions& launch_options, HostCaller caller,
+    const std::function<StatusOr<LaunchReport>(const LaunchOptions&, const HostCall&)>& run) {
+  Status failure;
+  std::exception_ptr thrown;
+  const HostCall in_place = [&](std::uint32_t call) -> Status {
+    if (call >= backing.calls.size()) {
+      return {Reason::internal, "there is no host call " + std::to_string(call) + " in this graph"};
+    }
+    try {
+      failure = backing.calls[call]();
+      return failure;
+    } catch (...) {
+      thrown = std::current_exception();
+      return {Reason::host_call_failed, "the callable threw an exception"};
+    }
+  };
+  const HostCall elsewhere = [&](std::uint32_t call) {
+    Status outcome;
+    session.host()->callbacks().run([&] { outcome = in_place(call); });
+    return outcome;
+  };
+  LaunchOptions options_with_flag = launch_options;
+  if (!options_with_flag.cancel) options_with_flag.cancel = std::make_shared<std::atomic<bool>>(false);
+  {
+    const std::scoped_lock lock(mutex);
+    running = options_with_flag.cancel;
+  }
+  auto report = run(options_with_flag, caller == HostCaller::this_thread ? in_place : elsewhere);
+  const std::scoped_lock lock(mutex);
+  running = nullptr;
+  if (thrown) std::rethrow_exception(thrown);
+  if (!failure.ok()) return failure;
+  if (!report.ok()) return within_call(report.status(), method);
+  counting::add(counting::of_process().launches, static_cast<std::uint64_t>(report->launches));
+  last = *report;
+  return report;
+}
+
+StatusOr<LaunchReport> Graph::State::launch(std::string_view method, std::int64_t n,
+                                            const LaunchOptions& launch_options, HostCaller caller) {
+  const util::Busy::Guard guard(busy);
+  if (!guard.entered()) return eagle::busy(method);
+  EAGLE_RETURN_IF_ERROR(check_launch(method, n));
+  return finish(method, launch_options, caller,
+                [&](const LaunchOptions& with_flag, const HostCall& host_call) {
+                  return built->launch(n, with_flag, host_call);
+                });
+}
+
+Status Graph::State::enqueue(std::int64_t n) {
+  if (!busy.enter()) return eagle::busy("enqueue");
+  Status queued = check_launch("enqueue", n);
+  if (queued.ok()) queued = within_call(built->enqueue(n), "enqueue");
+  const std::scoped_lock lock(mutex);
+  enqueued = queued.ok();
+  if (!queued.ok()) busy.leave();
+  return queued;
+}
+
+StatusOr<LaunchReport> Graph::State::synchronize(const LaunchOptions& launch_options) {
+  {
+    const std::scoped_lock lock(mutex);
+    if (synchronizing) return eagle::busy("synchronize");
+    if (!enqueued) return last;
+    synchronizing = true;
+  }
+  // Also where a callable throws.
+  struct Leave {
+    State& state;
+    ~Leave() {
+      const std::scoped_lock lock(state.mutex);
+      state.enqueued = false;
+      state.synchronizing = false;
+      state.busy.leave();
+    }
+  } const leave{*this};
+  return finish("synchronize", launch_options, HostCaller::this_thread,
+                [&](const LaunchOptions& with_flag, const HostCall& host_call) {
+                  return built->synchronize(with_flag, host_call);
+                });
+}
+
+StatusOr<LaunchReport> Graph::launch(std::int64_t n, const LaunchOptions& options) {
+  return state_->launch("launch", n, options, HostCaller::this_thread);
+}
+
+Status Graph::enqueue(std::int64_t n, const LaunchOptions& options) {
+  bool enqueues = false;
+  {
+    const std::scoped_lock lock(state_->mutex);
+    enqueues = state_->built != nullptr && state_->built->enqueues();
+  }
+  return enqueues ? state_->enqueue(n)
+                  : state_->launch("enqueue", n, options, HostCaller::this_thread).status();
+}
+
+StatusOr<LaunchReport> Graph::synchronize(const LaunchOptions& options) {
+  return state_->synchronize(options);
+}
+
+Future<LaunchReport> Graph::launch_async(std::int64_t n, const LaunchOptions& options) {
+  return Future<LaunchReport>([state = state_, n, options](const auto& cancelled) {
+    LaunchOptions with_flag = options;
+    with_flag.cancel = cancelled;
+    return state->launch("launch_async", n, with_flag, HostCaller::callback_thread);
+  });
+}
+
+void Graph::cancel() const {
+  HostGraph* enqueued = nullptr;
+  {
+    const std::scoped_lock lock(state_->mutex);
+    if (state_->running) state_->running->store(true);
+    if (state_->enqueued && !state_->synchronizing) enqueued = state_->built.get();
+  }
+  if (enqueued != nullptr) enqueued->cancel_enqueued();
+}
+
+}  // namespace eagle

@@ -1,0 +1,228 @@
+// The calls that may take long, and what stops them. For the .cpp files of this folder only.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "client/remote_connection.h"
+#include "eagle/v1/service.grpc.pb.h"
+#include "proto/rpc_error.h"
+
+namespace eagle {
+
+// How often a waiting call looks whether its caller wants it to stop. Its end wakes it at once.
+constexpr milliseconds look_interval{4};
+// How often the daemon is asked again to stop what has not stopped.
+constexpr milliseconds repeat_interval{100};
+
+// What the caller of a call that may take long wants: it may stop it, or its time may be over. The daemon is
+// asked to stop, once, and the call then ends by itself, so that nothing computes on the caller's arrays any
+// more when it returns; only where the daemon does not react is it given up. For the thread that waits.
+class StopWatch {
+public:
+  enum class Stop { none, cancelled, deadline, closed };
+
+  StopWatch(Connection& connection, std::uint64_t launch_id, const std::optional<milliseconds>& timeout,
+            const std::shared_ptr<std::atomic<bool>>& cancel)
+      : connection_(connection), launch_id_(launch_id) {
+    watch(timeout, cancel);
+  }
+
+  // From now on this is what the caller's wish to stop is looked for in.
+  void watch(const std::optional<milliseconds>& timeout, const std::shared_ptr<std::atomic<bool>>& cancel) {
+    deadline_ = timeout ? std::optional(Clock::now() + *timeout) : std::nullopt;
+    cancel_ = cancel;
+  }
+  // From here on a wish to stop is only noted: whoever holds the call tells the daemon in its own way.
+  void note_only() { note_only_ = true; }
+
+  // Whether the caller wants to stop: asks the daemon to. False: it did not react, give up.
+  bool look() {
+    if (drop_at_ && Clock::now() >= *drop_at_) given_up_ = true;
+    if (given_up_) return false;
+    if (stop_ != Stop::none) return ask_again();
+    if (connection_.state.closed()) return ask(Stop::closed);
+    if (cancel_ && cancel_->load(std::memory_order_relaxed)) return ask(Stop::cancelled);
+    if (deadline_ && Clock::now() >= *deadline_) return ask(Stop::deadline);
+    return true;
+  }
+  // The caller wants to stop, and said so in passing.
+  bool ask_to_cancel() { return stop_ != Stop::none || ask(Stop::cancelled); }
+
+  [[nodiscard]] Stop stop() const { return stop_; }
+
+  // The outcome of the whole call; a stop that the caller asked for is told in its words.
+  [[nodiscard]] Status in_words(const Status& outcome) const {
+    if (outcome.reason() != Reason::cancelled || stop_ == Stop::none) return outcome;
+    const std::string far =
+        given_up_ ? "the daemon does not react, and how far it came is not known" : outcome.message();
+    if (stop_ == Stop::deadline) return {Reason::deadline, "the timeout passed; " + far};
+    return {Reason::cancelled, far};
+  }
+
+private:
+  bool ask(Stop why) {
+    stop_ = why;
+    if (note_only_) return true;
+    drop_at_ = Clock::now() + connection_.timeout;
+    return send_cancel();
+  }
+
+  // A cancel may have overtaken the call itself, and then found nothing to stop.
+  bool ask_again() { return note_only_ || Clock::now() - asked_ < repeat_interval || send_cancel(); }
+
+  bool send_cancel() {
+    asked_ = Clock::now();
+    v1::CancelRequest request;
+    request.set_launch_id(launch_id_);
+    given_up_ = !connection_.tidy(connection_.rpc().graphs, &v1::Graphs::Stub::Cancel, request);
+    return !given_up_;
+  }
+
+  Connection& connection_;
+  std::uint64_t launch_id_;
+  std::shared_ptr<std::atomic<bool>> cancel_;
+  std::optional<Clock::time_point> deadline_;
+  std::optional<Clock::time_point> drop_at_;
+  Stop stop_ = Stop::none;
+  Clock::time_point asked_;
+  bool note_only_ = false;
+  bool given_up_ = false;
+};
+
+// Asynchronous operations of one gRPC call, waited for one by one, while the caller's wish to stop is looked
+// at.
+class WatchedCall {
+public:
+  using Stop = StopWatch::Stop;
+
+  WatchedCall(Connection& connection, std::uint64_t launch_id, const std::optional<milliseconds>& timeout,
+              const std::shared_ptr<std::atomic<bool>>& cancel)
+      : connection_(connection), watch_(connection, launch_id, timeout, cancel) {
+    connection.prepare(context);
+  }
+  ~WatchedCall() {
+    queue.Shutdown();
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue.Next(&tag, &ok)) {
+    }
+  }
+  WatchedCall(const WatchedCall&) = delete;
+  WatchedCall& operator=(const WatchedCall&) = delete;
+
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+
+  static void* tag() { return nullptr; }
+
+  // The end of the operation that was just started; what gRPC says about it.
+  bool wait() {
+    void* done = nullptr;
+    bool ok = false;
+    while (queue.AsyncNext(&done, &ok, std::chrono::system_clock::now() + look_interval) ==
+           grpc::CompletionQueue::TIMEOUT) {
+      look();
+    }
+    return ok;
+  }
+
+  void look() { keep(watch_.look()); }
+  void ask_to_cancel() { keep(watch_.ask_to_cancel()); }
+  void note_only() { watch_.note_only(); }
+  void watch(const std::optional<milliseconds>& timeout, const std::shared_ptr<std::atomic<bool>>& cancel) {
+    watch_.watch(timeout, cancel);
+  }
+  [[nodiscard]] Stop stop() const { return watch_.stop(); }
+
+  [[nodiscard]] Status outcome(std::string_view operation, const grpc::Status& status) const {
+    return watch_.in_words(connection_.outcome(operation, status, context));
+  }
+
+private:
+  // Drops the call where the daemon does not react.
+  void keep(bool reacts) {
+    if (!reacts) context.TryCancel();
+  }
+
+  Connection& connection_;
+  StopWatch watch_;
+};
+
+// The launch of a graph with host nodes: a stream on which the daemon asks for host calls until it has the
+// report or an error. Dropped before its end, it stops the launch.
+class Conversation {
+public:
+  Conversation(Connection& connection, const v1::LaunchRequest& request, const LaunchOptions& options)
+      : call(connection, request.launch_id(), options.timeout, options.cancel),
+        stream_(
+            connection.rpc().graphs.AsyncLaunchWithCalls(&call.context, &call.queue, WatchedCall::tag())) {
+    going_ = call.wait();
+    *said_.mutable_launch() = request;
+    going_ = going_ && write();
+  }
+  ~Conversation() {
+    if (ended_) return;
+    call.context.TryCancel();
+    grpc::Status status;
+    stream_->Finish(&status, WatchedCall::tag());
+    call.wait();
+  }
+
+  // Once.
+  grpc::Status run(const std::function<Status(std::uint32_t)>& host_call, v1::LaunchReport& report) {
+    v1::LaunchServerMessage heard;
+    while (going_) {
+      stream_->Read(&heard, WatchedCall::tag());
+      if (!call.wait()) break;
+      if (heard.has_report()) {
+        report = std::move(*heard.mutable_report());
+      } else {
+        answer(heard.call(), host_call);
+      }
+    }
+    grpc::Status status;
+    ended_ = true;
+    stream_->Finish(&status, WatchedCall::tag());
+    call.wait();
+    return status;
+  }
+
+private:
+  bool write() {
+    stream_->Write(said_, WatchedCall::tag());
+    return call.wait();
+  }
+
+  // A launch that was asked to stop waits for no reply; and while one is due, the daemon does nothing else
+  // with this launch, so that is the moment to ask.
+  void answer(const v1::HostCallRequest& request, const std::function<Status(std::uint32_t)>& host_call) {
+    if (call.stop() != WatchedCall::Stop::none) return;
+    const Status called = host_call(request.call());
+    call.look();
+    if (call.stop() != WatchedCall::Stop::none) return;
+    v1::HostCallReply& reply = *said_.mutable_reply();
+    reply.set_sequence(request.sequence());
+    reply.set_ok(called.ok());
+    reply.set_error(rpc::wire_message(called.message()));
+    going_ = write();
+  }
+
+public:
+  WatchedCall call;
+
+private:
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::LaunchClientMessage, v1::LaunchServerMessage>> stream_;
+  v1::LaunchClientMessage said_;
+  bool going_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace eagle

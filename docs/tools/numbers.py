@@ -1,0 +1,158 @@
+"""Writes the table of functions in docs/manual/numbers.md.
+
+    EAGLE_ACCURACY_OUT=accuracy.txt build/release/bin/accuracy_test
+    python3 docs/tools/numbers.py accuracy.txt     # keeps the measured errors in docs/manual/accuracy.txt too
+    python3 docs/tools/numbers.py                  # writes the table from those kept before
+    python3 docs/tools/numbers.py --check          # 1 if the page is not what this would write
+
+Meanings, edges and derivatives stand here, errors come from the measurement alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "manual" / "numbers.md"
+KEPT = ROOT / "docs" / "manual" / "accuracy.txt"
+BEGIN, END = "<!-- table: python3 docs/tools/numbers.py -->\n", "<!-- end of table -->\n"
+
+# (operation, meaning, edges, derivative)
+ROWS = [
+    ("abs", "`abs(x)`: absolute value", "", "1 for `x >= 0` (at both zeros too), else -1"),
+    (
+        "min, max",
+        "`minimum(a, b)`, `maximum(a, b)`",
+        "a NaN is ignored; a tie gives `a`",
+        "of the operand given; a tie: of `a`",
+    ),
+    ("sqrt", "square root", "`sqrt(-0) = -0`, NaN below 0", "`1 / (2 sqrt x)`, infinite at 0"),
+    ("fma", "`a b + c`, rounded once", "as IEEE 754", "`b`, `a`, 1"),
+    (
+        "pow",
+        "x to the power y",
+        "C's: `pow(x, 0) = pow(1, y) = 1` for NaN too; NaN for `x < 0` and y not whole",
+        "`y x^(y-1)`, `x^y ln x`; d/dy = 0 at x = 0, y > 0",
+    ),
+    ("rsqrt", "`1 / sqrt(x)`", "`rsqrt(+-0) = +-inf`, `rsqrt(inf) = 0`, NaN below 0", "`-rsqrt(x)^3 / 2`"),
+    ("cbrt", "cube root", "odd; ends stay", "`1 / (3 cbrt(x)^2)`, infinite at 0"),
+    (
+        "hypot",
+        "`sqrt(x^2 + y^2)` without overflow",
+        "infinite where one is, even beside NaN",
+        "`x / h`, `y / h`; 0 at (0, 0)",
+    ),
+    ("exp", "e^x", "`exp(-inf) = 0`; subnormal results are kept", "`exp x`"),
+    ("exp2", "2^x", "exact for whole x", "`exp2(x) ln 2`"),
+    ("expm1", "`exp(x) - 1`", "`expm1(+-0) = +-0`, `expm1(-inf) = -1`", "`exp x`"),
+    ("log", "natural logarithm", "`log(+-0) = -inf`, NaN below 0", "`1 / x`"),
+    ("log2", "logarithm to base 2", "as `log`; exact for powers of 2", "`1 / (x ln 2)`"),
+    ("log10", "logarithm to base 10", "as `log`; exact for powers of 10", "`1 / (x ln 10)`"),
+    ("log1p", "`log(1 + x)`", "`log1p(+-0) = +-0`, `log1p(-1) = -inf`, NaN below", "`1 / (1 + x)`"),
+    ("erf", "error function", "odd; `erf(+-inf) = +-1`", "`2 / sqrt(pi) exp(-x^2)`"),
+    ("erfc", "`1 - erf(x)`", "0 at inf, 2 at -inf; subnormal results are kept", "`-2 / sqrt(pi) exp(-x^2)`"),
+    ("sin", "sine, of radians", "NaN for infinities; angles of any size are reduced exactly", "`cos x`"),
+    ("cos", "cosine", "as `sin`", "`-sin x`"),
+    ("tan", "tangent", "as `sin`; never infinite", "`1 + tan(x)^2`"),
+    ("asin", "arc sine, in [-pi/2, pi/2]", "NaN outside of [-1, 1]", "`1 / sqrt(1 - x^2)`, infinite at -1 and 1"),
+    ("acos", "arc cosine, in [0, pi]", "as `asin`; `acos(1) = +0`", "`-1 / sqrt(1 - x^2)`, infinite at -1 and 1"),
+    ("atan", "arc tangent, in [-pi/2, pi/2]", "`atan(+-inf) = +-pi/2`", "`1 / (1 + x^2)`"),
+    (
+        "atan2",
+        "`atan2(y, x)`: angle of (x, y), in [-pi, pi]",
+        "C's: of all zeros and infinities, with their signs",
+        "`x / (x^2 + y^2)`, `-y / (x^2 + y^2)`; 0 at (0, 0)",
+    ),
+    ("sinh", "hyperbolic sine", "odd", "`cosh x`"),
+    ("cosh", "hyperbolic cosine", "even", "`sinh x`"),
+    ("tanh", "hyperbolic tangent", "odd; `tanh(+-inf) = +-1`", "`1 - tanh(x)^2`"),
+    ("asinh", "inverse of sinh", "odd", "`1 / sqrt(x^2 + 1)`"),
+    ("acosh", "inverse of cosh", "`acosh(1) = +0`, NaN below 1", "`1 / sqrt(x^2 - 1)`, infinite at 1"),
+    ("atanh", "inverse of tanh", "`atanh(+-1) = +-inf`, NaN outside", "`1 / (1 - x^2)`"),
+    ("floor, ceil, trunc", "whole numbers below, above, towards zero", "the sign of x is kept, at zero too", "0"),
+    ("round", "nearest whole number, halves away from zero", "the sign of x is kept", "0"),
+    ("rint", "nearest whole number, halves to even", "the sign of x is kept", "0"),
+    ("sign", "-1, 0, 1", "`sign(+-0) = +0`, `sign(NaN) = NaN`", "0"),
+    ("copysign", "`|x|` with the sign of y", "`copysign(x, NaN) = |x|`", "`sign(x) sign(y)`, 0"),
+    (
+        "fmod",
+        "rest of `x / y`, with the sign of x",
+        "NaN for y = 0 and x infinite; x for y infinite",
+        "1, `-trunc(x / y)`",
+    ),
+    (
+        "remainder",
+        "rest of `x / y`, with the sign of y: Python's `%`",
+        "as `fmod`; a zero has the sign of y; `y` for infinite y of the other sign",
+        "1, `-floor(x / y)`",
+    ),
+    ("floor_divide", "Python's `//` of reals", "`x / y` for y = 0", "0"),
+    ("fdim", "`x - y` where positive, else 0", "NaN where one is", "1, -1 where positive, else 0"),
+    (
+        "clip",
+        "x within [lo, hi]",
+        "NaN where one is; `hi` where `lo > hi`",
+        "of the operand given; x on the closed interval",
+    ),
+    ("isnan, isinf, isfinite", "conditions", "", "none"),
+]
+
+
+def measured() -> dict[tuple[str, str], tuple[float, int]]:
+    rows = (line.split() for line in KEPT.read_text().splitlines() if not line.startswith("#"))
+    return {(name, kind): (float(error), int(count)) for name, kind, error, count in rows}
+
+
+def run_of(found: dict[tuple[str, str], tuple[float, int]]) -> str:
+    """Which run of tests/accuracy has so many operands: every function has more than are drawn at random."""
+    long = all(count > 10_000_000 for (_, kind), (_, count) in found.items() if kind == "f64")
+    return (
+        "by a long run (10^7 random operands a function)" if long else "by a short run (60,000 random ones a function)"
+    )
+
+
+def table() -> str:
+    found = measured()
+    lines = [
+        "| function | meaning | edges | max. ulp f64 | f32 | derivative |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, meaning, edges, derivative in ROWS:
+        errors = ["exact", "exact"]
+        if name == "sqrt":
+            errors = ["0.50", "0.50"]
+        if (name, "f64") in found:
+            errors = [f"{found[name, kind][0]:.2f}" for kind in ("f64", "f32")]
+        cells = [f"`{name}`", meaning, edges, *errors, derivative]
+        lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+    missing = {name for name, _ in found} - {row[0] for row in ROWS}
+    if missing:
+        sys.exit(f"numbers.py: measured, but not in the table: {', '.join(sorted(missing))}")
+    count = sum(count for (_, kind), (_, count) in found.items() if kind == "f64")
+    lines += ["", f"Measured on {count / 1e6:.1f} million operands in float64, {run_of(found)}."]
+    return "\n".join(lines) + "\n"
+
+
+def keep(path: str) -> None:
+    latest = {tuple(line.split()[:2]): line for line in Path(path).read_text().splitlines()}
+    rows = "".join(f"{latest[key]}\n" for key in sorted(latest))
+    KEPT.write_text(rows)
+    KEPT.write_text(f"# function, type, largest error in ulp, operands: {run_of(measured())} of tests/accuracy\n{rows}")
+
+
+def main(arguments: list[str]) -> None:
+    check = arguments == ["--check"]
+    if arguments and not check:
+        keep(arguments[0])
+    page = PAGE.read_text()
+    before, _, rest = page.partition(BEGIN)
+    made = before + BEGIN + table() + END + rest.partition(END)[2]
+    if check and made != page:
+        sys.exit(f"{PAGE} is not what numbers.py makes; run it")
+    if not check:
+        PAGE.write_text(made)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

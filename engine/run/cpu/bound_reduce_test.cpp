@@ -1,0 +1,85 @@
+// Reduce nodes, run by teams of any size.
+#include "engine/run/cpu/bound_reduce.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "engine/kernel/reduce_reference.h"
+
+namespace eagle::run {
+namespace {
+
+using kernel::ReduceOp;
+
+graph::Reduce node(std::int64_t rows, std::int64_t samples, bool compensated = false) {
+  graph::Reduce reduce;
+  reduce.x.view.plane = 0;
+  reduce.x.view.item_bytes = 8;
+  reduce.out.view.plane = 1;
+  reduce.rows = rows;
+  reduce.samples = samples;
+  reduce.compensated = compensated;
+  return reduce;
+}
+
+std::vector<double> run(const graph::Reduce& reduce, std::vector<double>& x, int team) {
+  std::vector<double> out(static_cast<std::size_t>(reduce.rows), -1.0);
+  const PlaneMemory planes[] = {{reinterpret_cast<std::byte*>(x.data()), 8 * x.size()},
+                                {reinterpret_cast<std::byte*>(out.data()), 8 * out.size()}};
+  StatusOr<BoundReduce> bound = BoundReduce::bind(reduce, planes, team);
+  EXPECT_TRUE(bound.ok()) << bound.status().to_string();
+  for (int again = 0; bound.ok() && again < 2; ++again) bound->run();
+  return out;
+}
+
+std::vector<double> noise(std::size_t n) {
+  std::mt19937_64 random(n);
+  std::vector<double> x(n);
+  for (double& value : x)
+    value = std::ldexp(static_cast<double>(random()) - 9e18, static_cast<int>(random() % 50));
+  return x;
+}
+
+TEST(BoundReduce, GivesTheSameBitsToEveryTeam) {
+  struct Shape {
+    std::int64_t rows, samples;
+  };
+  for (const Shape shape :
+       {Shape{1, 100'003}, Shape{3, 40'000}, Shape{1000, 77}, Shape{2, 65'536}, Shape{5, 25'601}}) {
+    for (const bool compensated : {false, true}) {
+      std::vector<double> x = noise(static_cast<std::size_t>(shape.rows * shape.samples));
+      const graph::Reduce reduce = node(shape.rows, shape.samples, compensated);
+      const std::vector<double> alone = run(reduce, x, 1);
+      for (const int team : {2, 3, 7, 16}) {
+        SCOPED_TRACE(std::to_string(shape.rows) + " x " + std::to_string(shape.samples) + ", team " +
+                     std::to_string(team));
+        const std::vector<double> found = run(reduce, x, team);
+        EXPECT_EQ(std::memcmp(found.data(), alone.data(), 8 * alone.size()), 0);
+      }
+    }
+  }
+}
+
+TEST(BoundReduce, ReducesEachRow) {
+  std::vector<double> x = noise(12 * 3000);
+  const std::vector<double> found = run(node(12, 3000), x, 3);
+  for (std::size_t row = 0; row < 12; ++row) {
+    std::vector<std::uint64_t> bits(3000);
+    std::memcpy(bits.data(), x.data() + 3000 * row, 8 * 3000);
+    const std::uint64_t expected = kernel::reduce(ReduceOp::sum, kernel::Scalar::f64, bits);
+    EXPECT_EQ(std::memcmp(&found[row], &expected, 8), 0) << "row " << row;
+  }
+}
+
+TEST(BoundReduce, RefusesMemoryThatOnlyTheClientReaches) {
+  const PlaneMemory planes[] = {{nullptr, 80}, {nullptr, 8}};
+  const StatusOr<BoundReduce> bound = BoundReduce::bind(node(1, 10), planes, 1);
+  EXPECT_EQ(bound.status().reason(), Reason::private_array);
+}
+
+}  // namespace
+}  // namespace eagle::run

@@ -1,0 +1,347 @@
+#include "engine/run/cpu/shared_launch.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "engine/kernel/float_environment.h"
+#include "engine/run/cpu/share.h"
+#include "engine/run/cpu/turn.h"
+
+namespace eagle::run {
+namespace {
+
+// Values and notes of a tile take about so much: they stay in the second-level cache until they are added.
+constexpr std::int64_t tile_bytes = 256 << 10;
+constexpr std::int64_t most_tile_samples = 16'384;
+// Below so many threads one turn is enough: while one adds, the others compute. Sorting by stripe costs about
+// as much as adding.
+constexpr int threads_for_stripes = 4;
+constexpr std::size_t most_stripes = 64;
+// Notes that come one after the other have so many words of room.
+constexpr std::int64_t words_of_notes = 32 << 10;
+
+bool has_loops(const kernel::Region& region) {
+  return std::any_of(region.ops.begin(), region.ops.end(), [](const kernel::Op& op) {
+    return op.code == kernel::Opcode::while_ || std::any_of(op.regions.begin(), op.regions.end(), has_loops);
+  });
+}
+
+std::int64_t rounded_up(std::int64_t value, std::int64_t grain) {
+  return (value + grain - 1) / grain * grain;
+}
+
+void fill_with(std::byte* values, std::int64_t item_bytes, std::uint64_t bits, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i)
+    std::memcpy(values + i * item_bytes, &bits, static_cast<std::size_t>(item_bytes));
+}
+
+}  // namespace
+
+void ThreadSpace::Needs::cover(const Needs& other) {
+  bytes = std::max(bytes, other.bytes);
+  planes = std::max(planes, other.planes);
+  ops = std::max(ops, other.ops);
+  accumulators = std::max(accumulators, other.accumulators);
+  begins = std::max(begins, other.begins);
+  partials = std::max(partials, other.partials);
+}
+
+void ThreadSpace::make_room(const Needs& needs) {
+  bytes.resize(needs.bytes);
+  planes.resize(needs.planes);
+  notes.resize(2 * needs.ops);
+  columns.resize(needs.ops);
+  sorted.resize(needs.accumulators);
+  begins.resize(needs.begins);
+  partials.resize(needs.partials);
+}
+
+std::optional<SharedLaunch> SharedLaunch::of(const graph::KernelLaunch& launch,
+                                             std::shared_ptr<const kernel::Kernel> kernel,
+                                             const BoundLaunch& bound) {
+  if (!kernel->shares()) return std::nullopt;
+  SharedLaunch shared;
+  shared.kernel_ = std::move(kernel);
+  shared.additions_ = kernel::additions_of(*shared.kernel_);
+  shared.some_may_not_run_ = shared.kernel_->terminated_argument() >= 0 || has_loops(shared.kernel_->body);
+  std::int64_t bytes = shared.additions_.by_sample ? shared.additions_.bytes_per_sample : 0;
+  std::vector<std::size_t> place(shared.kernel_->arguments.size());
+  for (std::size_t a = 0; a < shared.kernel_->arguments.size(); ++a) {
+    const kernel::Argument& argument = shared.kernel_->arguments[a];
+    if (argument.role == kernel::Role::reduce) {
+      const std::int64_t item = kernel::bytes_of(argument.type.scalar);
+      shared.reduced_.push_back({a, &reducer_for({argument.reduce, argument.type.scalar}), item,
+                                 kernel::neutral_bits(argument.reduce, argument.type.scalar)});
+      bytes += item;
+    } else if (argument.role == kernel::Role::accum) {
+      const Cells cells{bound.plane(a), launch.arguments[a].layout.component_stride,
+                        argument.type.components(), argument.type.scalar};
+      place[a] = shared.noted_.size();
+      shared.noted_.push_back({cells, {}});
+    }
+  }
+  for (std::size_t op = 0; op < shared.additions_.sites.size(); ++op) {
+    NotedCells& noted = shared.noted_[place[shared.additions_.sites[op].argument]];
+    noted.ops.push_back(op);
+    shared.cells_.push_back(noted.cells);
+  }
+  // A partial reduction begins at a whole number of leaves.
+  const std::int64_t wanted = std::min(tile_bytes / std::max<std::int64_t>(bytes, 1), most_tile_samples);
+  shared.tile_samples_ = std::max(wanted / plain_leaf_samples, std::int64_t{1}) * plain_leaf_samples;
+  return shared;
+}
+
+// How many stripes the elements are dealt out to; 1: they are not. A power of two.
+std::size_t SharedLaunch::stripes(int threads) const {
+  if (threads < threads_for_stripes || !additions_.by_sample || cells_.empty()) return 1;
+  return std::min(std::bit_floor(static_cast<std::size_t>(threads)), most_stripes);
+}
+
+ThreadSpace::Needs SharedLaunch::needs(int threads) const {
+  ThreadSpace::Needs needs;
+  std::int64_t bytes = 8 * tile_samples_ * static_cast<std::int64_t>(reduced_.size());
+  const std::size_t parts = stripes(threads);
+  if (additions_.by_sample) {
+    for (const Cells& cells : cells_)
+      bytes += tile_samples_ * (8 + 8 * cells.components) * (parts > 1 ? 2 : 1);
+  } else {
+    bytes += 8 * words_of_notes;
+  }
+  needs.bytes = static_cast<std::size_t>(bytes);
+  needs.planes = kernel_->arguments.size();
+  needs.ops = additions_.sites.size();
+  needs.partials = reduced_.size();
+  if (parts > 1) {
+    needs.accumulators = noted_.size();
+    needs.begins = noted_.size() * (parts + 1);
+  }
+  return needs;
+}
+
+// What the threads of one step have in common.
+struct SharedLaunch::Team {
+  const BoundLaunch& bound;
+  std::span<ThreadSpace> spaces;
+  std::int64_t tiles = 0;
+  std::int64_t first_step = 0;
+  const Control* control = nullptr;
+  std::size_t stripes = 1;
+  std::array<Turn, most_stripes> turns = {};  // of each stripe
+};
+
+// The samples of one tile, and who runs them.
+struct SharedLaunch::Tile {
+  Team& team;
+  ThreadSpace& space;
+  std::int64_t number = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t words = 0;  // of notes that are left, where they come one after the other
+  bool cut_short = false;
+};
+
+struct SharedLaunch::Call : codegen::KernelCall {
+  const SharedLaunch* launch = nullptr;
+  Tile* tile = nullptr;
+};
+
+BoundLaunch::Outcome SharedLaunch::step(const BoundLaunch& bound, std::span<ThreadSpace> spaces,
+                                        std::int64_t first_step, const Control* control) const {
+  Team team{bound, spaces, rounded_up(bound.samples(), tile_samples_) / tile_samples_, first_step, control};
+  const int threads = static_cast<int>(std::min(static_cast<std::int64_t>(spaces.size()), team.tiles));
+  BoundLaunch::Outcome total;
+  if (threads == 0) return total;
+  if (!omp_in_parallel()) team.stripes = stripes(threads);
+  for (ThreadSpace& space : spaces) prepare(bound, space, team.stripes);
+#pragma omp parallel num_threads(threads) if (threads > 1 && !omp_in_parallel())
+  {
+    const kernel::FloatEnvironment environment;
+    // The team may be smaller than asked for.
+    const BoundLaunch::Outcome mine = run_tiles(team, omp_get_thread_num(), omp_get_num_threads());
+#pragma omp critical(eagle_shared_launch)
+    total += mine;
+  }
+  // A step that a cancel cut short was not taken: the reductions hold what the last whole one left.
+  if (total.counts.cut_short == 0) store_reductions(team);
+  return total;
+}
+
+// Cuts the space into the parts that compiled code writes to: values first, then notes.
+void SharedLaunch::prepare(const BoundLaunch& bound, ThreadSpace& space, std::size_t parts) const {
+  std::byte* next = space.bytes.data();
+  const auto take = [&](std::int64_t bytes) {
+    std::byte* part = next;
+    next += bytes;
+    return part;
+  };
+  std::copy(bound.planes().begin(), bound.planes().end(), space.planes.begin());
+  for (const Reduced& reduced : reduced_) space.planes[reduced.argument] = take(8 * tile_samples_);
+  for (Partial& partial : space.partials) partial.clear();
+  if (!additions_.by_sample) {
+    space.notes[0] = take(8 * words_of_notes);
+    return;
+  }
+  for (std::size_t op = 0; op < cells_.size(); ++op) {
+    space.notes[2 * op] = take(8 * tile_samples_);
+    space.notes[2 * op + 1] = take(8 * tile_samples_ * cells_[op].components);
+  }
+  if (parts == 1) return;
+  const std::span<std::int64_t> begins(space.begins);
+  for (std::size_t a = 0; a < noted_.size(); ++a) {
+    const auto most = tile_samples_ * static_cast<std::int64_t>(noted_[a].ops.size());
+    SortedNotes& sorted = space.sorted[a];
+    sorted.elements = reinterpret_cast<std::int64_t*>(take(8 * most));
+    sorted.component_stride = 8 * most;
+    sorted.values = take(8 * most * noted_[a].cells.components);
+    sorted.begins = begins.subspan(a * (parts + 1), parts + 1);
+  }
+}
+
+// Without accumulators a thread has tiles in a row, whose partial reductions are one. Else tiles go round, so
+// that all threads move through the samples together and hardly wait for their turn. Both maps are the same
+// each time.
+BoundLaunch::Outcome SharedLaunch::run_tiles(Team& team, int thread, int threads) const {
+  ThreadSpace& space = team.spaces[static_cast<std::size_t>(thread)];
+  BoundLaunch::Outcome total;
+  if (cells_.empty()) {
+    const Range share = even_share(team.tiles, thread, threads);
+    for (std::int64_t number = share.begin; number < share.end; ++number) {
+      Tile tile = tile_of(team, space, number);
+      total += run_tile(tile);
+      reduce_tile(tile, space);
+    }
+    return total;
+  }
+  for (std::int64_t number = thread; number < team.tiles; number += threads) {
+    Tile tile = tile_of(team, space, number);
+    total += run_tile(tile);
+    add_in_turn(tile);
+  }
+  return total;
+}
+
+SharedLaunch::Tile SharedLaunch::tile_of(Team& team, ThreadSpace& space, std::int64_t number) const {
+  const std::int64_t begin = number * tile_samples_;
+  return {team, space, number, begin, std::min(begin + tile_samples_, team.bound.samples())};
+}
+
+BoundLaunch::Outcome SharedLaunch::run_tile(Tile& tile) const {
+  clear(tile);
+  Call call;
+  static_cast<codegen::KernelCall&>(call) = tile.team.bound.call_for({.begin = tile.begin,
+                                                                      .end = tile.end,
+                                                                      .first_step = tile.team.first_step,
+                                                                      .control = tile.team.control});
+  call.launch = this;
+  call.tile = &tile;
+  call.planes = tile.space.planes.data();
+  call.flush = flush;
+  if (additions_.by_sample) {
+    call.notes = tile.space.notes.data();
+    call.notes_capacity = tile_samples_;
+  } else {
+    call.notes = tile.space.notes[0];
+    call.notes_capacity = words_of_notes;
+  }
+  const BoundLaunch::Outcome outcome = tile.team.bound.run(call);
+  tile.words = call.notes_used;
+  tile.cut_short = outcome.counts.cut_short > 0;
+  return outcome;
+}
+
+// What samples leave as it is that do not run, or do not come to an op.
+void SharedLaunch::clear(const Tile& tile) const {
+  const std::int64_t samples = tile.end - tile.begin;
+  if (some_may_not_run_) {
+    for (const Reduced& reduced : reduced_)
+      fill_with(tile.space.planes[reduced.argument], reduced.item_bytes, reduced.neutral, samples);
+  }
+  if (!additions_.by_sample) return;
+  for (std::size_t op = 0; op < cells_.size(); ++op) {
+    if (some_may_not_run_ || additions_.sites[op].conditional)
+      std::memset(tile.space.notes[2 * op], 0xff, static_cast<std::size_t>(8 * samples));
+  }
+}
+
+// Hands in what the tile made, after all earlier tiles: stripe by stripe, so that the next tile can follow in
+// those that this one has left.
+void SharedLaunch::add_in_turn(Tile& tile) const {
+  Team& team = tile.team;
+  if (team.stripes > 1) sort_notes(tile);
+  for (std::size_t stripe = 0; stripe < team.stripes; ++stripe) {
+    team.turns[stripe].wait_for(tile.number);
+    if (stripe == 0) reduce_tile(tile, team.spaces[0]);
+    if (team.stripes == 1) {
+      add_notes(tile);
+    } else if (!tile.cut_short) {
+      for (std::size_t a = 0; a < noted_.size(); ++a)
+        add_stripe(noted_[a].cells, tile.space.sorted[a], stripe);
+    }
+    team.turns[stripe].pass_on(tile.number);
+  }
+}
+
+// The notes of an accumulator, op by op.
+std::span<const NoteColumn> SharedLaunch::columns_of(const Tile& tile, const NotedCells& noted) const {
+  const std::vector<std::byte*>& notes = tile.space.notes;
+  std::vector<NoteColumn>& columns = tile.space.columns;
+  std::size_t count = 0;
+  for (const std::size_t op : noted.ops) {
+    columns[count++] = {reinterpret_cast<const std::int64_t*>(notes[2 * op]), notes[2 * op + 1],
+                        tile_samples_ * kernel::bytes_of(noted.cells.scalar)};
+  }
+  return std::span(columns).first(count);
+}
+
+// A step that a cancel cut short was not taken, so its notes are not added.
+void SharedLaunch::add_notes(const Tile& tile) const {
+  if (tile.cut_short) return;
+  if (!additions_.by_sample) {
+    const auto* words = reinterpret_cast<const std::uint64_t*>(tile.space.notes[0]);
+    add_words(cells_, {words, static_cast<std::size_t>(tile.words)});
+    return;
+  }
+  for (const NotedCells& noted : noted_) {
+    if (!noted.ops.empty()) add_columns(noted.cells, columns_of(tile, noted), tile.end - tile.begin);
+  }
+}
+
+void SharedLaunch::sort_notes(const Tile& tile) const {
+  for (std::size_t a = 0; a < noted_.size(); ++a)
+    sort_columns(noted_[a].cells, columns_of(tile, noted_[a]), tile.end - tile.begin, tile.space.sorted[a]);
+}
+
+// Called by compiled code when its notes fill their room. When it is the tile's turn, it stays so until the
+// tile is done.
+void SharedLaunch::flush(codegen::KernelCall* call) {
+  Tile& tile = *static_cast<Call*>(call)->tile;
+  tile.team.turns[0].wait_for(tile.number);
+  tile.words = call->notes_used;
+  static_cast<Call*>(call)->launch->add_notes(tile);
+  call->notes_used = 0;
+}
+
+// Appends the tile's values to the reductions of a space.
+void SharedLaunch::reduce_tile(const Tile& tile, ThreadSpace& into) const {
+  for (std::size_t r = 0; r < reduced_.size(); ++r) {
+    const std::byte* values = tile.space.planes[reduced_[r].argument];
+    reduced_[r].reducer->append(into.partials[r], values, tile.begin, tile.end - tile.begin);
+  }
+}
+
+// Threads had tiles in rising order, or all appended to the first space.
+void SharedLaunch::store_reductions(Team& team) const {
+  const kernel::FloatEnvironment environment;
+  for (std::size_t r = 0; r < reduced_.size(); ++r) {
+    Partial& all = team.spaces[0].partials[r];
+    for (std::size_t t = 1; t < team.spaces.size(); ++t)
+      reduced_[r].reducer->append(all, team.spaces[t].partials[r]);
+    reduced_[r].reducer->finish(all, team.bound.plane(reduced_[r].argument));
+  }
+}
+
+}  // namespace eagle::run

@@ -1,0 +1,38 @@
+// Turn: numbered pieces of work that are done at the same time and handed in one after the other.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace eagle::run {
+
+// Pieces are numbered from 0. Whoever has done piece n waits for its turn, hands in, and passes the turn on.
+// Nobody waits for ever if every thread does its pieces in rising order: the least of those that are left is
+// never waited for.
+class alignas(64) Turn {
+public:
+  void wait_for(std::int64_t piece) {
+    const auto wanted =
+        static_cast<std::uint32_t>(piece);  // turns are close together, so the low half tells them apart
+    for (int spin = 0; spin < spins; ++spin) {
+      if (turn_.load(std::memory_order_acquire) == wanted) return;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+    for (std::uint32_t now = turn_.load(std::memory_order_acquire); now != wanted;
+         now = turn_.load(std::memory_order_acquire)) {
+      turn_.wait(now, std::memory_order_acquire);
+    }
+  }
+  void pass_on(std::int64_t piece) {
+    turn_.store(static_cast<std::uint32_t>(piece + 1), std::memory_order_release);
+    turn_.notify_all();
+  }
+
+private:
+  static constexpr int spins = 64;  // a few microseconds
+  std::atomic<std::uint32_t> turn_ = 0;
+};
+
+}  // namespace eagle::run

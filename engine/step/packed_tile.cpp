@@ -1,0 +1,196 @@
+#include "engine/step/packed_tile.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace eagle::step {
+namespace {
+
+// to[t[i]] = from[f[i]], elements of one size; without indices: i itself.
+template <typename Element>
+void move_elements(std::byte* to, const std::int64_t* t, const std::byte* from, const std::int64_t* f,
+                   std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t target = t != nullptr ? t[i] : i;
+    const std::int64_t source = f != nullptr ? f[i] : i;
+    std::memcpy(to + target * static_cast<std::int64_t>(sizeof(Element)),
+                from + source * static_cast<std::int64_t>(sizeof(Element)), sizeof(Element));
+  }
+}
+
+// All components of a column.
+void move_samples(const ColumnMemory& to, const std::int64_t* t, const ColumnMemory& from,
+                  const std::int64_t* f, std::int64_t count) {
+  for (int c = 0; c < to.components; ++c) {
+    std::byte* target = to.data + c * to.component_stride;
+    const std::byte* source = from.data + c * from.component_stride;
+    if (to.item_bytes == 8) {
+      move_elements<std::uint64_t>(target, t, source, f, count);
+    } else if (to.item_bytes == 4) {
+      move_elements<std::uint32_t>(target, t, source, f, count);
+    } else {
+      move_elements<std::uint8_t>(target, t, source, f, count);
+    }
+  }
+}
+
+// Few are set as a rule: eight at a time are passed over.
+template <typename Visit>
+void for_each_set(const std::byte* masks, std::int64_t count, const Visit& visit) {
+  std::int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, masks + i, sizeof eight);
+    if (eight == 0) continue;
+    for (std::int64_t k = i; k < i + 8; ++k) {
+      if (masks[k] != std::byte{0}) visit(k);
+    }
+  }
+  for (; i < count; ++i) {
+    if (masks[i] != std::byte{0}) visit(i);
+  }
+}
+
+// Consecutive ones, to the start of `to`.
+void copy_samples(const ColumnMemory& to, const ColumnMemory& from, std::int64_t first, std::int64_t count) {
+  for (int c = 0; c < to.components; ++c) {
+    std::memcpy(to.data + c * to.component_stride,
+                from.data + c * from.component_stride + first * from.item_bytes,
+                static_cast<std::size_t>(count * from.item_bytes));
+  }
+}
+
+std::int64_t rounded(std::int64_t count, std::int64_t grain) { return (count + grain - 1) / grain * grain; }
+
+}  // namespace
+
+PackedTile::PackedTile(std::span<const ColumnMemory> columns, std::size_t mask, std::int64_t capacity,
+                       std::int64_t lanes)
+    : home_(columns.begin(), columns.end()),
+      columns_(home_),
+      mask_(mask),
+      capacity_(rounded(capacity, lanes)),
+      lanes_(lanes),
+      numbers_(static_cast<std::size_t>(capacity_)) {
+  constexpr std::int64_t line = 64;
+  std::int64_t at = 0;
+  std::vector<std::int64_t> offsets;
+  for (ColumnMemory& column : columns_) {
+    offsets.push_back(at);
+    // An odd number of cache lines apart, so that columns do not fall on the same sets of the cache.
+    column.component_stride = rounded(capacity_ * column.item_bytes, line) + line;
+    at += column.component_stride * column.components;
+  }
+  bytes_.resize(static_cast<std::size_t>(at + line));
+  std::byte* base =
+      bytes_.data() +
+      (line - static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(bytes_.data()) % line)) % line;
+  for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].data = base + offsets[i];
+}
+
+std::int64_t PackedTile::padded() const { return mask_ == npos ? size_ : rounded(size_, lanes_); }
+
+// Copies of the first sample, which take no step but must be numbers that kernels may meet.
+void PackedTile::pad() {
+  if (mask_ == npos || size_ == 0) return;
+  for (std::int64_t i = size_; i < padded(); ++i) numbers_[static_cast<std::size_t>(i)] = numbers_[0];
+  std::memset(columns_[mask_].data + size_, 1, static_cast<std::size_t>(padded() - size_));
+}
+
+void PackedTile::load(std::int64_t begin, std::int64_t end) {
+  size_ = 0;
+  const std::byte* masks = mask_ == npos ? nullptr : home_[mask_].data;
+  for (std::int64_t i = begin; i < end; ++i) {
+    if (masks == nullptr || masks[i] == std::byte{0}) numbers_[static_cast<std::size_t>(size_++)] = i;
+  }
+  const bool all = size_ == end - begin;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    if (all) {
+      copy_samples(columns_[c], home_[c], begin, size_);
+    } else {
+      move_samples(columns_[c], nullptr, home_[c], numbers_.data(), size_);
+    }
+  }
+  // Who shares the plane may have set masks meanwhile.
+  if (mask_ != npos) std::memset(columns_[mask_].data, 0, static_cast<std::size_t>(size_));
+  pad();
+}
+
+void PackedTile::store() const {
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    if (home_[c].written) move_samples(home_[c], numbers_.data(), columns_[c], nullptr, size_);
+  }
+}
+
+void PackedTile::drop_finished() {
+  const std::byte* masks = columns_[mask_].data;
+  from_.clear();
+  to_.clear();
+  for_each_set(masks, size_, [this](std::int64_t i) {
+    from_.push_back(i);
+    to_.push_back(numbers_[static_cast<std::size_t>(i)]);
+  });
+  const auto finished = static_cast<std::int64_t>(from_.size());
+  if (finished == 0) return;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    if (home_[c].written) move_samples(home_[c], to_.data(), columns_[c], from_.data(), finished);
+  }
+  // Gaps before the new end are filled with the live samples behind it.
+  const std::int64_t left = size_ - finished;
+  to_ = from_;
+  to_.erase(std::lower_bound(to_.begin(), to_.end(), left), to_.end());
+  from_.clear();
+  for (std::int64_t i = left; i < size_; ++i) {
+    if (masks[i] == std::byte{0}) from_.push_back(i);
+  }
+  for (ColumnMemory& column : columns_)
+    move_samples(column, to_.data(), column, from_.data(), static_cast<std::int64_t>(to_.size()));
+  for (std::size_t i = 0; i < to_.size(); ++i)
+    numbers_[static_cast<std::size_t>(to_[i])] = numbers_[static_cast<std::size_t>(from_[i])];
+  size_ = left;
+  pad();
+}
+
+void PackedTile::order_by(std::span<const std::int64_t> keys) {
+  // Counting: the samples of each key, then where each key begins.
+  std::int64_t most = 0;
+  for (std::int64_t i = 0; i < size_; ++i) most = std::max(most, keys[static_cast<std::size_t>(i)]);
+  to_.assign(static_cast<std::size_t>(most) + 2, 0);
+  for (std::int64_t i = 0; i < size_; ++i)
+    ++to_[static_cast<std::size_t>(keys[static_cast<std::size_t>(i)]) + 1];
+  for (std::size_t k = 1; k < to_.size(); ++k) to_[k] += to_[k - 1];
+  from_.resize(static_cast<std::size_t>(size_));
+  for (std::int64_t i = 0; i < size_; ++i)
+    from_[static_cast<std::size_t>(to_[static_cast<std::size_t>(keys[static_cast<std::size_t>(i)])]++)] = i;
+  if (std::is_sorted(from_.begin(), from_.end())) return;
+
+  scratch_numbers_.assign(numbers_.begin(), numbers_.begin() + size_);
+  for (std::int64_t i = 0; i < size_; ++i)
+    numbers_[static_cast<std::size_t>(i)] =
+        scratch_numbers_[static_cast<std::size_t>(from_[static_cast<std::size_t>(i)])];
+  for (ColumnMemory& column : columns_) {
+    scratch_.resize(static_cast<std::size_t>(size_ * column.item_bytes));
+    ColumnMemory one = column;
+    one.components = 1;
+    ColumnMemory copy = one;
+    copy.data = scratch_.data();
+    for (int c = 0; c < column.components; ++c) {
+      one.data = column.data + c * column.component_stride;
+      std::memcpy(scratch_.data(), one.data, scratch_.size());
+      move_samples(one, nullptr, copy, from_.data(), size_);
+    }
+  }
+}
+
+std::int64_t PackedTile::live_blocks() const {
+  if (mask_ == npos) return (size_ + lanes_ - 1) / lanes_;
+  const std::byte* masks = columns_[mask_].data;
+  std::int64_t blocks = 0;
+  for (std::int64_t first = 0; first < size_; first += lanes_) {
+    const std::int64_t last = std::min(first + lanes_, size_);
+    blocks += std::find(masks + first, masks + last, std::byte{0}) != masks + last ? 1 : 0;
+  }
+  return blocks;
+}
+
+}  // namespace eagle::step

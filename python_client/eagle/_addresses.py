@@ -1,0 +1,62 @@
+"""What arguments of nodes are called when they get new values; what the names mean is the engine's."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional, Tuple
+
+import numpy as np
+
+from eagle._scratch import Scratch
+from eagle.errors import refusal, text
+
+Row = Tuple[str, Optional[int], str, Any]
+
+
+def param_rows(method: str, params: Any) -> list[Row]:
+    """(label, index, name, number) for each entry."""
+    return [(*_address(method, key), _number(f"{method}: {key!r}", value)) for key, value in _items(method, params)]
+
+
+def plane_rows(method: str, planes: Any) -> list[Row]:
+    """(label, index, name, array) for each entry."""
+    rows = []
+    for key, value in _items(method, planes):
+        if not isinstance(value, (np.ndarray, Scratch)):
+            raise refusal("WRONG_TYPE", f"{method}: {key!r}: expected an array, found {type(value).__name__}")
+        rows.append((*_address(method, key), value))
+    return rows
+
+
+def _items(method: str, given: Any) -> list[tuple[Any, Any]]:
+    if not isinstance(given, Mapping):
+        raise refusal("WRONG_TYPE", f"{method}: expected a dict of values by name, found {type(given).__name__}")
+    return list(given.items())
+
+
+def _address(method: str, key: Any) -> tuple[str, int | None, str]:
+    if isinstance(key, str):
+        return "", None, text(f"{method}: name", key)
+    node: Any
+    node, name = key if isinstance(key, tuple) and len(key) == 2 else (None, None)
+    if isinstance(name, str) and isinstance(node, str):
+        return text(f"{method}: label", node), None, text(f"{method}: name", name)
+    if isinstance(name, str) and hasattr(node, "__index__") and not isinstance(node, bool):
+        index = int(node.__index__())
+        if 0 <= index < 2**32:
+            return "", index, text(f"{method}: name", name)
+        raise refusal("BAD_VALUE", f"{method}: {key!r}: there is no node {index}")
+    raise refusal(
+        "WRONG_TYPE",
+        f"{method}: expected 'name', 'node.name', ('node', 'name') or (index, 'name') as a key, found {key!r}",
+    )
+
+
+def _number(where: str, value: Any) -> int | float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise refusal("WRONG_TYPE", f"{where}: a Param takes one number, found {type(value).__name__}")
+    if isinstance(value, (float, np.floating)):
+        return float(value)
+    number = int(value)
+    if -(2**63) <= number < 2**63:
+        return number
+    raise refusal("BAD_VALUE", f"{where}: {number} is over the range of int64; pass a float")

@@ -1,0 +1,205 @@
+"""Recording: rows of planes as a run goes on, in memory or in .npy files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import IO, Any, Iterable
+
+import numpy as np
+
+from eagle._model import Model
+from eagle.errors import EagleError, refusal
+from eagle.session import Array, Session
+
+_CHUNK_BYTES = 8 << 20  # of the rows that wait to be written to a file
+_HEADER_BYTES = 256
+
+
+class _RowFile:
+    """A .npy file of the rows of one plane. Whatever ends the run, it holds the rows that were appended."""
+
+    def __init__(self, path: Path, plane: Array) -> None:
+        self._plane = plane
+        self._rows = 0
+        self._file: IO[bytes] = open(path, "wb")  # noqa: SIM115
+        self._head()
+
+    def append(self, rows: Any, count: int) -> None:
+        """Adds these ``count`` rows, and only then counts them in the head."""
+        self._file.seek(_HEADER_BYTES + self._rows * self._plane.nbytes)
+        self._file.write(np.ascontiguousarray(rows).tobytes())
+        self._rows += count
+        self._head()
+
+    def _head(self) -> None:
+        self._file.flush()
+        self._file.seek(0)
+        self._file.write(_header(self._plane, self._rows))
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Recording:
+    """The rows of the named planes of a model, one for each ``every`` steps, the state at the start included.
+
+    Without ``to`` they are planes of the session, as many rows as ``max_steps`` can make. With it, a few rows wait in
+    memory and go to ``.npy`` files as they come: ``to`` is a path (with ``{name}`` in it, or of one plane), or paths by
+    name.
+    """
+
+    def __init__(self, where: str, model: Model, names: list[str], every: int, max_steps: int, to: Any) -> None:
+        self._where = where
+        self._planes = {name: model.planes[name] for name in names}
+        self.every = every
+        self._rows = 1 + max_steps // every
+        self._drained = 0
+        self._files: dict[str, _RowFile] = {}
+        row_bytes = sum(max(plane.nbytes, 1) for plane in self._planes.values())
+        self._paths = None if to is None else _paths(where, names, to)
+        if self._paths is not None:
+            self._rows = max(2, min(self._rows, _CHUNK_BYTES // row_bytes))
+        self.arrays = self._made(model.session, row_bytes)
+
+    @property
+    def initial(self) -> bool:
+        """Whether the run records its start itself."""
+        return self._paths is None
+
+    @property
+    def drained_every(self) -> int | None:
+        """Steps after which :meth:`drain` is due; None where the rows stay in memory."""
+        return None if self._paths is None else self._rows * self.every
+
+    def _made(self, session: Session, row_bytes: int) -> dict[str, Array]:
+        size = self._rows * row_bytes
+        text = (
+            f"{self._where}: record: {self._rows} rows of {', '.join(map(repr, self._planes))} are {size} bytes; give "
+            "a larger every=, a smaller max_steps=, or record_to='file.npy'"
+        )
+        if size > _most_bytes(session):
+            raise refusal("PLANE_BUDGET" if session._core.remote else "OUT_OF_MEMORY", text)
+        try:
+            return {
+                name: session.zeros((self._rows, *plane.shape), plane.dtype, name=f"record {name}")
+                for name, plane in self._planes.items()
+            }
+        except EagleError as error:
+            raise refusal(error.reason, f"{text} ({error})") from None
+
+    def start(self) -> None:
+        """Opens the files, with the state as it is."""
+        for name, path in (self._paths or {}).items():
+            try:
+                self._files[name] = _RowFile(path, self._planes[name])
+            except OSError as error:
+                raise refusal(
+                    "BAD_VALUE", f"{self._where}: record_to: cannot write {os.fspath(path)!r}: {error.strerror}"
+                ) from error
+            self._files[name].append(self._planes[name], 1)
+
+    def drain(self) -> None:
+        """Writes a full set of rows."""
+        self._write(self._rows)
+
+    def _write(self, rows: int) -> None:
+        for name, file in self._files.items():
+            file.append(self.arrays[name][:rows], rows)
+        self._drained += rows
+
+    def finish(self, records: int) -> tuple[dict[str, Array], int]:
+        """The recorded rows by name, and how many there are; ``records``: that the run made."""
+        if self._paths is None:
+            return {name: array[:records] for name, array in self.arrays.items()}, records
+        if records > self._drained:
+            self._write(records - self._drained)
+        self.close()
+        return {name: np.load(path, mmap_mode="r") for name, path in self._paths.items()}, 1 + records
+
+    def close(self) -> None:
+        """Closes the files."""
+        for file in self._files.values():
+            file.close()
+        self._files = {}
+
+
+def recorded_names(where: str, model: Model, record: Any) -> list[str]:
+    """The planes that ``record`` names: all state, one name, or a list of names."""
+    if record is None or record is False:
+        return []
+    if record is True:
+        names = [name for name in model.states() if name != model.mask]
+    elif isinstance(record, str):
+        names = [record]
+    elif isinstance(record, Iterable):
+        names = list(record)
+    else:
+        raise refusal(
+            "WRONG_TYPE",
+            f"{where}: record: expected True, a name or a list of names, found {type(record).__name__}",
+        )
+    for name in names:
+        if not isinstance(name, str):
+            raise refusal("WRONG_TYPE", f"{where}: record: expected names of planes, found {type(name).__name__}")
+        if name not in model.planes:
+            raise refusal(
+                "BAD_VALUE",
+                f"{where}: record: the model has no plane {name!r}; its planes are "
+                + ", ".join(map(repr, model.planes)),
+            )
+    return list(dict.fromkeys(names))
+
+
+def _paths(where: str, names: list[str], to: Any) -> dict[str, Path]:
+    if isinstance(to, dict):
+        missing = [name for name in names if name not in to]
+        if missing:
+            raise refusal("BAD_VALUE", f"{where}: record_to: no path for '{missing[0]}'; give one for each plane")
+        return _apart(where, {name: _path(where, to[name]) for name in names})
+    path = _path(where, to)
+    if "{name}" in str(path):
+        return _apart(where, {name: Path(str(path).replace("{name}", name)) for name in names})
+    if len(names) != 1:
+        raise refusal(
+            "BAD_VALUE",
+            f"{where}: record_to: {len(names)} planes do not go into one file; write {{name}} in the path, or give a "
+            "dict of paths by name",
+        )
+    return {names[0]: path}
+
+
+def _path(where: str, to: Any) -> Path:
+    if not isinstance(to, (str, bytes, os.PathLike)):
+        raise refusal("WRONG_TYPE", f"{where}: record_to: expected a path, found {type(to).__name__}")
+    return Path(os.fsdecode(to))
+
+
+def _apart(where: str, paths: dict[str, Path]) -> dict[str, Path]:
+    """The paths, each of a file of its own."""
+    owner: dict[str, str] = {}
+    for name, path in paths.items():
+        first = owner.setdefault(os.path.realpath(path), name)
+        if first != name:
+            raise refusal(
+                "BAD_VALUE",
+                f"{where}: record_to: '{first}' and '{name}' would go into one file, {os.fspath(path)!r}; give each "
+                "its own",
+            )
+    return paths
+
+
+def _header(plane: Array, rows: int) -> bytes:
+    """The head of a .npy file (version 1.0), of one size whatever the number of rows."""
+    order = f"{{'descr': {plane.dtype.str!r}, 'fortran_order': False, 'shape': {(rows, *plane.shape)!r}, }}"
+    body = order.encode("latin-1").ljust(_HEADER_BYTES - 11) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body
+
+
+def _most_bytes(session: Session) -> int:
+    """What the session's budget leaves, or else what the machine has."""
+    info = session.info()
+    if info.plane_budget_bytes:
+        return info.plane_budget_bytes - info.plane_bytes
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,146 @@
+"""What comes of a run: its result and its report."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any, Iterator, Mapping, NamedTuple
+
+import numpy as np
+
+from eagle.session import Array, Host
+
+
+class GroupReport(NamedTuple):
+    """What came of a dispatch group.
+
+    ``policy`` is how it ran in the end ("switch", "predicated" or "segmented"), ``counts`` the samples by the branch
+    that they took when they were last looked at, ``gain`` the time of the fused form over that of the split one as it
+    was predicted (1.0 where nobody asked).
+    """
+
+    policy: str
+    counts: tuple[int, ...]
+    gain: float
+
+
+class RunReport(NamedTuple):
+    """What a run says about itself, as told by the process that computed.
+
+    ``host`` is its (pid, name); ``finished`` counts the samples that this run finished, ``launches`` the
+    passes over them, of at most ``fused_steps`` steps each; ``mode`` is "fused" (one kernel), "tiled" (several, tile by
+    tile) or "stepwise" (each kernel over all samples). ``dispatch`` is a :class:`GroupReport` by group, and
+    ``measured_gain`` what one tile took fused over what it took split, by group that was tried. ``compactions`` counts
+    how often the live samples of a tile were packed together. ``build_s`` and ``wall_s`` are seconds; ``compiled`` is
+    False where compiled code was found in the cache. ``clamped`` counts indices outside of their table (the nearest
+    element was taken), ``dropped`` additions outside of their accumulator (nothing was added), ``zero_divisions``
+    integer divisions by zero (which give 0).
+    """
+
+    host: Host
+    n: int
+    samples: int
+    finished: int
+    launches: int
+    steps: int
+    threads: int
+    build_s: float
+    wall_s: float
+    compiled: bool
+    clamped: int
+    zero_divisions: int
+    dropped: int
+    mode: str
+    fused_steps: int
+    records: int
+    compactions: int
+    dispatch: Mapping[str, GroupReport]
+    measured_gain: Mapping[str, float]
+
+    @classmethod
+    def of(cls, found: Any) -> RunReport:
+        """The report as the core tells it."""
+        groups = {name: GroupReport(policy, counts, gain) for name, policy, counts, gain, _ in found.dispatch}
+        measured = {row[0]: row[4] for row in found.dispatch if row[4] > 0}
+        return cls(
+            host=Host(found.host.pid, found.host.host_name),
+            n=found.samples,
+            samples=found.samples,
+            finished=found.finished,
+            launches=found.launches,
+            steps=found.steps,
+            threads=found.threads,
+            build_s=found.build_s,
+            wall_s=found.wall_s,
+            compiled=found.compiled,
+            clamped=found.clamped,
+            zero_divisions=found.zero_divisions,
+            dropped=found.dropped,
+            mode=found.mode,
+            fused_steps=found.fused_steps,
+            records=found.records,
+            compactions=found.compactions,
+            dispatch=MappingProxyType(groups),
+            measured_gain=MappingProxyType(measured),
+        )
+
+
+class SimResult:
+    """What came of a run: the caller's own arrays by name, as attributes and items, and how it ended.
+
+    ``status`` is "finished", "max_steps", "cancelled" or "deadline"; ``steps`` the number of the last step that
+    any sample took; ``finished`` the mask (None for a model without one) and ``done`` whether all of it is
+    set; ``wall_s`` seconds. A plane whose name is one of these is reached as an item: ``result["steps"]``.
+
+    ``records`` are the recorded planes by name, each (records, ...), and ``record_steps`` (int64) the steps after which
+    they were taken. With ``events=True``, ``stop_step`` (int64, (N,)) is the number of the step in which each sample
+    finished, 0 for one that did not finish in this run, and ``t_stop`` the plane ``t`` where the model has one: the
+    time at which a finished sample stopped. Both are None without.
+    """
+
+    def __init__(
+        self,
+        planes: dict[str, Array],
+        mask: str | None,
+        status: str,
+        report: RunReport,
+        *,
+        records: dict[str, Array] | None = None,
+        every: int = 1,
+        stop_step: Array | None = None,
+    ) -> None:
+        self._planes = planes
+        self.finished: Array | None = planes[mask] if mask is not None else None
+        self.done: bool = status == "finished"
+        self.steps: int = report.steps
+        self.status: str = status
+        self.wall_s: float = report.wall_s
+        self.report = report
+        self.records: Mapping[str, Array] = MappingProxyType(records or {})
+        self.record_steps: Array = every * np.arange(report.records)
+        self.stop_step = stop_step
+        self.t_stop: Array | None = planes.get("t") if stop_step is not None else None
+
+    def __getitem__(self, name: str) -> Array:
+        return self._planes[name]
+
+    def __getattr__(self, name: str) -> Array:
+        planes: dict[str, Array] = self.__dict__.get("_planes", {})
+        if name in planes:
+            return planes[name]
+        raise AttributeError(f"a result has no '{name}'; its arrays are {', '.join(planes)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._planes)
+
+    def keys(self) -> tuple[str, ...]:
+        """Names of the arrays."""
+        return tuple(self._planes)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._planes]
+
+    def __repr__(self) -> str:
+        return (
+            f"<eagle.SimResult {self.status}: {self.steps} steps, {self.report.finished} of {self.report.n} samples "
+            f"finished, {self.wall_s:.3g} s>"
+        )

@@ -1,0 +1,154 @@
+"""One run of a model: what it was asked for, and the callables that it is given."""
+
+from __future__ import annotations
+
+import inspect
+from types import SimpleNamespace
+from typing import Any, Callable
+
+import numpy as np
+
+from eagle import _core
+from eagle._model import Model, told_by
+from eagle._nodes import _numbers
+from eagle._policies import policies, without_groups
+from eagle._progress import Watcher
+from eagle._recording import Recording
+from eagle._results import RunReport, SimResult
+from eagle.errors import EagleError, refusal
+from eagle.session import Array
+
+_LOOK_EVERY = 64  # steps between two looks of a Python callable, where nobody says
+
+_RUNNING = ("simulate", "run_until_done")  # make and run; the others are run by their `run`
+
+
+class Options:
+    """How a model is to be run."""
+
+    look: Callable[[], Any] | None = None
+    record_to: Any = None
+    events = False
+    progress: Any = False
+
+    def __init__(self, where: str, max_steps: Any, steps: Any, dispatch: Any, every: Any, timeout: Any) -> None:
+        self.where = where if where in _RUNNING else "run"
+        self.max_steps = whole(f"{where}: max_steps", max_steps)
+        self.steps = 0 if steps == "auto" and isinstance(steps, str) else whole(f"{where}: steps", steps, least=1)
+        self.dispatch = policies(where, dispatch)
+        self.every = None if every is None else whole(f"{where}: every", every, least=1)
+        self.timeout = 0.0 if timeout is None else _seconds(where, timeout)
+        self.record: list[str] = []
+
+
+def run(model: Model, options: Options, max_steps: int) -> SimResult:
+    """Steps the model on, by at most ``max_steps``."""
+    arguments = _core.RunArguments()
+    arguments.max_steps = max_steps
+    arguments.steps = options.steps
+    arguments.timeout = options.timeout
+    arguments.dispatch = options.dispatch
+    calls = model.calls()
+    between: list[tuple[int, int]] = []
+
+    def call(function: Callable[[], Any], every: int) -> None:
+        number = next(_numbers)
+        calls[number] = function
+        between.append((number, every))
+
+    recording = None
+    if options.record:
+        recording = Recording(options.where, model, options.record, options.every or 1, max_steps, options.record_to)
+        arguments.record = list(recording.arrays.items())
+        arguments.every = recording.every
+        arguments.initial = recording.initial
+        if recording.drained_every is not None:
+            call(recording.drain, recording.drained_every)
+    if options.look is not None:
+        call(options.look, options.every or _LOOK_EVERY)
+    stop_step = None
+    if options.events:
+        stop_step = model.session.zeros(model.n, np.int64, name="stop_step")
+        arguments.stop_steps = stop_step
+    watcher = Watcher(options.where, options.progress, max_steps, model.n)
+    arguments.progress = watcher.callback()
+    arguments.between = between
+    arguments.calls = calls
+    report = None
+    try:
+        if recording is not None:
+            recording.start()
+        found = _simulated(options.where, model, arguments)
+        report = RunReport.of(found.report)
+    finally:
+        watcher.close(report)
+        if recording is not None and report is None:
+            recording.close()
+    records: dict[str, Array] = {}
+    if recording is not None:
+        records, rows = recording.finish(report.records)
+        report = report._replace(records=rows)
+    return SimResult(
+        dict(model.planes),
+        model.mask,
+        found.status,
+        report,
+        records=records,
+        every=options.every or 1,
+        stop_step=stop_step,
+    )
+
+
+def _simulated(where: str, model: Model, arguments: _core.RunArguments) -> _core.RunResult:
+    try:
+        return _core.simulate(model.session._core, model.nodes(), arguments)
+    except EagleError as error:
+        # What was raised in a callable of the user's, and so further in than here, is not ours to reword.
+        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+            raise
+        raise told_by(where, without_groups(error)) from None
+
+
+def look(where: str, until: Any, model: Model) -> Callable[[], Any]:
+    """What is called between steps."""
+    if not callable(until):
+        raise refusal("WRONG_TYPE", f"{where}: until: expected a kernel or a callable, found {type(until).__name__}")
+    try:
+        takes = inspect.signature(until)
+    except ValueError:  # a builtin without a signature
+        return lambda: until()
+    if _fits(takes):
+        return lambda: until()
+    if not _fits(takes, model.planes):
+        raise refusal(
+            "WRONG_TYPE",
+            f"{where}: until: expected a callable without arguments, or of the planes alone, found one of {takes}",
+        )
+    planes = SimpleNamespace(**model.planes)
+    return lambda: until(planes)
+
+
+def _fits(signature: inspect.Signature, *arguments: Any) -> bool:
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        return False
+    return True
+
+
+def whole(where: str, value: Any, least: int = 0) -> int:
+    """The value as an int of at least ``least`` that fits 64 bits."""
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+        raise refusal("WRONG_TYPE", f"{where}: expected a whole number, found {type(value).__name__}")
+    number = int(value.__index__())
+    if not least <= number < 2**63:
+        raise refusal("BAD_VALUE", f"{where}: expected a number from {least} to 2^63 - 1, found {number}")
+    return number
+
+
+def _seconds(where: str, value: Any) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise refusal("WRONG_TYPE", f"{where}: timeout: expected seconds, found {type(value).__name__}")
+    if not 0 < value <= 1e9:
+        raise refusal("BAD_VALUE", f"{where}: timeout: expected seconds above 0, found {value}")
+    return float(value)
