@@ -289,7 +289,9 @@ Status describe_record(Describer& describer, std::span<const ModelStep> model, c
 
 StatusOr<Backing> describe_run(const Host& host, std::span<const ModelStep> model,
                                const SimulateOptions& options, v1::RunDescription& message,
-                               std::vector<std::function<step::HostAnswer()>>& run_calls) {
+                               std::vector<std::function<step::HostAnswer()>>& run_calls,
+                               const NamedArrays& named,
+                               google::protobuf::RepeatedPtrField<v1::NamedView>* views) {
   message.set_max_steps(options.max_steps);
   message.set_steps_per_pass(options.steps);
   Describer describer(host, *message.mutable_kernels());
@@ -312,6 +314,22 @@ StatusOr<Backing> describe_run(const Host& host, std::span<const ModelStep> mode
   if (options.stop_steps)
     EAGLE_RETURN_IF_ERROR(
         describer.view(*options.stop_steps, true, "stop_steps", *message.mutable_stop_steps()));
+  for (const auto& [name, array] : named) {
+    v1::NamedView& view = *views->Add();
+    view.set_name(name);
+    EAGLE_RETURN_IF_ERROR(describer.view(array, false, "submit: " + quoted(name), *view.mutable_view()));
+  }
+  return describer.finish(message);
+}
+
+StatusOr<Backing> describe_arrays(const Host& host, const NamedArrays& arrays, v1::FetchRunRequest& message) {
+  google::protobuf::RepeatedPtrField<v1::Kernel> none;
+  Describer describer(host, none);
+  for (const auto& [name, array] : arrays) {
+    v1::NamedView& view = *message.add_into();
+    view.set_name(name);
+    EAGLE_RETURN_IF_ERROR(describer.view(array, true, "result: " + quoted(name), *view.mutable_view()));
+  }
   return describer.finish(message);
 }
 

@@ -20,8 +20,14 @@
 #include "eagle/client/stepping.h"
 #include "engine/base/status.h"
 
+namespace google::protobuf {
+template <typename Element>
+class RepeatedPtrField;
+}
 namespace eagle::v1 {
+class FetchRunRequest;
 class GraphDescription;
+class NamedView;
 class RunDescription;
 }  // namespace eagle::v1
 
@@ -44,9 +50,14 @@ struct Backing {
 // `message` is empty before, and unspecified after an error.
 StatusOr<Backing> describe_graph(const Host& host, std::string_view name, Stages stages,
                                  v1::GraphDescription& message);
+// The arrays that planes of a run are to be copied into.
+StatusOr<Backing> describe_arrays(const Host& host, const NamedArrays& arrays, v1::FetchRunRequest& message);
+// `named`: arrays that the message is to hold views of, too.
 // `run_calls`: what the calls of the description's host steps run, by number.
 StatusOr<Backing> describe_run(const Host& host, std::span<const ModelStep> model,
                                const SimulateOptions& options, v1::RunDescription& message,
-                               std::vector<std::function<step::HostAnswer()>>& run_calls);
+                               std::vector<std::function<step::HostAnswer()>>& run_calls,
+                               const NamedArrays& named = {},
+                               google::protobuf::RepeatedPtrField<v1::NamedView>* views = nullptr);
 
 }  // namespace eagle

@@ -25,8 +25,12 @@
 #include "engine/view/picture.h"
 
 namespace eagle::v1 {
+class FetchRunRequest;
 class GraphDescription;
+class KeptRun;
+class ListRunsReply;
 class RunDescription;
+class SubmitRequest;
 }  // namespace eagle::v1
 
 namespace eagle {
@@ -76,6 +80,21 @@ public:
   [[nodiscard]] virtual bool compiled() const = 0;  // false: all code came from a cache
 };
 
+// Runs that the host keeps, whatever becomes of this session.
+class HostRuns {
+public:
+  virtual ~HostRuns() = default;
+  // `planes` of the request are what may be fetched.
+  virtual StatusOr<std::uint64_t> submit(const v1::SubmitRequest& request,
+                                         std::span<const run::PlaneMemory> private_planes,
+                                         std::vector<std::shared_ptr<const void>> keep_alive) = 0;
+  virtual Status get(std::uint64_t run, v1::KeptRun& reply) = 0;
+  virtual Status list(v1::ListRunsReply& reply) = 0;
+  virtual Status fetch(const v1::FetchRunRequest& request,
+                       std::span<const run::PlaneMemory> private_planes) = 0;
+  virtual Status cancel(std::uint64_t run) = 0;
+};
+
 class Host {
 public:
   virtual ~Host() = default;
@@ -104,6 +123,9 @@ public:
   virtual StatusOr<RunResult> simulate(const v1::RunDescription& description,
                                        std::span<const run::PlaneMemory> private_planes,
                                        const SimulateOptions& options, const HostCall& host_call) = 0;
+
+  // Null where it keeps none.
+  virtual HostRuns* runs() { return nullptr; }
 
   // Where host nodes run whose launch nobody waits for.
   CallbackThread& callbacks() { return callbacks_; }

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "client/local_runs.h"
 #include "client/plane_registry.h"
 #include "client/progress_teller.h"
 #include "client/session_state.h"
@@ -366,14 +367,17 @@ private:
 class LocalHost final : public Host {
 public:
   explicit LocalHost(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  ~LocalHost() override { runs_.close(); }
 
   [[nodiscard]] const std::string& name() const override { return shared_->state.name(); }
   [[nodiscard]] bool remote() const override { return false; }
   [[nodiscard]] bool closed() const override { return shared_->state.closed(); }
   Status close() override {
     shared_->close();
+    runs_.close();
     return {};
   }
+  HostRuns* runs() override { return &runs_; }
 
   StatusOr<SessionInfo> info() override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("info"));
@@ -477,9 +481,23 @@ private:
     }
   }
 
+  // For runs in threads of their own.
+  StatusOr<LocalRuns::Bound> bound(const google::protobuf::RepeatedPtrField<v1::PlaneDeclaration>& planes,
+                                   std::span<const run::PlaneMemory> private_planes) const {
+    EAGLE_RETURN_IF_ERROR(shared_->state.check("run"));
+    EAGLE_ASSIGN_OR_RETURN(Resolved resolved, resolve(*planes_, name(), planes, private_planes));
+    LocalRuns::Bound bound{std::move(resolved.memory), {}};
+    for (auto& buffer : resolved.buffers) bound.keep_alive.push_back(std::move(buffer));
+    return bound;
+  }
+
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<LocalPlanes> planes_ = std::make_shared<LocalPlanes>();
   Clock::time_point start_ = Clock::now();
+  LocalRuns runs_{*shared_->engine,
+                  [this](const auto& planes, std::span<const run::PlaneMemory> private_planes) {
+                    return bound(planes, private_planes);
+                  }};
 };
 
 }  // namespace

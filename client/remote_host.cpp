@@ -1,13 +1,17 @@
 #include "client/remote_host.h"
 
+#include <map>
+#include <mutex>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "client/plane_registry.h"
 #include "client/progress_teller.h"
 #include "client/remote_connection.h"
 #include "client/remote_planes.h"
 #include "client/watched_call.h"
+#include "engine/step/result_message.h"
 #include "proto/rpc_error.h"
 
 namespace eagle {
@@ -276,40 +280,7 @@ private:
 
 // ---- the host
 
-StatusOr<RunResult> result_of(const v1::RunResult& message) {
-  if (message.status() < v1::FINISHED || message.status() > v1::DEADLINE) {
-    return Status(Reason::bad_message, "simulate: the daemon's result has no known status");
-  }
-  const v1::RunReport& said = message.report();
-  RunResult result;
-  result.status = static_cast<RunStatus>(message.status());
-  result.report = {host_of(said.host()),
-                   said.samples(),
-                   said.finished(),
-                   said.launches(),
-                   said.steps(),
-                   said.threads(),
-                   counts_of(said.counts()),
-                   said.build_s(),
-                   said.wall_s(),
-                   said.compiled(),
-                   {said.kernels().begin(), said.kernels().end()},
-                   said.mode(),
-                   said.fused_steps(),
-                   said.records(),
-                   said.compactions(),
-                   {}};
-  for (const v1::DispatchReport& group : said.dispatch()) {
-    result.report.dispatch.push_back({group.group(),
-                                      static_cast<kernel::DispatchPolicy>(group.policy()),
-                                      {group.counts().begin(), group.counts().end()},
-                                      group.gain(),
-                                      group.measured_gain()});
-  }
-  return result;
-}
-
-class RemoteHost final : public Host {
+class RemoteHost final : public Host, public HostRuns {
 public:
   explicit RemoteHost(std::shared_ptr<Connection> connection)
       : connection_(std::move(connection)),
@@ -322,6 +293,9 @@ public:
     if (connection_->state.forked()) return connection_->state.check("close");
     planes_->close();
     connection_->close();
+    std::map<std::uint64_t, std::vector<std::shared_ptr<const void>>> gone;
+    const std::scoped_lock lock(kept_mutex_);
+    gone.swap(kept_);
     return {};
   }
 
@@ -404,11 +378,50 @@ public:
                                     ? converse(call, request, options, host_call, last)
                                     : listen(call, request, options, last);
     EAGLE_RETURN_IF_ERROR(call.outcome("simulate", status));
-    EAGLE_ASSIGN_OR_RETURN(RunResult result, result_of(last));
+    EAGLE_ASSIGN_OR_RETURN(RunResult result, step::result_of(last));
     if (result.status != RunStatus::cancelled) return result;
     if (call.stop() == WatchedCall::Stop::closed) return connection_->state.check("simulate");
     if (call.stop() == WatchedCall::Stop::deadline) result.status = RunStatus::deadline;
     return result;
+  }
+
+  HostRuns* runs() override { return this; }
+  StatusOr<std::uint64_t> submit(const v1::SubmitRequest& request, std::span<const run::PlaneMemory>,
+                                 std::vector<std::shared_ptr<const void>> keep_alive) override {
+    v1::SubmitReply reply;
+    EAGLE_RETURN_IF_ERROR(
+        connection_->call("submit", connection_->rpc().runs, &v1::Runs::Stub::Submit, request, reply));
+    const std::scoped_lock lock(kept_mutex_);
+    kept_[reply.run()] = std::move(keep_alive);
+    return reply.run();
+  }
+  Status get(std::uint64_t run, v1::KeptRun& reply) override {
+    v1::RunRef request;
+    request.set_run(run);
+    return connection_->call("run", connection_->rpc().runs, &v1::Runs::Stub::Get, request, reply);
+  }
+  Status list(v1::ListRunsReply& reply) override {
+    return connection_->call("runs", connection_->rpc().runs, &v1::Runs::Stub::List, v1::ListRunsRequest(),
+                             reply);
+  }
+  Status fetch(const v1::FetchRunRequest& request, std::span<const run::PlaneMemory>) override {
+    v1::FetchRunReply reply;
+    constexpr milliseconds copying{60'000};  // beyond the time of a short call
+    EAGLE_RETURN_IF_ERROR(connection_->call("result", connection_->rpc().runs, &v1::Runs::Stub::Fetch,
+                                            request, reply, copying));
+    std::vector<std::shared_ptr<const void>> gone;  // after the lock
+    const std::scoped_lock lock(kept_mutex_);
+    if (const auto found = kept_.find(request.run()); found != kept_.end()) {
+      gone = std::move(found->second);
+      kept_.erase(found);
+    }
+    return {};
+  }
+  Status cancel(std::uint64_t run) override {
+    v1::RunRef request;
+    request.set_run(run);
+    v1::CancelReply reply;
+    return connection_->call("cancel", connection_->rpc().runs, &v1::Runs::Stub::CancelRun, request, reply);
   }
 
 private:
@@ -478,6 +491,10 @@ private:
 
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<RemotePlanes> planes_;
+  // Arrays of submitted runs: their memory must not be used again while the daemon may compute on it. Those
+  // of a run whose lease is over are among them until the session closes.
+  std::mutex kept_mutex_;
+  std::map<std::uint64_t, std::vector<std::shared_ptr<const void>>> kept_;
 };
 
 }  // namespace

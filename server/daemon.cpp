@@ -62,7 +62,8 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       executor_(limits_.jobs),
       small_memory_pool_(1, limits_.memory_requests, "memory_requests"),
       large_memory_pool_(1, limits_.memory_requests, "memory_requests"),
-      build_pool_(limits_.build_threads, limits_.builds, "builds") {}
+      build_pool_(limits_.build_threads, limits_.builds, "builds"),
+      kept_runs_(*engine_, executor_, build_pool_, limits_) {}
 
 Daemon::~Daemon() = default;
 
@@ -137,6 +138,7 @@ Status Daemon::accepts_work() const {
 
 void Daemon::stop(const std::atomic<bool>& hurry) {
   begin_drain();
+  kept_runs_.end_all();  // they would not outlive this process
   executor_.wait_until_idle(hurry);
   sessions_.end_all();
   static const std::atomic<bool> never = false;

@@ -11,6 +11,7 @@
 #include "engine/base/status.h"
 #include "engine/engine.h"
 #include "server/executor.h"
+#include "server/kept_runs.h"
 #include "server/launch_job.h"
 #include "server/limits.h"
 #include "server/plane_budget.h"
@@ -60,6 +61,7 @@ public:
   Executor& executor() { return executor_; }
   Sessions& sessions() { return sessions_; }
   WorkPool& build_pool() { return build_pool_; }
+  KeptRuns& kept_runs() { return kept_runs_; }
   // Where requests go that make or free so many bytes. Apart, so that no allocation waits for a compiler, and
   // no small one for a large one, which takes seconds.
   WorkPool& memory_pool(std::uint64_t bytes) {
@@ -101,6 +103,7 @@ private:
   WorkPool small_memory_pool_;
   WorkPool large_memory_pool_;
   WorkPool build_pool_;
+  KeptRuns kept_runs_;
 };
 
 }  // namespace eagle::server

@@ -49,6 +49,7 @@ StatusOr<ResolvedPlanes> resolve(const Description& description, const PlaneStor
 
 template StatusOr<ResolvedPlanes> resolve(const v1::GraphDescription&, const PlaneStore&);
 template StatusOr<ResolvedPlanes> resolve(const v1::RunDescription&, const PlaneStore&);
+template StatusOr<ResolvedPlanes> resolve(const v1::FetchRunRequest&, const PlaneStore&);
 
 Status running(std::uint64_t graph) {
   return {Reason::busy,

@@ -14,6 +14,7 @@
 
 namespace eagle::v1 {
 class GraphDescription;
+class FetchRunRequest;
 class PlaneDeclaration;
 class RunDescription;
 }  // namespace eagle::v1
@@ -25,11 +26,13 @@ struct ResolvedPlanes {
   PlaneStore::Planes planes;             // without the client's private ones
   std::vector<run::PlaneMemory> memory;  // one a declaration
 };
-// UNKNOWN_PLANE names the declaration. `Description`: v1::GraphDescription or v1::RunDescription.
+// UNKNOWN_PLANE names the declaration. `Description`: v1::GraphDescription, v1::RunDescription or what
+// declares planes likewise.
 template <typename Description>
 StatusOr<ResolvedPlanes> resolve(const Description& description, const PlaneStore& store);
 extern template StatusOr<ResolvedPlanes> resolve(const v1::GraphDescription&, const PlaneStore&);
 extern template StatusOr<ResolvedPlanes> resolve(const v1::RunDescription&, const PlaneStore&);
+extern template StatusOr<ResolvedPlanes> resolve(const v1::FetchRunRequest&, const PlaneStore&);
 
 // BUSY: the graph of this id is running.
 Status running(std::uint64_t graph);

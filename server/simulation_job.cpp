@@ -18,6 +18,14 @@ StatusOr<std::shared_ptr<SimulationJob>> SimulationJob::enter(
   return job;
 }
 
+std::shared_ptr<SimulationJob> SimulationJob::detached(Executor& executor,
+                                                       const std::shared_ptr<Session>& session,
+                                                       ResolvedPlanes planes, SimulationEvents events) {
+  std::shared_ptr<SimulationJob> job(new SimulationJob(executor, session, std::move(events)));
+  job->given_ = std::move(planes);
+  return job;
+}
+
 void SimulationJob::prepare(Engine& engine, const v1::RunDescription& description) {
   const Status ready = make_ready(engine, description);
   if (!ready.ok()) refuse(ready);
@@ -25,7 +33,10 @@ void SimulationJob::prepare(Engine& engine, const v1::RunDescription& descriptio
 
 Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& description) {
   if (control_->cancelled()) return {Reason::cancelled, "the run was cancelled before it began"};
-  EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session_->planes()));
+  if (!given_) {
+    EAGLE_ASSIGN_OR_RETURN(given_, resolve(description, session_->planes()));
+  }
+  ResolvedPlanes planes = *std::exchange(given_, std::nullopt);
   if (description.host_steps_size() > 0 && !events_.host_call) {
     return {Reason::graph_state, "the model has host steps, which run in the client; use SimulateWithCalls"};
   }

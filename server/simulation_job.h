@@ -38,6 +38,9 @@ public:
   static StatusOr<std::shared_ptr<SimulationJob>> enter(
       Executor& executor, const std::shared_ptr<Session>& session, std::uint64_t launch_id,
       std::optional<std::chrono::steady_clock::time_point> deadline, SimulationEvents events);
+  // A run of no session's own: it outlives this one, whose planes it was given beforehand.
+  static std::shared_ptr<SimulationJob> detached(Executor& executor, const std::shared_ptr<Session>& session,
+                                                 ResolvedPlanes planes, SimulationEvents events);
   // Verifies, compiles and queues; takes as long as that takes.
   void prepare(Engine& engine, const v1::RunDescription& description);
   // Instead of `prepare`.
@@ -64,6 +67,7 @@ private:
   const std::shared_ptr<run::Control> control_ = std::make_shared<run::Control>();
   std::shared_ptr<Session> session_;
   PlaneStore::Planes planes_;  // outlive what is bound to them
+  std::optional<ResolvedPlanes> given_;
   std::unique_ptr<step::Simulation> simulation_;
   std::set<std::uint32_t> between_steps_;  // host calls that come when every sample is at a whole step
   SimulationEvents events_;

@@ -312,8 +312,9 @@ StatusOr<ScratchLayout> lay_out_scratch(const Graph& graph) {
   std::erase_if(lives, [&](const Life& life) {
     return !graph.planes[life.plane].scratch || !layout.uses[use_of[life.plane]].in_memory;
   });
-  std::stable_sort(lives.begin(), lives.end(),
-                   [](const Life& a, const Life& b) { return a.first < b.first; });
+  std::sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) {
+    return std::pair(a.first, a.plane) < std::pair(b.first, b.plane);
+  });
   Blocks blocks;
   for (const Life& life : lives) {
     ScratchUse& use = layout.uses[use_of[life.plane]];

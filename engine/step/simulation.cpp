@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "engine/kernel/float_environment.h"
@@ -153,10 +154,10 @@ bool Simulation::State::stop_if_asked() {
 
 void Simulation::State::retire() {
   const bool keep = recorder.has_value() || !branches.empty() || !host_steps.empty();
-  const auto live =
-      std::stable_partition(tiles.begin(), tiles.end(), [](const Tile& tile) { return tile.live > 0; });
-  if (keep) std::move(live, tiles.end(), std::back_inserter(out));
-  tiles.erase(live, tiles.end());
+  for (Tile& tile : tiles) {
+    if (keep && tile.live == 0) out.push_back(tile);
+  }
+  std::erase_if(tiles, [](const Tile& tile) { return tile.live == 0; });
 }
 
 // Ends the run where nothing is left to do.
@@ -302,13 +303,14 @@ void Simulation::State::pass() {
   const bool inline_here =
       tiles.size() == 1 || omp_in_parallel() || at_most(model.samples, target - steps, inline_sample_steps);
   Progress all;
+  std::mutex adding;
 #pragma omp parallel num_threads(team) if (!inline_here)
   {
     const kernel::FloatEnvironment environment;
     TileRunner runner(stepping, begun);
 #pragma omp for schedule(dynamic) nowait
     for (std::size_t i = 0; i < tiles.size(); ++i) runner.advance(tiles[i], target);
-#pragma omp critical(eagle_step_progress)
+    const std::lock_guard lock(adding);
     all += runner.progress();
   }
   take(all);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -54,6 +55,7 @@ bool Simulation::State::run_kernel(const BoundKernel& kernel) {
   const bool inline_here =
       tiles.size() == 1 || omp_in_parallel() || at_most(model.samples, 1, inline_sample_steps / 16);
   Progress all;
+  std::mutex adding;
 #pragma omp parallel num_threads(team) if (!inline_here)
   {
     const kernel::FloatEnvironment environment;
@@ -69,7 +71,7 @@ bool Simulation::State::run_kernel(const BoundKernel& kernel) {
       mine.finished += outcome.finished;
       mine.counts += outcome.counts;
     }
-#pragma omp critical(eagle_step_progress)
+    const std::lock_guard lock(adding);
     all += mine;
   }
   take(all);

@@ -58,7 +58,7 @@ from eagle.language import (
 from eagle.roles import Accum, Index, Matrix, Mutable, Param, Quat, Reduce, Scalar, Table, Terminated, Vector
 from eagle.samples import samples_first, samples_last
 from eagle.session import Session, asarray, connect, counters, empty, full, local, share, zeros
-from eagle.stepping import SimResult, run_until_done, simulate, simulation, until_done
+from eagle.stepping import Run, SimResult, run_until_done, simulate, simulation, submit, until_done
 
 if TYPE_CHECKING:
     from eagle._plan_module import PlanModule
@@ -96,6 +96,7 @@ __all__ = [
     "Quat",
     "RacingSiblings",
     "Reduce",
+    "Run",
     "Scalar",
     "Session",
     "SessionClosed",
@@ -133,6 +134,7 @@ __all__ = [
     "simulation",
     "skippable",
     "step_index",
+    "submit",
     "until_done",
     "vector",
     "zeros",

@@ -37,66 +37,80 @@ class Options:
         self.steps = 0 if steps == "auto" and isinstance(steps, str) else whole(f"{where}: steps", steps, least=1)
         self.dispatch = policies(where, dispatch)
         self.every = None if every is None else whole(f"{where}: every", every, least=1)
-        self.timeout = 0.0 if timeout is None else _seconds(where, timeout)
+        self.timeout = 0.0 if timeout is None else seconds_of(where, timeout)
         self.record: list[str] = []
+
+
+class Prepared:
+    """What the core is given for one run, and what is made of its result."""
+
+    def __init__(self, model: Model, options: Options, max_steps: int) -> None:
+        self._model, self._options = model, options
+        arguments = self.arguments = _core.RunArguments()
+        arguments.max_steps = max_steps
+        arguments.steps = options.steps
+        arguments.timeout = options.timeout
+        arguments.dispatch = options.dispatch
+        calls = model.calls()
+        between: list[tuple[int, int]] = []
+
+        def call(function: Callable[[], Any], every: int) -> None:
+            number = next(_numbers)
+            calls[number] = function
+            between.append((number, every))
+
+        self.recording: Recording | None = None
+        if options.record:
+            made = Recording(options.where, model, options.record, options.every or 1, max_steps, options.record_to)
+            arguments.record = list(made.arrays.items())
+            arguments.every = made.every
+            arguments.initial = made.initial
+            if made.drained_every is not None:
+                call(made.drain, made.drained_every)
+            self.recording = made
+        if options.look is not None:
+            call(options.look, options.every or _LOOK_EVERY)
+        self.stop_step: Array | None = None
+        if options.events:
+            self.stop_step = model.session.zeros(model.n, np.int64, name="stop_step")
+            arguments.stop_steps = self.stop_step
+        arguments.between = between
+        arguments.calls = calls
+
+    def result(self, found: _core.RunResult) -> SimResult:
+        """The result as users have it."""
+        report = RunReport.of(found.report)
+        records: dict[str, Array] = {}
+        if self.recording is not None:
+            records, rows = self.recording.finish(report.records)
+            report = report._replace(records=rows)
+        return SimResult(
+            dict(self._model.planes),
+            self._model.mask,
+            found.status,
+            report,
+            records=records,
+            every=self._options.every or 1,
+            stop_step=self.stop_step,
+        )
 
 
 def run(model: Model, options: Options, max_steps: int) -> SimResult:
     """Steps the model on, by at most ``max_steps``."""
-    arguments = _core.RunArguments()
-    arguments.max_steps = max_steps
-    arguments.steps = options.steps
-    arguments.timeout = options.timeout
-    arguments.dispatch = options.dispatch
-    calls = model.calls()
-    between: list[tuple[int, int]] = []
-
-    def call(function: Callable[[], Any], every: int) -> None:
-        number = next(_numbers)
-        calls[number] = function
-        between.append((number, every))
-
-    recording = None
-    if options.record:
-        recording = Recording(options.where, model, options.record, options.every or 1, max_steps, options.record_to)
-        arguments.record = list(recording.arrays.items())
-        arguments.every = recording.every
-        arguments.initial = recording.initial
-        if recording.drained_every is not None:
-            call(recording.drain, recording.drained_every)
-    if options.look is not None:
-        call(options.look, options.every or _LOOK_EVERY)
-    stop_step = None
-    if options.events:
-        stop_step = model.session.zeros(model.n, np.int64, name="stop_step")
-        arguments.stop_steps = stop_step
+    prepared = Prepared(model, options, max_steps)
     watcher = Watcher(options.where, options.progress, max_steps, model.n)
-    arguments.progress = watcher.callback()
-    arguments.between = between
-    arguments.calls = calls
+    prepared.arguments.progress = watcher.callback()
     report = None
     try:
-        if recording is not None:
-            recording.start()
-        found = _simulated(options.where, model, arguments)
+        if prepared.recording is not None:
+            prepared.recording.start()
+        found = _simulated(options.where, model, prepared.arguments)
         report = RunReport.of(found.report)
     finally:
         watcher.close(report)
-        if recording is not None and report is None:
-            recording.close()
-    records: dict[str, Array] = {}
-    if recording is not None:
-        records, rows = recording.finish(report.records)
-        report = report._replace(records=rows)
-    return SimResult(
-        dict(model.planes),
-        model.mask,
-        found.status,
-        report,
-        records=records,
-        every=options.every or 1,
-        stop_step=stop_step,
-    )
+        if prepared.recording is not None and report is None:
+            prepared.recording.close()
+    return prepared.result(found)
 
 
 def _simulated(where: str, model: Model, arguments: _core.RunArguments) -> _core.RunResult:
@@ -146,7 +160,7 @@ def whole(where: str, value: Any, least: int = 0) -> int:
     return number
 
 
-def _seconds(where: str, value: Any) -> float:
+def seconds_of(where: str, value: Any) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise refusal("WRONG_TYPE", f"{where}: timeout: expected seconds, found {type(value).__name__}")
     if not 0 < value <= 1e9:

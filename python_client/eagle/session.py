@@ -7,13 +7,16 @@ import itertools
 import os
 import threading
 import weakref
-from typing import Any, Iterable, NamedTuple, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterable, NamedTuple, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from eagle import _core
 from eagle.errors import refusal, text
+
+if TYPE_CHECKING:
+    from eagle.stepping import Run
 
 Array = npt.NDArray[Any]
 Shape = Union[int, Sequence[int]]
@@ -140,6 +143,26 @@ class Session:
     def owns(self, array: Array) -> bool:
         """Whether the array (or the array that it is a view of) lies in this session's memory."""
         return self._core.owns(array)
+
+    # ---- runs that the host keeps
+
+    def run(self, number: int) -> Run:
+        """The submitted run of this user with this id. Raises EagleError (a ValueError) where there is none."""
+        from eagle.stepping import Run  # here: stepping.py needs Session
+
+        _core.run_state(self._core, number)
+        return Run(self, number)
+
+    def runs(self) -> list[Run]:
+        """The submitted runs that the host keeps for this user; in process, for this session.
+
+        >>> import eagle
+        >>> eagle.local().runs()
+        []
+        """
+        from eagle.stepping import Run
+
+        return [Run(self, state["id"]) for state in _core.run_states(self._core)]
 
     # ---- the session itself
 

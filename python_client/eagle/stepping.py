@@ -15,11 +15,13 @@ from eagle._progress import RunProgress, Watcher
 from eagle._recording import recorded_names
 from eagle._results import GroupReport, RunReport, SimResult
 from eagle._running import Options, look, run, whole
+from eagle._submitted import Run, submit
 from eagle.errors import refusal
 from eagle.session import Array, Session
 
 __all__ = [
     "GroupReport",
+    "Run",
     "RunProgress",
     "RunReport",
     "Runner",
@@ -28,6 +30,7 @@ __all__ = [
     "run_until_done",
     "simulate",
     "simulation",
+    "submit",
     "until_done",
 ]
 

@@ -16,6 +16,7 @@
 
 #include "arrays.h"
 #include "bindings.h"
+#include "eagle/client/kept_run.h"
 #include "eagle/client/run.h"
 #include "eagle/client/session.h"
 #include "eagle/client/stepping.h"
@@ -120,6 +121,89 @@ RunResult simulate(const Session& session, const std::vector<Node>& nodes, const
   return take(std::move(result));
 }
 
+// ---- runs that are kept
+
+NamedArrays arrays_of(const std::vector<std::pair<std::string, nb::object>>& named,
+                      const std::string& where) {
+  NamedArrays arrays;
+  for (const auto& [name, array] : named)
+    arrays.emplace_back(name, view_of(array, where + " '" + name + "'"));
+  return arrays;
+}
+
+std::uint64_t submit_run(const Session& session, const std::vector<Node>& nodes, const RunArguments& given,
+                         double lease, const std::string& name,
+                         const std::vector<std::pair<std::string, nb::object>>& planes,
+                         const std::string& mask) {
+  const std::vector<ModelStep> model = model_of(nodes);
+  const SimulateOptions options = options_of(given);
+  const SubmitOptions kept{lease, name, arrays_of(planes, "submit:"), mask};
+  const Released released;
+  return take(submit(session, model, options, kept)).id();
+}
+
+nb::dict state_dict(const KeptRunState& state) {
+  nb::list planes;
+  for (const KeptPlane& plane : state.planes) {
+    nb::list shape;
+    for (const std::int64_t extent : plane.shape) shape.append(extent);
+    planes.append(nb::make_tuple(plane.name, std::string(plane::name_of(plane.dtype)), nb::tuple(shape)));
+  }
+  nb::dict row;
+  row["id"] = state.id;
+  row["name"] = state.name;
+  row["ended"] = state.ended;
+  row["steps"] = state.progress.steps;
+  row["finished"] = state.progress.finished;
+  row["max_steps"] = state.max_steps;
+  row["lease"] = state.lease_s;
+  row["planes"] = planes;
+  row["mask"] = state.mask;
+  return row;
+}
+
+nb::dict run_state(const Session& session, std::uint64_t id) {
+  const KeptRunState state = [&] {
+    const Released released;
+    return take(KeptRun(session, id).state());
+  }();
+  return state_dict(state);
+}
+
+nb::list run_states(const Session& session) {
+  const std::vector<KeptRunState> states = [&] {
+    const Released released;
+    return take(kept_runs(session));
+  }();
+  nb::list rows;
+  for (const KeptRunState& state : states) rows.append(state_dict(state));
+  return rows;
+}
+
+RunResult wait_run(const Session& session, std::uint64_t id, double timeout) {
+  const RunningCall running(session);
+  LaunchOptions options;
+  options.cancel = running.cancel();
+  if (timeout > 0)
+    options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(timeout * 1000)));
+  StatusOr<RunResult> result =
+      interruptible(*options.cancel, [&] { return KeptRun(session, id).wait(options); });
+  if (!result.ok()) running.raise_stop();
+  return take(std::move(result));
+}
+
+void fetch_run(const Session& session, std::uint64_t id,
+               const std::vector<std::pair<std::string, nb::object>>& into) {
+  const NamedArrays arrays = arrays_of(into, "result:");
+  const Released released;
+  check(KeptRun(session, id).fetch(arrays));
+}
+
+void cancel_run(const Session& session, std::uint64_t id) {
+  const Released released;
+  check(KeptRun(session, id).cancel());
+}
+
 nb::list dispatch_rows(const RunReport& report) {
   nb::list rows;
   for (const step::GroupReport& group : report.dispatch) {
@@ -173,6 +257,12 @@ void bind_runs(nb::module_& m) {
       .def_rw("progress", &RunArguments::progress)
       .def_rw("calls", &RunArguments::calls);
   m.def("simulate", simulate);
+  m.def("submit_run", submit_run);
+  m.def("run_state", run_state);
+  m.def("run_states", run_states);
+  m.def("wait_run", wait_run);
+  m.def("fetch_run", fetch_run);
+  m.def("cancel_run", cancel_run);
 }
 
 }  // namespace eagle::python

@@ -7,38 +7,6 @@
 
 namespace eagle::server {
 
-void describe(const step::RunResult& result, v1::RunResult& message) {
-  const step::RunReport& report = result.report;
-  message.set_status(static_cast<v1::RunStatus>(result.status));
-  v1::RunReport& out = *message.mutable_report();
-  out.mutable_host()->set_pid(report.host.pid);
-  out.mutable_host()->set_host_name(report.host.host_name);
-  out.set_samples(report.samples);
-  out.set_finished(report.finished);
-  out.set_launches(report.launches);
-  out.set_steps(report.steps);
-  out.set_threads(report.threads);
-  out.set_build_s(report.build_s);
-  out.set_wall_s(report.wall_s);
-  out.set_compiled(report.compiled);
-  for (const std::string& kernel : report.kernels) out.add_kernels(kernel);
-  out.mutable_counts()->set_clamped(report.counts.clamped);
-  out.mutable_counts()->set_zero_divisions(report.counts.zero_divisions);
-  out.mutable_counts()->set_dropped(report.counts.dropped);
-  out.set_mode(report.mode);
-  out.set_fused_steps(report.fused_steps);
-  out.set_records(report.records);
-  out.set_compactions(report.compactions);
-  for (const step::GroupReport& group : report.dispatch) {
-    v1::DispatchReport& entry = *out.add_dispatch();
-    entry.set_group(group.group);
-    entry.set_policy(static_cast<v1::DispatchPolicy>(group.policy));
-    entry.mutable_counts()->Add(group.counts.begin(), group.counts.end());
-    entry.set_gain(group.gain);
-    entry.set_measured_gain(group.measured_gain);
-  }
-}
-
 // Verifying and compiling are not for gRPC's threads.
 StatusOr<std::shared_ptr<SimulationJob>> start_run(Daemon& daemon, const grpc::CallbackServerContext& context,
                                                    const v1::SimulateRequest& request,
@@ -223,7 +191,7 @@ void RunConversation::end(const StatusOr<step::RunResult>& outcome) {
     const std::lock_guard lock(mutex_);
     if (ending_) return;
     ending_ = failure_ && !outcome.ok() ? *failure_ : outcome.status();
-    if (outcome.ok()) describe(*outcome, *outgoing_.emplace_back().mutable_result());
+    if (outcome.ok()) step::describe(*outcome, *outgoing_.emplace_back().mutable_result());
     job_.reset();
   }
   pump();

@@ -7,11 +7,10 @@
 #include <optional>
 
 #include "eagle/v1/service.grpc.pb.h"
+#include "engine/step/result_message.h"
 #include "server/rpc/call.h"
 
 namespace eagle::server {
-
-void describe(const step::RunResult& result, v1::RunResult& message);
 
 // Enters a run into the session of the call and has it prepared on the pool that builds. `request` lives as
 // long as `keep`. What is refused at once is returned; anything later goes to `events.done`.

@@ -81,7 +81,7 @@ void RunStream::end(const StatusOr<step::RunResult>& outcome) {
   {
     const std::lock_guard lock(mutex_);
     next_.reset();
-    if (outcome.ok()) describe(*outcome, *next_.emplace().mutable_result());
+    if (outcome.ok()) step::describe(*outcome, *next_.emplace().mutable_result());
     ending_ = outcome.status();
   }
   pump();
@@ -135,6 +135,45 @@ public:
   grpc::ServerBidiReactor<v1::SimulateClientMessage, v1::SimulateEvent>* SimulateWithCalls(
       grpc::CallbackServerContext* context) override {
     return simulate_with_calls(daemon_, *context);
+  }
+
+  grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context, const v1::SubmitRequest* request,
+                                   v1::SubmitReply* reply) override {
+    const auto session = session_of(daemon_, *context);
+    if (!session.ok()) return refuse(*context, session.status());
+    return at_once(daemon_, *context, [this, request, reply, &session](Session&) -> Status {
+      EAGLE_RETURN_IF_ERROR(daemon_.accepts_work());
+      EAGLE_ASSIGN_OR_RETURN(const std::uint64_t run, daemon_.kept_runs().submit(*session, *request));
+      reply->set_run(run);
+      return {};
+    });
+  }
+  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const v1::RunRef* request,
+                                v1::KeptRun* reply) override {
+    return at_once(daemon_, *context, [this, request, reply](Session& session) {
+      return daemon_.kept_runs().get(session, request->run(), *reply);
+    });
+  }
+  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListRunsRequest*,
+                                 v1::ListRunsReply* reply) override {
+    return at_once(daemon_, *context, [this, reply](Session& session) {
+      daemon_.kept_runs().list(session, *reply);
+      return Status();
+    });
+  }
+  grpc::ServerUnaryReactor* Fetch(grpc::CallbackServerContext* context, const v1::FetchRunRequest* request,
+                                  v1::FetchRunReply*) override {
+    constexpr std::uint64_t many = ~std::uint64_t{0};  // bytes: copying may take long
+    return on_pool(daemon_, daemon_.memory_pool(many), *context,
+                   [this, request](Session& session, const PendingCall&) {
+                     return daemon_.kept_runs().fetch(session, *request);
+                   });
+  }
+  grpc::ServerUnaryReactor* CancelRun(grpc::CallbackServerContext* context, const v1::RunRef* request,
+                                      v1::CancelReply*) override {
+    return at_once(daemon_, *context, [this, request](Session& session) {
+      return daemon_.kept_runs().cancel(session, request->run());
+    });
   }
 
 private:

@@ -72,8 +72,9 @@ TEST_P(Arrays, CountInWhatTheHostHolds) {
     EXPECT_EQ(with.planes, before.planes + 1);
     EXPECT_EQ(with.plane_bytes, before.plane_bytes + (8u << 20));
   }
-  const auto after = must(session().info());
-  EXPECT_EQ(after.planes, before.planes);
+  // The daemon may still be about to forget whom it sent the memory to; the watchdog is what fails.
+  auto after = must(session().info());
+  while (after.planes != before.planes) after = must(session().info());
   EXPECT_EQ(after.plane_bytes, before.plane_bytes);
 }
 

@@ -1,0 +1,308 @@
+#include "server/kept_runs.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "eagle/v1/run.pb.h"
+#include "engine/graph/wire.h"
+#include "engine/kernel/names.h"
+#include "engine/plane/copy_view.h"
+#include "engine/plane/overlap.h"
+#include "engine/step/result_message.h"
+
+namespace eagle::server {
+
+// Written under the lock of KeptRuns, except what is atomic or says otherwise.
+struct KeptRuns::Run {
+  std::uint64_t id = 0;
+  uid_t uid = 0;
+  std::string name;
+  std::string mask;
+  std::int64_t max_steps = 0;
+  Clock::time_point until;
+  std::vector<graph::NamedView> planes;
+  ResolvedPlanes memory;
+  std::shared_ptr<SimulationJob> job;  // until it has ended
+  std::atomic<std::int64_t> steps = 0;
+  std::atomic<std::int64_t> finished = 0;
+  std::mutex mutex;  // of the outcome
+  std::optional<StatusOr<step::RunResult>> outcome;
+};
+
+namespace {
+
+Status unknown_run(std::uint64_t id) {
+  return {Reason::bad_value, "there is no run " + std::to_string(id) +
+                                 " of yours: its lease is over, its planes were fetched, or it never was"};
+}
+
+constexpr std::uint32_t name_bytes = 256;
+
+}  // namespace
+
+KeptRuns::KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, const Limits& limits)
+    : engine_(engine), executor_(executor), builders_(builders), limits_(limits), keeper_([this] {
+        expire();
+      }) {}
+
+KeptRuns::~KeptRuns() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+}
+
+StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session,
+                                         const v1::SubmitRequest& request) {
+  const double longest = std::chrono::duration<double>(limits_.kept_run_lease).count();
+  if (!(request.lease_s() > 0) || request.lease_s() > longest) {
+    return Status(Reason::bad_value, "lease: expected seconds above 0 and at most " +
+                                         std::to_string(longest) + " (kept_run_lease), found " +
+                                         std::to_string(request.lease_s()));
+  }
+  EAGLE_RETURN_IF_ERROR(graph::check_name(request.name(), "run", "name", name_bytes));
+  if (request.run().host_steps_size() > 0) {
+    return Status(Reason::graph_state,
+                  "a submitted run outlives its client, who cannot be called then; step it with simulate");
+  }
+  auto run = std::make_shared<Run>();
+  std::vector<graph::Plane> declared;
+  for (const v1::PlaneDeclaration& plane : request.run().planes()) {
+    EAGLE_ASSIGN_OR_RETURN(graph::Plane read, graph::read_plane(plane, "planes"));
+    declared.push_back(std::move(read));
+  }
+  for (const v1::NamedView& plane : request.planes()) {
+    EAGLE_ASSIGN_OR_RETURN(graph::NamedView view,
+                           graph::read_named_view(plane, declared, "planes", name_bytes));
+    EAGLE_RETURN_IF_ERROR(
+        graph::refuse_private(declared[view.view.plane], kernel::quote_name(view.name), "the run"));
+    run->planes.push_back(std::move(view));
+  }
+  EAGLE_ASSIGN_OR_RETURN(run->memory, resolve(request.run(), session->planes()));
+  for (const graph::NamedView& view : run->planes) {
+    if (run->memory.memory[view.view.plane].bytes < declared[view.view.plane].bytes)
+      return Status(Reason::malformed_graph,
+                    "plane " + kernel::quote_name(view.name) + " is declared larger than it is");
+  }
+  run->uid = session->principal().uid;
+  run->name = request.name();
+  run->mask = request.mask();
+  run->max_steps = request.run().max_steps();
+  run->until = Clock::now() +
+               std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(request.lease_s()));
+
+  SimulationEvents events;
+  const std::weak_ptr<Run> reached = run;
+  events.progress = [reached](std::int64_t steps, std::int64_t finished) {
+    if (const auto mine = reached.lock()) {
+      mine->steps = steps;
+      mine->finished = finished;
+    }
+  };
+  events.done = [reached](const StatusOr<step::RunResult>& outcome) {
+    const auto mine = reached.lock();
+    if (!mine) return;
+    if (outcome.ok()) {
+      mine->steps = outcome->report.steps;
+      mine->finished = outcome->report.finished;
+    }
+    const std::lock_guard lock(mine->mutex);
+    mine->outcome = outcome;
+    mine->job.reset();
+  };
+  const auto job = SimulationJob::detached(executor_, session, run->memory, std::move(events));
+  run->job = job;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_) return Status(Reason::shutting_down, "the daemon is going away and takes no new work");
+    const auto mine = std::count_if(runs_.begin(), runs_.end(),
+                                    [&](const auto& entry) { return entry.second->uid == run->uid; });
+    if (static_cast<std::size_t>(mine) >= limits_.kept_runs) {
+      return Status(Reason::quota,
+                    "the daemon keeps " + std::to_string(limits_.kept_runs) +
+                        " runs of this user, which is its limit (kept_runs); fetch or cancel some");
+    }
+    run->id = ++last_;
+    runs_[run->id] = run;
+  }
+  changed_.notify_all();
+  const auto description = std::make_shared<const v1::RunDescription>(request.run());
+  const Status queued =
+      builders_.submit([&engine = engine_, job, description] { job->prepare(engine, *description); });
+  if (!queued.ok()) job->refuse(queued);
+  spdlog::info("session={:016x} run={} submitted uid={} lease={} s", session->id(), run->id, run->uid,
+               request.lease_s());
+  return run->id;
+}
+
+StatusOr<std::shared_ptr<KeptRuns::Run>> KeptRuns::find(const Session& session, std::uint64_t run) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = runs_.find(run);
+  if (found == runs_.end() || found->second->uid != session.principal().uid) return unknown_run(run);
+  return found->second;
+}
+
+void KeptRuns::describe(const Run& run, v1::KeptRun& reply) {
+  reply.set_run(run.id);
+  reply.set_name(run.name);
+  reply.set_max_steps(run.max_steps);
+  reply.set_mask(run.mask);
+  reply.set_lease_s(std::chrono::duration<double>(run.until - Clock::now()).count());
+  reply.mutable_progress()->set_steps(run.steps);
+  reply.mutable_progress()->set_finished(run.finished);
+  for (const graph::NamedView& plane : run.planes) {
+    v1::KeptPlane& out = *reply.add_planes();
+    out.set_name(plane.name);
+    out.set_dtype(static_cast<v1::DType>(plane.view.dtype));
+    out.mutable_shape()->Add(plane.view.shape.begin(), plane.view.shape.end());
+  }
+  if (!run.outcome) return;
+  reply.set_ended(true);
+  if (run.outcome->ok()) {
+    step::describe(**run.outcome, *reply.mutable_result());
+  } else {
+    reply.set_reason(std::string(info(run.outcome->status().reason()).wire_name));
+    reply.set_error(run.outcome->status().message());
+  }
+}
+
+Status KeptRuns::get(const Session& session, std::uint64_t id, v1::KeptRun& reply) const {
+  EAGLE_ASSIGN_OR_RETURN(const auto run, find(session, id));
+  const std::lock_guard lock(run->mutex);
+  describe(*run, reply);
+  return {};
+}
+
+void KeptRuns::list(const Session& session, v1::ListRunsReply& reply) const {
+  std::vector<std::shared_ptr<Run>> mine;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, run] : runs_) {
+      if (run->uid == session.principal().uid) mine.push_back(run);
+    }
+  }
+  for (const auto& run : mine) {
+    const std::lock_guard lock(run->mutex);
+    describe(*run, *reply.add_runs());
+  }
+}
+
+Status KeptRuns::fetch(Session& session, const v1::FetchRunRequest& request) {
+  EAGLE_ASSIGN_OR_RETURN(const auto run, find(session, request.run()));
+  {
+    const std::lock_guard lock(run->mutex);
+    if (!run->outcome)
+      return {Reason::graph_state,
+              "run " + std::to_string(run->id) + " still computes; wait for its end, or cancel it"};
+  }
+  EAGLE_ASSIGN_OR_RETURN(const ResolvedPlanes own, resolve(request, session.planes()));
+  std::vector<graph::Plane> declared;
+  for (const v1::PlaneDeclaration& plane : request.planes()) {
+    EAGLE_ASSIGN_OR_RETURN(graph::Plane read, graph::read_plane(plane, "planes"));
+    const run::PlaneMemory& memory = own.memory[declared.size()];
+    if (memory.data == nullptr || memory.bytes < read.bytes)
+      return {Reason::malformed_graph, "planes: expected planes of this session, as large as declared"};
+    declared.push_back(std::move(read));
+  }
+  // All are checked before the first is copied.
+  std::vector<std::pair<const graph::NamedView*, graph::NamedView>> copies;
+  for (const v1::NamedView& into : request.into()) {
+    EAGLE_ASSIGN_OR_RETURN(graph::NamedView view, graph::read_named_view(into, declared, "into", name_bytes));
+    const auto from = std::find_if(run->planes.begin(), run->planes.end(),
+                                   [&](const auto& plane) { return plane.name == view.name; });
+    if (from == run->planes.end())
+      return {Reason::bad_value,
+              "run " + std::to_string(run->id) + " has no plane " + kernel::quote_name(view.name)};
+    if (from->view.dtype != view.view.dtype || from->view.shape != view.view.shape) {
+      return {Reason::wrong_shape, "plane " + kernel::quote_name(view.name) + ": expected " +
+                                       plane::to_string(from->view) + ", found " +
+                                       plane::to_string(view.view)};
+    }
+    // Arrays of one session may lie side by side in one plane.
+    for (const graph::NamedView& kept : run->planes) {
+      plane::View same = view.view;
+      same.plane = kept.view.plane;
+      if (run->memory.memory[kept.view.plane].data == own.memory[view.view.plane].data &&
+          plane::overlap(same, kept.view).overlaps)
+        return {Reason::plane_overlap, "the array to copy into is one of the run's own; make another one"};
+    }
+    copies.emplace_back(&*from, std::move(view));
+  }
+  for (const auto& [from, to] : copies)
+    plane::copy_view(from->view, run->memory.memory[from->view.plane].data, to.view,
+                     own.memory[to.view.plane].data);
+  const std::lock_guard lock(mutex_);
+  runs_.erase(run->id);
+  executor_.discard(run);
+  return {};
+}
+
+Status KeptRuns::cancel(const Session& session, std::uint64_t id) {
+  EAGLE_ASSIGN_OR_RETURN(const auto run, find(session, id));
+  std::shared_ptr<SimulationJob> job;
+  {
+    const std::lock_guard lock(run->mutex);
+    job = run->job;
+  }
+  if (job) job->cancel();
+  return {};
+}
+
+void KeptRuns::end_all() {
+  Runs all;
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    all = std::exchange(runs_, {});
+  }
+  changed_.notify_all();
+  for (const auto& [id, run] : all) {
+    std::shared_ptr<SimulationJob> job;
+    {
+      const std::lock_guard lock(run->mutex);
+      job = run->job;
+    }
+    if (job) job->cancel();
+  }
+}
+
+// Waits for the lease that ends first.
+void KeptRuns::expire() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    const auto first = std::min_element(runs_.begin(), runs_.end(), [](const auto& a, const auto& b) {
+      return a.second->until < b.second->until;
+    });
+    if (first == runs_.end()) {
+      changed_.wait(lock);
+      continue;
+    }
+    if (first->second->until > Clock::now()) {
+      const Clock::time_point until = first->second->until;
+      changed_.wait_until(lock, until);
+      continue;
+    }
+    const std::shared_ptr<Run> run = first->second;
+    runs_.erase(first);
+    lock.unlock();
+    spdlog::info("run={} is kept no longer: its lease is over", run->id);
+    std::shared_ptr<SimulationJob> job;
+    {
+      const std::lock_guard outcome(run->mutex);
+      job = run->job;
+    }
+    if (job) job->cancel();
+    executor_.discard(run);
+    lock.lock();
+  }
+}
+
+}  // namespace eagle::server

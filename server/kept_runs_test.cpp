@@ -1,0 +1,122 @@
+#include "server/kept_runs.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <thread>
+
+#include "eagle/v1/run.pb.h"
+#include "server/testing.h"
+
+namespace eagle::server {
+namespace {
+
+using server::testing::oscillator_run;
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+class KeptRunsTest : public ::testing::Test {
+protected:
+  // An oscillator run over planes of the session, of which x (plane 0) may be fetched.
+  v1::SubmitRequest request(double t_end, std::int64_t max_steps = std::numeric_limits<std::int64_t>::max()) {
+    v1::SubmitRequest request;
+    *request.mutable_run() = oscillator_run(*session_, 100, t_end, max_steps).message;
+    request.set_lease_s(60);
+    v1::NamedView& x = *request.add_planes();
+    x.set_name("x");
+    for (const v1::Binding& binding : request.run().model(0).bindings()) {
+      if (binding.argument() == "x") *x.mutable_view() = binding.view();
+    }
+    return request;
+  }
+  std::uint64_t submit(const v1::SubmitRequest& request) {
+    const auto run = runs().submit(session_, request);
+    EXPECT_TRUE(run.ok()) << run.status().to_string();
+    return run.ok() ? *run : 0;
+  }
+  v1::KeptRun wait(const Session& session, std::uint64_t run) {
+    for (;;) {
+      v1::KeptRun state;
+      const Status found = runs().get(session, run, state);
+      EXPECT_TRUE(found.ok()) << found.to_string();
+      if (!found.ok() || state.ended()) return state;
+      std::this_thread::yield();
+    }
+  }
+  KeptRuns& runs() { return daemon_->kept_runs(); }
+
+  std::unique_ptr<Daemon> daemon_ = server::testing::make_daemon();
+  std::shared_ptr<Session> session_ = server::testing::open_session(*daemon_);
+};
+
+TEST_F(KeptRunsTest, GoOnWhenTheirSessionEnds) {
+  const std::uint64_t run = submit(request(0.5));
+  daemon_->sessions().end(session_, false);
+  const auto other = server::testing::open_session(*daemon_);
+  const v1::KeptRun state = wait(*other, run);
+  EXPECT_EQ(state.result().status(), v1::FINISHED) << state.error();
+  EXPECT_EQ(state.result().report().finished(), 100);
+  ASSERT_EQ(state.planes_size(), 1);
+  EXPECT_EQ(state.planes(0).shape(0), 100);
+}
+
+TEST_F(KeptRunsTest, DoNotExistForAnotherUser) {
+  const std::uint64_t run = submit(request(never));
+  Principal somebody;
+  somebody.uid = session_->principal().uid + 1;
+  const auto theirs = daemon_->sessions().open(somebody, "other");
+  ASSERT_TRUE(theirs.ok());
+  v1::KeptRun state;
+  EXPECT_EQ(runs().get(*theirs->session, run, state).reason(), Reason::bad_value);
+  EXPECT_FALSE(runs().cancel(*theirs->session, run).ok());
+  v1::ListRunsReply list;
+  runs().list(*theirs->session, list);
+  EXPECT_EQ(list.runs_size(), 0);
+  EXPECT_TRUE(runs().cancel(*session_, run).ok());
+}
+
+TEST_F(KeptRunsTest, AreNotFetchedWhileTheyCompute) {
+  const std::uint64_t run = submit(request(never));
+  v1::FetchRunRequest fetch;
+  fetch.set_run(run);
+  EXPECT_EQ(runs().fetch(*session_, fetch).reason(), Reason::graph_state);
+  v1::KeptRun begun;
+  while (begun.progress().steps() == 0) {
+    begun.Clear();
+    ASSERT_TRUE(runs().get(*session_, run, begun).ok());
+  }
+  EXPECT_TRUE(runs().cancel(*session_, run).ok());
+  EXPECT_EQ(wait(*session_, run).result().status(), v1::CANCELLED);
+  EXPECT_TRUE(runs().fetch(*session_, fetch).ok());
+  v1::KeptRun state;
+  EXPECT_FALSE(runs().get(*session_, run, state).ok()) << "kept no longer";
+}
+
+TEST_F(KeptRunsTest, RefuseWhatNeedsTheClientAndLeasesThatCannotBe) {
+  v1::SubmitRequest hosted = request(1.0);
+  hosted.mutable_run()->add_host_steps()->set_every(1);
+  EXPECT_EQ(runs().submit(session_, hosted).status().reason(), Reason::graph_state);
+  for (const double lease : {0.0, -1.0, 1e12, std::numeric_limits<double>::quiet_NaN()}) {
+    v1::SubmitRequest leased = request(1.0);
+    leased.set_lease_s(lease);
+    EXPECT_EQ(runs().submit(session_, leased).status().reason(), Reason::bad_value) << lease;
+  }
+}
+
+TEST_F(KeptRunsTest, TellWhyARunCouldNotBegin) {
+  v1::SubmitRequest broken = request(1.0);
+  broken.mutable_run()->mutable_model(0)->set_kernel(7);
+  const v1::KeptRun state = wait(*session_, submit(broken));
+  EXPECT_FALSE(state.has_result());
+  EXPECT_EQ(state.reason(), info(Reason::malformed_graph).wire_name);
+}
+
+TEST_F(KeptRunsTest, AreEndedWithTheDaemon) {
+  submit(request(never));
+  const std::atomic<bool> hurry = false;
+  daemon_->stop(hurry);
+  EXPECT_EQ(daemon_->executor().admitted(), 0u);
+}
+
+}  // namespace
+}  // namespace eagle::server
