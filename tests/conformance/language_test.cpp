@@ -195,9 +195,13 @@ TEST_P(Language, CancelReachesInsideALoopAndLeavesWholeSteps) {
   const auto done = full<bool>(100, false);
   const auto cancel = std::make_shared<std::atomic<bool>>(false);
   std::jthread canceller([cancel] { *cancel = true; });
-  const RunResult result =
-      must(session().simulate({finished(b), {{"x", x_array}, {"done", done}}}, {1000, {}, cancel}));
-  EXPECT_EQ(result.status, RunStatus::cancelled);
+  const StatusOr<RunResult> result =
+      session().simulate({finished(b), {{"x", x_array}, {"done", done}}}, {1000, {}, cancel});
+  if (result.ok()) {
+    EXPECT_EQ(result->status, RunStatus::cancelled);
+  } else {  // on a busy machine the wish may come before there is a run to end
+    expect_refused(result.status(), Reason::cancelled, {});
+  }
   for (const double value : x_array.span()) ASSERT_EQ(value, 1.0);
   expect_works();
 }
