@@ -30,7 +30,7 @@ Status apply_dispatch(const std::vector<kernel::PolicyChoice>& choices, v1::Grap
     }
     if (!policies.empty()) kernel::to_message(kernel::with_policies(kernel, policies), message);
   }
-  return kernel::check_choices(choices, used, known);
+  return kernel::check_choices("the graph", choices, used, known);
 }
 
 StatusOr<std::vector<Graph::DispatchRow>> Graph::State::dispatch_rows() {

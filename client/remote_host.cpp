@@ -2,7 +2,6 @@
 
 #include <map>
 #include <mutex>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -11,17 +10,12 @@
 #include "client/remote_connection.h"
 #include "client/remote_planes.h"
 #include "client/watched_call.h"
+#include "engine/run/report_message.h"
 #include "engine/step/result_message.h"
 #include "proto/rpc_error.h"
 
 namespace eagle {
 namespace {
-
-run::HostIdentity host_of(const v1::HostInfo& info) { return {info.pid(), info.host_name()}; }
-
-run::KernelCounts counts_of(const v1::KernelCounts& counts) {
-  return {counts.clamped(), counts.zero_divisions(), counts.dropped(), 0};
-}
 
 // ---- graphs
 
@@ -255,12 +249,12 @@ private:
   }
 
   static LaunchReport report_of(const v1::LaunchReport& report) {
-    return {host_of(report.host()),
+    return {run::host_of(report.host()),
             report.launches(),
             report.threads(),
             report.wall_s(),
             {report.iterations().begin(), report.iterations().end()},
-            counts_of(report.counts())};
+            run::counts_of(report.counts())};
   }
 
   std::shared_ptr<Connection> connection_;
@@ -307,7 +301,7 @@ public:
     info.endpoint = connection_->endpoint.text();
     info.transport = connection_->ring() != nullptr ? "memfd + ring" : "memfd + grpc";
     info.version = reply.version();
-    info.host = host_of(reply.host());
+    info.host = run::host_of(reply.host());
     info.threads = reply.threads();
     info.cpu = reply.cpu();
     info.uptime_s = reply.uptime_s();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/base/futex.h"
+#include "engine/base/spin.h"
 #include "engine/run/host.h"
 
 namespace eagle {
@@ -21,14 +22,6 @@ constexpr std::chrono::milliseconds look_interval{4};
 constexpr std::int64_t longest_spin_ns = 50'000;
 constexpr std::int64_t shortest_spin_ns = 2'000;
 constexpr std::uint64_t waits_between_trials = 64;
-
-void pause_a_little() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // Whether it is the worker's turn.
 bool is_the_workers(std::uint32_t word) {

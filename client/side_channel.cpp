@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "eagle/v1/service.pb.h"
+#include "engine/run/report_message.h"
 
 namespace eagle {
 namespace {
@@ -259,10 +260,7 @@ struct SideChannel::State {
                   ", and this client (version " EAGLE_VERSION ") speaks " + std::to_string(protocol_min) +
                   " to " + std::to_string(protocol_max) + "; bring both to versions next to each other"};
     }
-    session = {opened.session(),
-               opened.secret(),
-               opened.server_version(),
-               {opened.host().pid(), opened.host().host_name()}};
+    session = {opened.session(), opened.secret(), opened.server_version(), run::host_of(opened.host())};
     return {};
   }
 };

@@ -9,6 +9,7 @@
 
 #include "eagle/v1/graph.pb.h"
 #include "eagle/v1/run.pb.h"
+#include "engine/base/clock.h"
 #include "engine/graph/races.h"
 #include "engine/graph/run_plan.h"
 #include "engine/kernel/names.h"
@@ -29,10 +30,6 @@ using Clock = std::chrono::steady_clock;
 
 // The largest team that anybody may ask for.
 constexpr int most_threads = 1024;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 Status check_memory(const std::vector<graph::Plane>& declared, std::span<const run::PlaneMemory> planes) {
   if (declared.size() != planes.size()) {
@@ -100,15 +97,10 @@ StatusOr<ModelCode> compile(codegen::Compiler& compiler, const codegen::Target& 
 // What the threads of the team need where samples make something together.
 std::vector<run::ThreadSpace> spaces_for(const step::BoundModel& model, int threads) {
   run::ThreadSpace::Needs needs;
-  bool any = false;
   for (const step::BoundKernel& kernel : model.kernels) {
-    if (!kernel.shared) continue;
-    needs.cover(kernel.shared->needs(threads));
-    any = true;
+    if (kernel.shared) needs.cover(kernel.shared->needs(threads));
   }
-  std::vector<run::ThreadSpace> spaces(any ? static_cast<std::size_t>(threads) : 0);
-  for (run::ThreadSpace& space : spaces) space.make_room(needs);
-  return spaces;
+  return run::ThreadSpace::for_team(threads, needs);
 }
 
 step::Mode mode_of(const step::Model& model) {

@@ -5,16 +5,13 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/clock.h"
 #include "engine/run/host.h"
 
 namespace eagle::server {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // The graph of a launch, taken: nobody else launches it until `end_launch`.
 StatusOr<std::shared_ptr<LoadedGraph>> take_graph(const Session& session, const LaunchRequest& request,

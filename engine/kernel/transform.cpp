@@ -390,8 +390,8 @@ DispatchPolicy chosen_policy(const Group& group, std::string_view kernel,
   return policy;
 }
 
-Status check_choices(const std::vector<PolicyChoice>& choices, const std::vector<bool>& used,
-                     const std::vector<std::string>& known) {
+Status check_choices(std::string_view owner, const std::vector<PolicyChoice>& choices,
+                     const std::vector<bool>& used, const std::vector<std::string>& known) {
   for (std::size_t i = 0; i < choices.size(); ++i) {
     if (name_of(choices[i].policy) == "?") {
       return {Reason::bad_value, "dispatch: policy " + std::to_string(static_cast<int>(choices[i].policy)) +
@@ -402,8 +402,10 @@ Status check_choices(const std::vector<PolicyChoice>& choices, const std::vector
     for (const std::string& name : known) {
       if (names.size() < 1000) names += (names.empty() ? "" : ", ") + quote_name(name);
     }
-    return {Reason::bad_value, "dispatch: there is no group " + quote_name(choices[i].group) + "; there is " +
-                                   (names.empty() ? "none" : names)};
+    return {Reason::bad_value,
+            "dispatch: there is no group " + quote_name(choices[i].group) + "; " +
+                (names.empty() ? std::string(owner) + " has no dispatch groups, leave dispatch= out"
+                               : "there is " + names)};
   }
   return {};
 }

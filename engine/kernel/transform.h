@@ -44,9 +44,10 @@ struct PolicyChoice {
 // which no choice overrides. `used`, one a choice: set for those that name it.
 DispatchPolicy chosen_policy(const Group& group, std::string_view kernel,
                              const std::vector<PolicyChoice>& choices, std::vector<bool>& used);
-// Ok where every choice is a policy and each that names a group was used; `known`: the groups that there are.
-Status check_choices(const std::vector<PolicyChoice>& choices, const std::vector<bool>& used,
-                     const std::vector<std::string>& known);
+// Ok where every choice is a policy and each that names a group was used; `known`: the groups that `owner`
+// ("the model") has.
+Status check_choices(std::string_view owner, const std::vector<PolicyChoice>& choices,
+                     const std::vector<bool>& used, const std::vector<std::string>& known);
 
 // With these policies, one a group, in the order of `groups_of`.
 Kernel with_policies(const Kernel& kernel, const std::vector<DispatchPolicy>& policies);

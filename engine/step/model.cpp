@@ -278,7 +278,7 @@ private:
       if (changed)
         part.kernel = std::make_shared<const kernel::Kernel>(kernel::with_policies(*part.kernel, compiled));
     }
-    return kernel::check_choices(choices, used, known);
+    return kernel::check_choices("the model", choices, used, known);
   }
 
   // ---- columns

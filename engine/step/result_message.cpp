@@ -3,6 +3,7 @@
 #include <string>
 
 #include "eagle/v1/run.pb.h"
+#include "engine/run/report_message.h"
 
 namespace eagle::step {
 
@@ -10,8 +11,7 @@ void describe(const RunResult& result, v1::RunResult& message) {
   const RunReport& report = result.report;
   message.set_status(static_cast<v1::RunStatus>(result.status));
   v1::RunReport& out = *message.mutable_report();
-  out.mutable_host()->set_pid(report.host.pid);
-  out.mutable_host()->set_host_name(report.host.host_name);
+  run::describe(report.host, *out.mutable_host());
   out.set_samples(report.samples);
   out.set_finished(report.finished);
   out.set_launches(report.launches);
@@ -21,9 +21,7 @@ void describe(const RunResult& result, v1::RunResult& message) {
   out.set_wall_s(report.wall_s);
   out.set_compiled(report.compiled);
   for (const std::string& kernel : report.kernels) out.add_kernels(kernel);
-  out.mutable_counts()->set_clamped(report.counts.clamped);
-  out.mutable_counts()->set_zero_divisions(report.counts.zero_divisions);
-  out.mutable_counts()->set_dropped(report.counts.dropped);
+  run::describe(report.counts, *out.mutable_counts());
   out.set_mode(report.mode);
   out.set_fused_steps(report.fused_steps);
   out.set_records(report.records);
@@ -45,13 +43,13 @@ StatusOr<RunResult> result_of(const v1::RunResult& message) {
   const v1::RunReport& said = message.report();
   RunResult result;
   result.status = static_cast<RunStatus>(message.status());
-  result.report = {{said.host().pid(), said.host().host_name()},
+  result.report = {run::host_of(said.host()),
                    said.samples(),
                    said.finished(),
                    said.launches(),
                    said.steps(),
                    said.threads(),
-                   {said.counts().clamped(), said.counts().zero_divisions(), said.counts().dropped(), 0},
+                   run::counts_of(said.counts()),
                    said.build_s(),
                    said.wall_s(),
                    said.compiled(),

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/base/clock.h"
 #include "engine/kernel/float_environment.h"
 #include "engine/step/pace.h"
 #include "engine/step/simulation_state.h"
@@ -28,10 +29,6 @@ BranchCosts costs_by_size(const BoundGroup& group, std::size_t columns) {
   for (const std::size_t weight : group.weights)
     costs.branches.push_back(value_s * static_cast<double>(weight));
   return costs;
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from eagle.errors import EagleError, refusal
+from eagle.errors import refusal
 
 _POLICIES = ("auto", "switch", "segmented", "predicated")
 
@@ -27,11 +27,3 @@ def policies(where: str, dispatch: Any) -> list[tuple[str, str]]:
                 + ", ".join(map(repr, _POLICIES)),
             )
     return [(str(group), str(policy)) for group, policy in chosen.items()]
-
-
-def without_groups(error: EagleError) -> EagleError:
-    """The engine's refusal of a group that is not there, in words for a model that has none at all."""
-    message, no_list = str(error), "; there is none"
-    if not (message.startswith("dispatch: ") and message.endswith(no_list)):
-        return error
-    return refusal(error.reason, message[: -len(no_list)] + "; the model has no dispatch groups, leave dispatch= out")

@@ -11,7 +11,7 @@ import numpy as np
 from eagle import _core
 from eagle._model import Model, told_by
 from eagle._nodes import _numbers
-from eagle._policies import policies, without_groups
+from eagle._policies import policies
 from eagle._progress import Watcher
 from eagle._recording import Recording
 from eagle._results import RunReport, SimResult
@@ -120,7 +120,7 @@ def _simulated(where: str, model: Model, arguments: _core.RunArguments) -> _core
         # What was raised in a callable of the user's, and so further in than here, is not ours to reword.
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
             raise
-        raise told_by(where, without_groups(error)) from None
+        raise told_by(where, error) from None
 
 
 def look(where: str, until: Any, model: Model) -> Callable[[], Any]:

@@ -671,3 +671,10 @@ def choose(x: Scalar, kind: Index) -> Scalar:
     with pytest.raises(ValueError, match="one fixed structure"):
         g.build(dispatch="segmented")
     assert g.build(dispatch={"dispatch0": "switch"}).backend == "cpu"
+
+
+def test_a_graph_without_dispatch_groups_says_so(session):
+    plain = eagle.kernel(source="def plain(x: Scalar) -> Scalar:\n    y = -x\n    return y\n")
+    g = eagle.Graph(session).add(eagle.plan(plain).bind(x=session.asarray([1.0])))
+    with pytest.raises(ValueError, match="no group 'zz'; the graph has no dispatch groups"):
+        g.build(dispatch={"zz": "switch"})

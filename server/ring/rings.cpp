@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/spin.h"
 #include "engine/run/host.h"
 
 namespace eagle::server {
@@ -21,14 +22,6 @@ using Clock = std::chrono::steady_clock;
 
 // No sleep is longer, so that nothing that was missed is missed for good.
 constexpr int longest_sleep_ms = 1000;
-
-void pause_a_little() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 

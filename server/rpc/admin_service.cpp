@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "eagle/v1/service.grpc.pb.h"
+#include "engine/run/report_message.h"
 #include "server/rpc/call.h"
 #include "server/rpc/services.h"
 
@@ -26,8 +27,7 @@ private:
     reply.set_version(info.version);
     reply.mutable_protocol()->set_min(protocol_min);
     reply.mutable_protocol()->set_max(protocol_max);
-    reply.mutable_host()->set_pid(info.host.pid);
-    reply.mutable_host()->set_host_name(info.host.host_name);
+    run::describe(info.host, *reply.mutable_host());
     reply.set_uptime_s(info.uptime_s);
     reply.set_threads(info.threads);
     reply.set_cpu(info.cpu);

@@ -1,9 +1,9 @@
 #include "server/rpc/launch_call.h"
 
-#include <deque>
 #include <utility>
 
-#include "server/rpc/rpc_status.h"
+#include "engine/run/report_message.h"
+#include "server/rpc/conversation.h"
 
 namespace eagle::server {
 namespace {
@@ -13,72 +13,43 @@ LaunchRequest request_of(const v1::LaunchRequest& message) {
 }
 
 void describe(const LaunchReport& report, v1::LaunchReport& message) {
-  message.mutable_host()->set_pid(report.host.pid);
-  message.mutable_host()->set_host_name(report.host.host_name);
+  run::describe(report.host, *message.mutable_host());
   message.set_launches(report.launches);
   message.set_threads(report.threads);
   message.set_wall_s(report.wall_s);
   message.mutable_iterations()->Add(report.iterations.begin(), report.iterations.end());
-  message.mutable_counts()->set_clamped(report.counts.clamped);
-  message.mutable_counts()->set_zero_divisions(report.counts.zero_divisions);
-  message.mutable_counts()->set_dropped(report.counts.dropped);
+  run::describe(report.counts, *message.mutable_counts());
 }
 
 // The stream of one launch. The client sends the launch, then one reply to each host call; the daemon sends
-// host calls, then the report, and ends the stream. It owns itself until gRPC has no more use for it.
-class LaunchStream final : public grpc::ServerBidiReactor<v1::LaunchClientMessage, v1::LaunchServerMessage> {
+// host calls, then the report, and ends the stream.
+class LaunchConversation final
+    : public Conversation<LaunchConversation, v1::LaunchClientMessage, v1::LaunchServerMessage> {
 public:
-  static LaunchStream* make(Daemon& daemon, grpc::CallbackServerContext& context) {
-    std::shared_ptr<LaunchStream> stream(new LaunchStream(daemon, context));
-    stream->self_ = stream;
-    stream->StartRead(&stream->incoming_);
-    return stream.get();
-  }
+  LaunchConversation(Daemon& daemon, grpc::CallbackServerContext& context) : Conversation(daemon, context) {}
 
 private:
-  LaunchStream(Daemon& daemon, grpc::CallbackServerContext& context) : daemon_(daemon), context_(context) {}
-
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
   void OnCancel() override;
-  void OnDone() override { self_.reset(); }
+  Status on_message() override;
+  void on_client_done() override;
+  // Ends the launch if there is one, and the stream with `status` in any case.
+  void fail(const Status& status) override;
 
-  Status on_message();
   Status start(const v1::LaunchRequest& request);
-  void on_client_done();
   void ask(std::uint64_t sequence, std::uint32_t call);
   void end(const LaunchOutcome& outcome);
-  // Ends the launch if there is one, and the stream with `status` in any case.
-  void fail(const Status& status);
-  void pump();
   [[nodiscard]] std::shared_ptr<LaunchJob> job();
 
-  Daemon& daemon_;
-  grpc::CallbackServerContext& context_;
-  std::shared_ptr<LaunchStream> self_;
-  v1::LaunchClientMessage incoming_;  // of the read in progress
-  bool started_ = false;              // the launch message came; of the reading side
+  bool started_ = false;  // the launch message came; of the reading side
 
-  std::mutex mutex_;
+  // Guarded by `mutex_`.
   std::shared_ptr<LaunchJob> job_;
   bool cancelled_ = false;
   bool client_done_ = false;  // it sends no more
   bool call_open_ = false;
-  std::deque<v1::LaunchServerMessage> outgoing_;  // the first is being written while `writing_`
-  bool writing_ = false;
-  std::optional<Status> failure_;  // of the stream, which the launch did not know of
-  std::optional<Status> ending_;   // to finish with, once everything is written
-  bool finished_ = false;
 };
 
-void LaunchStream::OnReadDone(bool ok) {
-  if (!ok) return on_client_done();
-  const Status status = on_message();
-  if (!status.ok()) return fail(status);
-  StartRead(&incoming_);
-}
-
-Status LaunchStream::on_message() {
+Status LaunchConversation::on_message() {
   switch (incoming_.kind_case()) {
     case v1::LaunchClientMessage::kLaunch:
       if (started_) return {Reason::bad_message, "expected one launch message in a stream, found a second"};
@@ -102,7 +73,7 @@ Status LaunchStream::on_message() {
   return {Reason::bad_message, "expected a launch or a host call's reply, found a message that is neither"};
 }
 
-Status LaunchStream::start(const v1::LaunchRequest& request) {
+Status LaunchConversation::start(const v1::LaunchRequest& request) {
   EAGLE_RETURN_IF_ERROR(daemon_.accepts_work());
   EAGLE_ASSIGN_OR_RETURN(const auto session, session_of(daemon_, context_));
   LaunchEvents events;
@@ -115,21 +86,21 @@ Status LaunchStream::start(const v1::LaunchRequest& request) {
   bool cancelled = false;
   {
     const std::lock_guard lock(mutex_);
-    job_ = job;
+    if (!ending_) job_ = job;
     cancelled = cancelled_;
   }
   if (cancelled && job) job->cancel();
   return {};
 }
 
-std::shared_ptr<LaunchJob> LaunchStream::job() {
+std::shared_ptr<LaunchJob> LaunchConversation::job() {
   const std::lock_guard lock(mutex_);
   return job_;
 }
 
 // A client may close its side once it has sent the launch, and still get the report, unless the launch needs
 // it to answer.
-void LaunchStream::on_client_done() {
+void LaunchConversation::on_client_done() {
   bool awaited = false;
   {
     const std::lock_guard lock(mutex_);
@@ -139,7 +110,7 @@ void LaunchStream::on_client_done() {
   if (awaited || !started_) fail({Reason::cancelled, "the client closed the stream of its launch"});
 }
 
-void LaunchStream::OnCancel() {
+void LaunchConversation::OnCancel() {
   std::shared_ptr<LaunchJob> job;
   {
     const std::lock_guard lock(mutex_);
@@ -149,7 +120,7 @@ void LaunchStream::OnCancel() {
   if (job) job->cancel();
 }
 
-void LaunchStream::fail(const Status& status) {
+void LaunchConversation::fail(const Status& status) {
   std::shared_ptr<LaunchJob> running;
   {
     const std::lock_guard lock(mutex_);
@@ -163,7 +134,7 @@ void LaunchStream::fail(const Status& status) {
   }
 }
 
-void LaunchStream::ask(std::uint64_t sequence, std::uint32_t call) {
+void LaunchConversation::ask(std::uint64_t sequence, std::uint32_t call) {
   bool nobody_answers = false;
   {
     const std::lock_guard lock(mutex_);
@@ -182,53 +153,16 @@ void LaunchStream::ask(std::uint64_t sequence, std::uint32_t call) {
   }
 }
 
-void LaunchStream::end(const LaunchOutcome& outcome) {
+void LaunchConversation::end(const LaunchOutcome& outcome) {
   {
     const std::lock_guard lock(mutex_);
     if (ending_) return;
     ending_ = failure_ && !outcome.ok() ? *failure_ : outcome.status();
     call_open_ = false;
     if (outcome.ok()) describe(*outcome, *outgoing_.emplace_back().mutable_report());
+    job_.reset();
   }
   pump();
-}
-
-void LaunchStream::OnWriteDone(bool ok) {
-  {
-    const std::lock_guard lock(mutex_);
-    writing_ = false;
-    if (ok) {
-      outgoing_.pop_front();
-    } else {
-      outgoing_.clear();  // the stream is broken: OnCancel tells the launch
-    }
-  }
-  pump();
-}
-
-// Starts the next write, or finishes. gRPC takes one write at a time, and nothing after Finish.
-void LaunchStream::pump() {
-  const v1::LaunchServerMessage* next = nullptr;
-  Status status;
-  {
-    const std::lock_guard lock(mutex_);
-    if (writing_ || finished_) return;
-    if (!outgoing_.empty()) {
-      writing_ = true;
-      next = &outgoing_.front();
-    } else if (ending_) {
-      finished_ = true;
-      job_.reset();
-      status = *ending_;
-    } else {
-      return;
-    }
-  }
-  if (next != nullptr) {
-    StartWrite(next);
-  } else {
-    Finish(rpc::to_grpc(status, context_));
-  }
 }
 
 }  // namespace
@@ -274,7 +208,7 @@ grpc::ServerUnaryReactor* enqueue_call(Daemon& daemon, grpc::CallbackServerConte
 
 grpc::ServerBidiReactor<v1::LaunchClientMessage, v1::LaunchServerMessage>* launch_with_calls(
     Daemon& daemon, grpc::CallbackServerContext& context) {
-  return LaunchStream::make(daemon, context);
+  return LaunchConversation::begin(daemon, context);
 }
 
 }  // namespace eagle::server

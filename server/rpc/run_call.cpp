@@ -1,9 +1,8 @@
 #include "server/rpc/run_call.h"
 
-#include <deque>
 #include <utility>
 
-#include "server/rpc/rpc_status.h"
+#include "server/rpc/conversation.h"
 
 namespace eagle::server {
 
@@ -28,59 +27,37 @@ StatusOr<std::shared_ptr<SimulationJob>> start_run(Daemon& daemon, const grpc::C
 namespace {
 
 // The stream of one run of a model with host steps. The client sends the request, then one reply to each
-// call; the daemon sends calls and progress, then the result, and ends the stream. It owns itself until gRPC
-// has no more use for it.
-class RunConversation final : public grpc::ServerBidiReactor<v1::SimulateClientMessage, v1::SimulateEvent> {
+// call; the daemon sends calls and progress, then the result, and ends the stream.
+class RunConversation final
+    : public Conversation<RunConversation, v1::SimulateClientMessage, v1::SimulateEvent> {
 public:
-  static RunConversation* make(Daemon& daemon, grpc::CallbackServerContext& context) {
-    std::shared_ptr<RunConversation> stream(new RunConversation(daemon, context));
-    stream->self_ = stream;
-    stream->StartRead(&stream->incoming_);
-    return stream.get();
-  }
+  RunConversation(Daemon& daemon, grpc::CallbackServerContext& context) : Conversation(daemon, context) {}
 
 private:
-  RunConversation(Daemon& daemon, grpc::CallbackServerContext& context)
-      : daemon_(daemon), context_(context) {}
-
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
   void OnCancel() override { give_up(); }
-  void OnDone() override { self_.reset(); }
+  Status on_message() override;
+  void on_client_done() override;
+  void fail(const Status& status) override;
 
-  Status on_message();
   Status start();
   // The client hears and answers no more.
   void give_up();
   void ask(std::uint64_t sequence, std::uint32_t call);
   void progress(std::int64_t steps, std::int64_t finished);
   void end(const StatusOr<step::RunResult>& outcome);
-  void fail(const Status& status);
-  void pump();
 
-  Daemon& daemon_;
-  grpc::CallbackServerContext& context_;
-  std::shared_ptr<RunConversation> self_;
-  v1::SimulateClientMessage incoming_;  // of the read in progress
   v1::SimulateRequest request_;
   bool started_ = false;  // the request came; of the reading side
 
-  std::mutex mutex_;
+  // Guarded by `mutex_`.
   std::shared_ptr<SimulationJob> job_;
   bool gone_ = false;
   ProgressPace pace_{false};
-  std::deque<v1::SimulateEvent> outgoing_;  // the first is being written while `writing_`
-  bool writing_ = false;
-  std::optional<Status> failure_;  // of the stream, which the run did not know of
-  std::optional<Status> ending_;   // to finish with, once everything is written
-  bool finished_ = false;
 };
 
-void RunConversation::OnReadDone(bool ok) {
-  if (!ok) return started_ ? give_up() : fail({Reason::cancelled, "the client closed the stream of its run"});
-  const Status status = on_message();
-  if (!status.ok()) return fail(status);
-  StartRead(&incoming_);
+void RunConversation::on_client_done() {
+  if (started_) return give_up();
+  fail({Reason::cancelled, "the client closed the stream of its run"});
 }
 
 Status RunConversation::on_message() {
@@ -197,48 +174,11 @@ void RunConversation::end(const StatusOr<step::RunResult>& outcome) {
   pump();
 }
 
-void RunConversation::OnWriteDone(bool ok) {
-  {
-    const std::lock_guard lock(mutex_);
-    writing_ = false;
-    if (ok) {
-      outgoing_.pop_front();
-    } else {
-      outgoing_.clear();  // the stream is broken
-    }
-  }
-  pump();
-}
-
-// Starts the next write, or finishes. gRPC takes one write at a time, and nothing after Finish.
-void RunConversation::pump() {
-  const v1::SimulateEvent* next = nullptr;
-  Status status;
-  {
-    const std::lock_guard lock(mutex_);
-    if (writing_ || finished_) return;
-    if (!outgoing_.empty()) {
-      writing_ = true;
-      next = &outgoing_.front();
-    } else if (ending_) {
-      finished_ = true;
-      status = *ending_;
-    } else {
-      return;
-    }
-  }
-  if (next != nullptr) {
-    StartWrite(next);
-  } else {
-    Finish(rpc::to_grpc(status, context_));
-  }
-}
-
 }  // namespace
 
 grpc::ServerBidiReactor<v1::SimulateClientMessage, v1::SimulateEvent>* simulate_with_calls(
     Daemon& daemon, grpc::CallbackServerContext& context) {
-  return RunConversation::make(daemon, context);
+  return RunConversation::begin(daemon, context);
 }
 
 }  // namespace eagle::server

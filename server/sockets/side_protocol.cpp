@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "eagle/v1/service.pb.h"
+#include "engine/run/report_message.h"
 #include "proto/rpc_error.h"
 #include "server/ring/ring.h"
 
@@ -72,15 +73,13 @@ SideAnswer SideProtocol::hello(const v1::HelloRequest& request) {
   if (!opened.ok()) return refusal(opened.status());
 
   session_ = opened->session;
-  const run::HostIdentity host = run::this_host();
   v1::SideReply reply;
   v1::HelloReply& hello = *reply.mutable_hello();
   hello.set_protocol(*protocol);
   hello.set_server_version(EAGLE_VERSION);
   hello.set_session(session_->id());
   hello.set_secret(opened->secret.data(), opened->secret.size());
-  hello.mutable_host()->set_pid(host.pid);
-  hello.mutable_host()->set_host_name(host.host_name);
+  run::describe(run::this_host(), *hello.mutable_host());
   return answer_of(reply);
 }
 

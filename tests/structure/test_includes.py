@@ -64,6 +64,7 @@ PRIVATE_HEADERS: dict[str, set[str]] = {
         "client/remote_connection.h",
         "client/watched_call.h",
         "server/rpc/call.h",
+        "server/rpc/conversation.h",
         "server/rpc/launch_call.h",
         "server/rpc/run_call.h",
     },

@@ -52,7 +52,11 @@ StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
   program->loops_ = plan.loops;
   program->team_ = team;
   program->counters_ = std::move(counters);
-  program->make_spaces();
+  ThreadSpace::Needs needs;
+  for (const std::optional<SharedLaunch>& shared : program->shared_) {
+    if (shared) needs.cover(shared->needs(team));
+  }
+  program->spaces_ = ThreadSpace::for_team(team, needs);
   EAGLE_RETURN_IF_ERROR(program->bind_guards(planes));
   return program;
 }
@@ -65,19 +69,6 @@ Status CpuProgram::bind_guards(std::span<const PlaneMemory> planes) {
     }
   }
   return {};
-}
-
-void CpuProgram::make_spaces() {
-  ThreadSpace::Needs needs;
-  bool any = false;
-  for (const std::optional<SharedLaunch>& shared : shared_) {
-    if (!shared) continue;
-    needs.cover(shared->needs(team_));
-    any = true;
-  }
-  if (!any) return;
-  spaces_.resize(static_cast<std::size_t>(team_));
-  for (ThreadSpace& space : spaces_) space.make_room(needs);
 }
 
 // By the calling thread, number `thread` of the team.

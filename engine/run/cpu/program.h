@@ -62,7 +62,6 @@ public:
 private:
   CpuProgram() = default;
   Status bind_guards(std::span<const PlaneMemory> planes);
-  void make_spaces();
   KernelCounts run_in_place(std::uint32_t launch, int thread, const Control* control) const;
 
   std::vector<graph::Instruction> instructions_;

@@ -60,6 +60,13 @@ void ThreadSpace::make_room(const Needs& needs) {
   partials.resize(needs.partials);
 }
 
+std::vector<ThreadSpace> ThreadSpace::for_team(int threads, const Needs& needs) {
+  if (needs.planes == 0) return {};  // every shared launch has arguments
+  std::vector<ThreadSpace> spaces(static_cast<std::size_t>(threads));
+  for (ThreadSpace& space : spaces) space.make_room(needs);
+  return spaces;
+}
+
 std::optional<SharedLaunch> SharedLaunch::of(const graph::KernelLaunch& launch,
                                              std::shared_ptr<const kernel::Kernel> kernel,
                                              const BoundLaunch& bound) {

@@ -45,6 +45,9 @@ struct ThreadSpace {
     void cover(const Needs& other);
   };
   void make_room(const Needs& needs);
+
+  // One a thread of a team, each with room for `needs`; no spaces where no launch needs any.
+  static std::vector<ThreadSpace> for_team(int threads, const Needs& needs);
 };
 
 class SharedLaunch {

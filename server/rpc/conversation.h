@@ -1,0 +1,110 @@
+// Conversation: a stream in which both sides speak, the daemon from several threads.
+// For the .cpp files of this folder only: it brings gRPC's headers.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "engine/base/status.h"
+#include "server/daemon.h"
+#include "server/rpc/rpc_status.h"
+
+namespace eagle::server {
+
+// `Self` derives from this and has a constructor of the same arguments. The object owns itself until gRPC has
+// no more use for it; who speaks later, like the events of a job, holds a copy of `self_`.
+template <typename Self, typename Incoming, typename Outgoing>
+class Conversation : public grpc::ServerBidiReactor<Incoming, Outgoing> {
+public:
+  static Self* begin(Daemon& daemon, grpc::CallbackServerContext& context) {
+    const auto self = std::make_shared<Self>(daemon, context);
+    self->self_ = self;
+    self->StartRead(&self->incoming_);
+    return self.get();
+  }
+
+protected:
+  Conversation(Daemon& daemon, grpc::CallbackServerContext& context) : daemon_(daemon), context_(context) {}
+
+  // The client sent `incoming_`. What is wrong with it goes to `fail`, and no more is read.
+  virtual Status on_message() = 0;
+  // The client sends no more.
+  virtual void on_client_done() = 0;
+  // Sees to it that the conversation ends, with `status` unless its work ends it otherwise. Any thread.
+  virtual void fail(const Status& status) = 0;
+
+  // Starts the next write, or finishes. gRPC takes one write at a time, and nothing after Finish. Any thread,
+  // without `mutex_`, after each change of what is to be written.
+  void pump();
+
+  Daemon& daemon_;
+  grpc::CallbackServerContext& context_;
+  std::shared_ptr<Self> self_;
+  Incoming incoming_;  // of the read in progress
+
+  std::mutex mutex_;               // guards what follows
+  std::deque<Outgoing> outgoing_;  // the first is being written while `writing_`
+  bool writing_ = false;
+  std::optional<Status> failure_;  // of the stream, which its work did not know of
+  std::optional<Status> ending_;   // to finish with, once everything is written
+
+private:
+  void OnReadDone(bool ok) final;
+  void OnWriteDone(bool ok) final;
+  void OnDone() final { self_.reset(); }
+
+  bool finished_ = false;
+};
+
+template <typename Self, typename Incoming, typename Outgoing>
+void Conversation<Self, Incoming, Outgoing>::OnReadDone(bool ok) {
+  if (!ok) return on_client_done();
+  const Status status = on_message();
+  if (!status.ok()) return fail(status);
+  this->StartRead(&incoming_);
+}
+
+template <typename Self, typename Incoming, typename Outgoing>
+void Conversation<Self, Incoming, Outgoing>::OnWriteDone(bool ok) {
+  {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    if (ok) {
+      outgoing_.pop_front();
+    } else {
+      outgoing_.clear();  // the stream is broken: OnCancel tells the job
+    }
+  }
+  pump();
+}
+
+template <typename Self, typename Incoming, typename Outgoing>
+void Conversation<Self, Incoming, Outgoing>::pump() {
+  const Outgoing* next = nullptr;
+  Status status;
+  {
+    const std::lock_guard lock(mutex_);
+    if (writing_ || finished_) return;
+    if (!outgoing_.empty()) {
+      writing_ = true;
+      next = &outgoing_.front();
+    } else if (ending_) {
+      finished_ = true;
+      status = *ending_;
+    } else {
+      return;
+    }
+  }
+  if (next != nullptr) {
+    this->StartWrite(next);
+  } else {
+    this->Finish(rpc::to_grpc(status, context_));
+  }
+}
+
+}  // namespace eagle::server
