@@ -15,6 +15,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -124,7 +125,8 @@ bool run_case(const Session& session, const Case& c, std::int64_t n, int repeats
   }
   std::vector<std::size_t> order(omegas.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return ends[a] < ends[b]; });
+  std::ranges::sort(
+      order, [&](std::size_t a, std::size_t b) { return std::pair(ends[a], a) < std::pair(ends[b], b); });
   std::vector<double> sorted_omegas, sorted_ends;
   for (const std::size_t i : order) {
     sorted_omegas.push_back(omegas[i]);
