@@ -12,6 +12,7 @@
 #include "engine/base/status.h"
 #include "engine/graph/graph.h"
 #include "engine/kernel/transform.h"
+#include "engine/step/shard.h"
 
 namespace eagle::v1 {
 class RunDescription;
@@ -84,6 +85,7 @@ struct Model {
   std::int64_t max_steps = 0;
   std::int64_t steps_per_pass = 0;  // 0: as many as suit
   std::optional<Record> record;
+  std::optional<Shard> shard;  // that the samples are
 
   [[nodiscard]] bool has_host_steps_within() const;  // that come in every step
 };

@@ -32,6 +32,7 @@ StatusOr<BoundLaunch> BoundLaunch::bind(const graph::KernelLaunch& launch, const
   BoundLaunch bound;
   bound.code_ = std::move(code);
   bound.samples_ = launch.samples;
+  bound.total_samples_ = launch.samples;
   for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
     const graph::Bound& argument = launch.arguments[i];
     std::byte* address = nullptr;
@@ -88,7 +89,8 @@ codegen::KernelCall BoundLaunch::call_for(const Part& part) const {
   call.begin = part.begin;
   call.end = part.end;
   call.max_steps = part.max_steps;
-  call.total_samples = samples_;
+  call.first_sample = first_sample_;
+  call.total_samples = total_samples_;
   call.first_step = part.first_step;
   if (part.control != nullptr) call.cancel = reinterpret_cast<const std::uint8_t*>(&part.control->flag());
   return call;
