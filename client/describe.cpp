@@ -294,6 +294,11 @@ StatusOr<Backing> describe_run(const Host& host, std::span<const ModelStep> mode
                                google::protobuf::RepeatedPtrField<v1::NamedView>* views) {
   message.set_max_steps(options.max_steps);
   message.set_steps_per_pass(options.steps);
+  if (options.shard) {
+    message.mutable_shard()->set_base(options.shard->base);
+    message.mutable_shard()->set_count(options.shard->count);
+    message.mutable_shard()->set_of(options.shard->of);
+  }
   Describer describer(host, *message.mutable_kernels());
   EAGLE_RETURN_IF_ERROR(describe_steps(describer, model, message, run_calls));
   for (const BetweenSteps& between : options.between) {

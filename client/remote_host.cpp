@@ -215,7 +215,7 @@ private:
       if (!connection_->alive() || !watch.look()) return Wish::give_up;
       return watch.stop() == StopWatch::Stop::none ? Wish::go_on : Wish::stop;
     };
-    const RingClient::Caller caller{look, host_call};
+    const RingClient::Caller caller{look, host_call, [&] { return watch.note(); }};
     auto outcome = ring->launch({id_, n, launch_id, options.timeout.value_or(milliseconds(0))}, caller);
     if (!outcome) return {};
     if (outcome->ok()) {
@@ -366,6 +366,7 @@ public:
     *request.mutable_run() = description;
     request.set_launch_id(connection_->next_launch());
     request.set_progress(static_cast<bool>(options.progress));
+    request.set_cancelled(options.cancel && options.cancel->load());
     WatchedCall call(*connection_, request.launch_id(), options.timeout, options.cancel);
     v1::RunResult last;
     const grpc::Status status = description.host_steps_size() > 0
@@ -430,7 +431,7 @@ private:
       reader->Read(&event, WatchedCall::tag());
       going = call.wait();
       if (going && event.has_result()) last = event.result();
-      if (going && event.has_progress() && !told(tell, event.progress())) call.ask_to_cancel();
+      if (going && event.has_progress() && !told(call, tell, event.progress())) call.ask_to_cancel();
       call.look();
     }
     grpc::Status status;
@@ -439,8 +440,9 @@ private:
     return status;
   }
 
-  static bool told(ProgressTeller& tell, const v1::RunProgress& progress) {
-    return tell.tell({progress.steps(), progress.finished()});
+  // Who wanted the run to end hears no more of it.
+  static bool told(const WatchedCall& call, ProgressTeller& tell, const v1::RunProgress& progress) {
+    return call.stop() != WatchedCall::Stop::none || tell.tell({progress.steps(), progress.finished()});
   }
 
   // Where the caller has a part in every step, the wish to stop goes with a reply, so that the step is whole.
@@ -465,7 +467,7 @@ private:
       stream->Read(&heard, WatchedCall::tag());
       if (!call.wait()) break;
       if (heard.has_result()) last = std::move(*heard.mutable_result());
-      if (heard.has_progress() && !told(tell, heard.progress())) call.ask_to_cancel();
+      if (heard.has_progress() && !told(call, tell, heard.progress())) call.ask_to_cancel();
       if (!heard.has_call()) continue;
       const step::HostAnswer answer = host_call(heard.call().call());
       call.look();

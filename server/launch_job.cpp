@@ -85,11 +85,15 @@ Status LaunchJob::stop_status() const {
 
 Job::Next LaunchJob::advance() {
   Status failure;
+  bool unanswered = false;
   {
     const std::lock_guard lock(mutex_);
     failure = std::exchange(host_failure_, Status());
+    unanswered = unanswered_;
   }
-  if (failure.ok()) failure = stop_status();
+  // A launch that has begun looks for itself whether it may go on: a replay whose last host call was answered
+  // is whole, and counts.
+  if (failure.ok() && (!began_ || unanswered)) failure = stop_status();
   if (!failure.ok()) return finish(failure);
   if (!began_) began_ = Clock::now();
   const auto next = replay_->advance();
@@ -113,7 +117,7 @@ Job::Next LaunchJob::ask() {
   {
     const std::lock_guard lock(mutex_);
     sequence = ++sequence_;
-    parked_ = true;
+    parked_ = unanswered_ = true;
   }
   events_.host_call(sequence, replay_->call());
   // A cancel that came before `parked_` was set has resumed nothing.
@@ -122,7 +126,7 @@ Job::Next LaunchJob::ask() {
   return std::exchange(parked_, false) ? Next::again : Next::parked;
 }
 
-Status LaunchJob::answer(std::uint64_t sequence, Status result) {
+Status LaunchJob::answer(std::uint64_t sequence, Status result, bool cancel) {
   {
     const std::lock_guard lock(mutex_);
     if (control_->cancelled()) return {};
@@ -131,8 +135,9 @@ Status LaunchJob::answer(std::uint64_t sequence, Status result) {
                                        ", found one to " + std::to_string(sequence) +
                                        ", which is not open; reply to each call once"};
     }
-    parked_ = false;
+    parked_ = unanswered_ = false;
     host_failure_ = std::move(result);
+    if (cancel) control_->cancel.store(true);
   }
   const auto self = shared_from_this();
   executor_.resume(self);

@@ -39,8 +39,9 @@ public:
   Next advance() override;
   void cancel() override;
   // The client ran its callable, or says why not. BAD_MESSAGE when no such call is open, unless the launch
-  // has been cancelled: the reply was on its way then, and is of no use.
-  Status answer(std::uint64_t sequence, Status result);
+  // has been cancelled: the reply was on its way then, and is of no use. `cancel`: it wants the launch to
+  // end, this node being done.
+  Status answer(std::uint64_t sequence, Status result, bool cancel = false);
 
 private:
   LaunchJob(Executor& executor, std::shared_ptr<Session> session, std::shared_ptr<LoadedGraph> graph,
@@ -64,6 +65,7 @@ private:
 
   std::mutex mutex_;
   bool parked_ = false;         // a host call is open
+  bool unanswered_ = false;     // it was, when the launch was cancelled
   std::uint64_t sequence_ = 0;  // of the last host call
   Status host_failure_;
 };
