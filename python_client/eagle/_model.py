@@ -92,6 +92,14 @@ class Model:
         """The parts, for the core."""
         return [part._node for part in self.parts if part._node is not None]
 
+    def roles(self) -> dict[str, str]:
+        """What each plane is to the model: "accum", "reduce", "table", or "sample" for one element a sample."""
+        kinds = {name: self._roles(name) for name in self.planes}
+        return {
+            name: next((kind for kind in ("accum", "reduce", "table") if roles == {kind}), "sample")
+            for name, roles in kinds.items()
+        }
+
     # ---- details
 
     def _roles(self, name: str) -> set[str]:
