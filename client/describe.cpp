@@ -142,8 +142,8 @@ private:
                    },
                    [&](const Group&) -> Status {
                      return {Reason::wrong_type,
-                             "a group is a stage of its own: add it with add_group, or as a step "
-                             "of a conditional"};
+                             "a group is no node: add it with add_group, as an item of a branch, or as "
+                             "a step of a conditional"};
                    },
                    [&](const std::shared_ptr<const Conditional>& conditional) {
                      return this->conditional(name, conditional, message);
@@ -173,6 +173,10 @@ private:
     if (loop) {
       message.mutable_repeat_while()->set_max_iterations(*loop);
       status = content(*spec, where, *message.mutable_repeat_while());
+      if (status.ok() && spec->iterations) {
+        status = named_view("iterations", *spec->iterations, true, where + ": counter",
+                            *message.mutable_repeat_while()->mutable_iterations());
+      }
     } else {
       status = content(*spec, where, *message.mutable_skippable());
     }
@@ -206,9 +210,27 @@ private:
     for (const BranchSpec& branch : specs) {
       v1::Branch& branch_message = *message.add_branches();
       for (const auto& [name, kind] : branch.nodes) {
-        EAGLE_RETURN_IF_ERROR(node(name, kind, *branch_message.add_nodes()));
+        v1::Node& item = *branch_message.add_nodes();
+        if (const auto* const group = std::get_if<Group>(&kind)) {
+          EAGLE_RETURN_IF_ERROR(inner_group(name, *group, *item.mutable_group()));
+        } else {
+          EAGLE_RETURN_IF_ERROR(node(name, kind, item));
+        }
       }
     }
+    return {};
+  }
+
+  Status inner_group(const std::string& name, const Group& group, v1::Group& message) {
+    if (!name.empty()) {
+      return {Reason::bad_value,
+              "a group in a branch has no name, and " + quoted(name) + " was given; name its nodes"};
+    }
+    if (++nesting_ > max_nesting) {
+      return {Reason::graph_limit, "a group lies deeper than " + std::to_string(max_nesting) + " others"};
+    }
+    EAGLE_RETURN_IF_ERROR(branches(group.branches, message));
+    --nesting_;
     return {};
   }
 

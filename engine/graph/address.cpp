@@ -34,12 +34,10 @@ public:
 private:
   void stages(const std::vector<Stage>& list, bool outermost) {
     for (const Stage& stage : list) {
-      for (const Branch& branch : stage.branches) {
-        for (const Node& node : branch.nodes) {
-          visit(node);
-          if (outermost) ++leaf_;
-        }
-      }
+      for_each_leaf(stage.branches, [&](const Node& node) {
+        visit(node);
+        if (outermost) ++leaf_;
+      });
     }
   }
 
@@ -201,13 +199,27 @@ private:
     for (std::size_t s = 0; s < built.size(); ++s) {
       const Stage& a = built[s];
       const Stage& b = fresh[s];
-      if (a.group != b.group || a.branches.size() != b.branches.size()) return differs("its branches");
-      for (std::size_t i = 0; i < a.branches.size(); ++i) {
-        if (a.branches[i].nodes.size() != b.branches[i].nodes.size()) return differs("its nodes");
-        for (std::size_t n = 0; n < a.branches[i].nodes.size(); ++n) {
-          EAGLE_RETURN_IF_ERROR(node(a.branches[i].nodes[n], b.branches[i].nodes[n]));
-          if (outermost) ++leaf_;
+      if (a.group != b.group) return differs("its branches");
+      EAGLE_RETURN_IF_ERROR(branches(a.branches, b.branches, outermost));
+    }
+    return {};
+  }
+
+  Status branches(const std::vector<Branch>& built, const std::vector<Branch>& fresh, bool outermost) {
+    if (built.size() != fresh.size()) return differs("its branches");
+    for (std::size_t i = 0; i < built.size(); ++i) {
+      if (built[i].nodes.size() != fresh[i].nodes.size()) return differs("its nodes");
+      for (std::size_t n = 0; n < built[i].nodes.size(); ++n) {
+        const Node& a = built[i].nodes[n];
+        const Node& b = fresh[i].nodes[n];
+        const auto* const group = std::get_if<Group>(&a.kind);
+        const auto* const other = std::get_if<Group>(&b.kind);
+        if (group != nullptr && other != nullptr) {
+          EAGLE_RETURN_IF_ERROR(branches(group->branches, other->branches, outermost));
+          continue;
         }
+        EAGLE_RETURN_IF_ERROR(node(a, b));
+        if (outermost) ++leaf_;
       }
     }
     return {};
@@ -261,8 +273,16 @@ private:
       EAGLE_RETURN_IF_ERROR(
           same_view(built.guard.baseline->view, fresh.guard.baseline->view, where + ": guard"));
     }
+    if (built.iterations.has_value() != fresh.iterations.has_value()) return differs("its counters");
+    if (built.iterations) {
+      EAGLE_RETURN_IF_ERROR(
+          same_view(built.iterations->view, fresh.iterations->view, where + ": counter"));
+    }
     return stages(built.body, fresh.body, false);
   }
+
+  // Groups are compared where they stand.
+  static Status same(const Group&, const Group&, const std::string&) { return differs("its nodes"); }
 
   static Status same_views(const std::vector<NamedView>& built, const std::vector<NamedView>& fresh,
                            const std::string& where) {
@@ -301,12 +321,10 @@ StatusOr<std::vector<std::pair<Target, std::uint64_t>>> resolve_updates(
   std::vector<const KernelLaunch*> launches;
   const std::function<void(const std::vector<Stage>&)> collect = [&](const std::vector<Stage>& stages) {
     for (const Stage& stage : stages) {
-      for (const Branch& branch : stage.branches) {
-        for (const Node& node : branch.nodes) {
-          if (const auto* launch = std::get_if<KernelLaunch>(&node.kind)) launches.push_back(launch);
-          if (const auto* conditional = std::get_if<Conditional>(&node.kind)) collect(conditional->body);
-        }
-      }
+      for_each_leaf(stage.branches, [&](const Node& node) {
+        if (const auto* launch = std::get_if<KernelLaunch>(&node.kind)) launches.push_back(launch);
+        if (const auto* conditional = std::get_if<Conditional>(&node.kind)) collect(conditional->body);
+      });
     }
   };
   collect(graph.stages);

@@ -46,6 +46,7 @@ public:
       return Status(Reason::graph_state, "empty graph: it has no node; add one before it is built");
     }
     EAGLE_RETURN_IF_ERROR(read_stages(message_.stages(), Scope{}, graph_.stages));
+    if (counters_) EAGLE_RETURN_IF_ERROR(check_counters(graph_));
     return std::move(graph_);
   }
 
@@ -111,10 +112,14 @@ private:
       switch (message.kind_case()) {
         case v1::Stage::kNode:
           stage.branches.emplace_back();
+          if (message.node().has_group()) {
+            return {Reason::malformed_graph, where + ": found a group as a node; it is a stage of its own here"};
+          }
           EAGLE_RETURN_IF_ERROR(read_node(message.node(), scope, stage.branches.back()));
           break;
         case v1::Stage::kGroup:
-          EAGLE_RETURN_IF_ERROR(read_group(message.group(), where, scope, stage));
+          stage.group = true;
+          EAGLE_RETURN_IF_ERROR(read_group(message.group(), where, scope, stage.branches));
           break;
         case v1::Stage::KIND_NOT_SET:
           return {Reason::malformed_graph, where + ": expected a node or a group, found neither"};
@@ -124,7 +129,8 @@ private:
     return {};
   }
 
-  Status read_group(const v1::Group& message, const std::string& where, Scope& scope, Stage& stage) {
+  Status read_group(const v1::Group& message, const std::string& where, Scope& scope,
+                    std::vector<Branch>& branches) {
     EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, where));
     EAGLE_RETURN_IF_ERROR(check_depth(scope.depth + 1, where));
     if (message.branches_size() < 2) {
@@ -132,20 +138,33 @@ private:
                                            std::to_string(message.branches_size()) +
                                            "; add the nodes of a single branch one by one"};
     }
-    stage.group = true;
     scope.depth += 1;
     for (const v1::Branch& branch : message.branches()) {
-      const std::string here = where + ", " + numbered("branch", stage.branches.size());
+      const std::string here = where + ", " + numbered("branch", branches.size());
       EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(branch, here));
       if (branch.nodes().empty()) {
         return {Reason::malformed_graph, here + ": a branch needs at least one node, found none"};
       }
-      stage.branches.emplace_back();
+      Branch& read = branches.emplace_back();
       for (const v1::Node& node : branch.nodes()) {
-        EAGLE_RETURN_IF_ERROR(read_node(node, scope, stage.branches.back()));
+        EAGLE_RETURN_IF_ERROR(node.has_group() ? read_inner_group(node, here, scope, read)
+                                               : read_node(node, scope, read));
       }
     }
     scope.depth -= 1;
+    return {};
+  }
+
+  // A group as an item of a branch.
+  Status read_inner_group(const v1::Node& message, const std::string& branch, Scope& scope, Branch& into) {
+    const std::string where = branch + ", " + numbered("item", into.nodes.size());
+    EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, where));
+    if (!message.name().empty() || message.has_location()) {
+      return {Reason::malformed_graph, where + ": a group has no name and no location; its nodes have"};
+    }
+    Group group;
+    EAGLE_RETURN_IF_ERROR(read_group(message.group(), where, scope, group.branches));
+    into.nodes.push_back({"", std::move(group), {}});
     return {};
   }
 
@@ -185,7 +204,16 @@ private:
           return {Reason::bad_value, where + ": expected max_iterations of at least 1, found " +
                                          std::to_string(loop.max_iterations())};
         }
-        EAGLE_ASSIGN_OR_RETURN(node.kind, read_conditional(loop, loop.max_iterations(), where, scope.depth));
+        EAGLE_ASSIGN_OR_RETURN(Conditional conditional,
+                               read_conditional(loop, loop.max_iterations(), where, scope.depth));
+        if (loop.has_iterations()) {
+          EAGLE_ASSIGN_OR_RETURN(
+              conditional.iterations,
+              read_counter(loop.iterations(), graph_.planes, loop.max_iterations(), where + ": counter",
+                           private_planes_, limits_.name_bytes));
+          counters_ = true;
+        }
+        node.kind = std::move(conditional);
         break;
       }
       case v1::Node::kReduce: {
@@ -197,6 +225,7 @@ private:
         EAGLE_ASSIGN_OR_RETURN(node.kind, read_copy(message.copy(), graph_.planes, where, private_planes_));
         break;
       }
+      case v1::Node::kGroup:
       case v1::Node::KIND_NOT_SET:
         return {Reason::malformed_graph, where +
                                              ": expected a kernel launch, a host node or a conditional, "
@@ -234,6 +263,7 @@ private:
         return "reduce";
       case v1::Node::kCopy:
         return "copy";
+      case v1::Node::kGroup:
       case v1::Node::KIND_NOT_SET:
         break;
     }
@@ -347,6 +377,7 @@ private:
   Graph graph_;
   std::vector<std::vector<kernel::Access>> accesses_;  // by kernel
   std::uint64_t nodes_ = 0;
+  bool counters_ = false;  // some loop has one
 };
 
 }  // namespace
