@@ -68,7 +68,7 @@ void fill(const NodeReference& node, v1::NodeReference& message) {
   if (const auto* const label = std::get_if<std::string>(&node)) message.set_label(*label);
 }
 
-template <typename Reply>  // BuildReply, RebindReply
+template <typename Reply>  // BuildReply, RebindReply, GraphSummary
 graph::ScratchLayout scratch_of(const Reply& reply) {
   graph::ScratchLayout layout;
   layout.bytes = reply.scratch_bytes();
@@ -330,8 +330,8 @@ public:
         connection_->call("graphs", connection_->rpc().graphs, &v1::Graphs::Stub::List, request, reply));
     std::vector<GraphInfo> all;
     for (const v1::GraphSummary& graph : reply.graphs()) {
-      all.push_back(
-          {graph.session(), graph.graph(), graph.name(), graph.client(), graph.nodes(), graph.launches()});
+      all.push_back({graph.session(), graph.graph(), graph.name(), graph.client(), graph.nodes(),
+                     graph.launches(), scratch_of(graph)});
     }
     return all;
   }

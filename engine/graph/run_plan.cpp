@@ -7,7 +7,11 @@ namespace {
 
 class Lowering {
 public:
-  explicit Lowering(const Graph& graph) { plan_.kernels = graph.kernels; }
+  explicit Lowering(const Graph& graph) {
+    plan_.kernels = graph.kernels;
+    plan_.program.reserve(graph.stages.size());
+    plan_.launches.reserve(graph.stages.size());
+  }
 
   void stage(const Stage& stage, StageSchedule schedule) {
     if (schedule == StageSchedule::branch_tasks) {
@@ -21,9 +25,7 @@ public:
 
 private:
   // Branch after branch; races are refused, so the order between branches changes nothing.
-  void in_order(const Stage& stage) {
-    in_order(stage.branches);
-  }
+  void in_order(const Stage& stage) { in_order(stage.branches); }
 
   void in_order(const std::vector<Branch>& branches) {
     for (const Branch& branch : branches) {

@@ -183,7 +183,8 @@ class Graph:
         """Adds a stage of branches that may run at the same time; the next stage waits for all of them.
 
         A branch is a BoundPlan, a node, or a list of them that run in order; an :func:`eagle.graph.group` in it is a
-        fork and join of its own. ``names`` labels the branches of one item. Raises EagleError (TypeError, ValueError); branches that could race are refused by ``build``.
+        fork and join of its own. ``names`` labels the branches of one item. Raises EagleError (TypeError,
+        ValueError); branches that could race are refused by ``build``.
         """
         items = _branches("add_group", branches, names)
         parts = [part for item in items for part, _ in item]
