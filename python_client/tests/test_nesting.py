@@ -12,7 +12,7 @@ from eagle.graph import Edge, group, opaque
 
 @kernel
 def look_up(total: Mutable[Scalar], weights: Table[Scalar], index: Table[Index]):
-    total = total + weights[index[0]]
+    total = total + weights.at(index.at(0))
 
 
 @kernel
@@ -152,5 +152,5 @@ def test_a_rebind_of_what_a_callable_holds_names_the_node(session):
     g = eagle.Graph(session).add(plan(x, y), name="plan")
     g.add_node(opaque(lambda: None, reads={"seen": y}), name="look").build()
     for planes in ({"look.seen": x}, {("look", "seen"): x}, {(1, "seen"): x}, {"seen": x}):
-        with pytest.raises(ValueError, match=r"^rebind: .*'seen'.* node 1 'look', a callable"):
+        with pytest.raises(ValueError, match=r"^rebind: .*seen'.* node 1 'look', a callable"):
             g.rebind(planes)

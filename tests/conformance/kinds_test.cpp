@@ -405,7 +405,7 @@ TEST_P(InnerGroups, RaceWithEachOtherAndWithWhatIsBesideThem) {
   Graph inside(session());
   ASSERT_TRUE(inside.add_group(within).ok());
   expect_refused(inside.build(), Reason::racing_siblings, {"node 1 'b'", "node 2 'c'", "WAW"});
-  EXPECT_EQ(must(inside.edges()).size(), 3U) << "edges are there to be looked at";
+  EXPECT_EQ(must(inside.edges()).size(), 4U) << "edges are there to be looked at";
 
   auto across = branches({y_[0], y_[1], y_[2], y_[3], y_[2]});
   Graph outside(session());
