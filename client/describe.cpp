@@ -278,7 +278,7 @@ Status describe_steps(Describer& describer, std::span<const ModelStep> model, v1
   for (const ModelStep& part : model) {
     if (const auto* plan = std::get_if<BoundPlan>(&part)) {
       const auto where = [&] {
-        return plan->kernel ? "kernel " + quoted(plan->kernel->name) : std::string("a plan");
+        return plan->kernel ? "kernel " + quoted(plan->kernel->name) : std::string("simulate: a plan");
       };
       EAGLE_RETURN_IF_ERROR(describer.launch(*plan, where, *message.add_model()));
       continue;

@@ -1,10 +1,10 @@
 // Edges: what must come before what, derived from the bytes that nodes touch.
 //
 // Leaves are numbered in add order, branch by branch; a conditional is one leaf, whatever its body
-// holds, and a group inside a branch is none: its nodes are. For every pair i < j that are not siblings (in different branches of one group): for each plane
-// that i writes, RAW if it shares a byte with any plane that j reads, then WAW if with any that j writes;
-// then for each plane that i reads, WAR if with any that j writes. One edge per pair, source plane name
-// and kind; no edge for reads with reads.
+// holds, and a group inside a branch is none: its nodes are. For every pair i < j that are not siblings (in
+// different branches of one group): for each plane that i writes, RAW if it shares a byte with any plane that
+// j reads, then WAW if with any that j writes; then for each plane that i reads, WAR if with any that j
+// writes. One edge per pair, source plane name and kind; no edge for reads with reads.
 #pragma once
 
 #include <cstdint>

@@ -283,16 +283,16 @@ TEST(Edges, OfAGroupInABranchAreThoseOfItsNodes) {
   const View x = d.array({8});
   const View y = d.array({8});
   const View z = d.array({8});
-  d.add_group({{host("first", {}, {{"x", x}}),
-                testing::inner_group({{host("a", {{"x", x}}, {{"y", y}})}, {host("b", {{"x", x}}, {{"z", z}})}}),
-                host("join", {{"y", y}, {"z", z}}, {})},
-               {host("beside", {}, {})}});
+  d.add_group(
+      {{host("first", {}, {{"x", x}}),
+        testing::inner_group({{host("a", {{"x", x}}, {{"y", y}})}, {host("b", {{"x", x}}, {{"z", z}})}}),
+        host("join", {{"y", y}, {"z", z}}, {})},
+       {host("beside", {}, {})}});
   d.add(host("after", {}, {{"x", x}}));
-  EXPECT_THAT(edges(d.graph()),
-              ElementsAre(Edge{0, 1, "x", Hazard::raw}, Edge{0, 2, "x", Hazard::raw},
-                          Edge{0, 5, "x", Hazard::waw}, Edge{1, 3, "y", Hazard::raw},
-                          Edge{1, 5, "x", Hazard::war}, Edge{2, 3, "z", Hazard::raw},
-                          Edge{2, 5, "x", Hazard::war}));
+  EXPECT_THAT(edges(d.graph()), ElementsAre(Edge{0, 1, "x", Hazard::raw}, Edge{0, 2, "x", Hazard::raw},
+                                            Edge{0, 5, "x", Hazard::waw}, Edge{1, 3, "y", Hazard::raw},
+                                            Edge{1, 5, "x", Hazard::war}, Edge{2, 3, "z", Hazard::raw},
+                                            Edge{2, 5, "x", Hazard::war}));
 }
 
 TEST(Edges, OfALoopsCounterLeadToWhoReadsItAndFromWhoWroteIt) {

@@ -92,7 +92,8 @@ std::string kind_of(const Graph& /*graph*/, const Reduce& reduce) {
 }
 
 std::string kind_of(const Graph& /*graph*/, const Copy& copy) {
-  return "a copy of " + std::to_string(plane::touched_bytes(copy.source).count) + " bytes, element by element";
+  return "a copy of " + std::to_string(plane::touched_bytes(copy.source).count) +
+         " bytes, element by element";
 }
 
 // No leaf is one.

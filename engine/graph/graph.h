@@ -100,8 +100,8 @@ struct Conditional {
   Guard guard;
   std::vector<Stage> body;
   std::int64_t max_iterations = 0;  // 0: skippable (at most once); else repeat_while
-  // Of a repeat_while: one i64 or i32 element that the loop writes, the number of bodies run so far. No node of
-  // the body writes it.
+  // Of a repeat_while: one i64 or i32 element that the loop writes, the number of bodies run so far. No node
+  // of the body writes it.
   std::optional<NamedView> iterations = std::nullopt;
 };
 
@@ -165,9 +165,10 @@ enum class PrivateKernelPlanes {
 
 // Verifies a description node by node: kernels, views inside planes, dtypes, shapes, equal sample counts
 // within a launch, each argument bound once, guards of one integer cell, groups of two or more non-empty
-// branches, caps of at least 1, counters of loops that their bodies leave alone, partial overlap of an input and an output of one launch, copies between views
-// of one shape that share no byte, scratch planes out of host nodes' reach, no derivative kernels. A rejected
-// description leaves nothing behind. Errors name node label and index, argument, expected, found, cure.
+// branches, caps of at least 1, counters of loops that their bodies leave alone, partial overlap of an input
+// and an output of one launch, copies between views of one shape that share no byte, scratch planes out of
+// host nodes' reach, no derivative kernels. A rejected description leaves nothing behind. Errors name node
+// label and index, argument, expected, found, cure.
 StatusOr<Graph> read(const v1::GraphDescription& message, PrivateKernelPlanes private_planes,
                      const Limits& limits = {});
 

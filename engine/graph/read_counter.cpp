@@ -40,11 +40,10 @@ private:
     for (const Leaf& leaf : maker_.leaves(loop.body)) {
       for (const NamedView& written : leaf.touches.writes) {
         if (!plane::overlap(loop.iterations->view, written.view).overlaps) continue;
-        return {Reason::bad_value,
-                where + ": its counter " + quote_name(loop.iterations->name) +
-                    " is written by the loop alone, and " + quote_name(leaf.node->label) +
-                    " in its body writes " + quote_name(written.name) +
-                    ", which shares bytes with it; give the loop a cell of its own"};
+        return {Reason::bad_value, where + ": its counter " + quote_name(loop.iterations->name) +
+                                       " is written by the loop alone, and " + quote_name(leaf.node->label) +
+                                       " in its body writes " + quote_name(written.name) +
+                                       ", which shares bytes with it; give the loop a cell of its own"};
       }
     }
     return {};
@@ -65,10 +64,10 @@ StatusOr<NamedView> read_counter(const v1::NamedView& message, const std::vector
   }
   const plane::DType dtype = cell.view.dtype;
   if (dtype != plane::DType::i64 && dtype != plane::DType::i32) {
-    return Status(Reason::wrong_dtype,
-                  here + ": expected int64 or int32, found " +
-                      std::string(dtype == plane::DType::other ? "another element type" : plane::name_of(dtype)) +
-                      "; make it with np.zeros(1, dtype=np.int64)");
+    return Status(Reason::wrong_dtype, here + ": expected int64 or int32, found " +
+                                           std::string(dtype == plane::DType::other ? "another element type"
+                                                                                    : plane::name_of(dtype)) +
+                                           "; make it with np.zeros(1, dtype=np.int64)");
   }
   if (const std::int64_t found = plane::elements(cell.view); found != 1) {
     return Status(Reason::wrong_shape, here + ": expected one element, found " + std::to_string(found));

@@ -7,10 +7,10 @@
 namespace eagle::graph {
 namespace {
 
-using ::testing::HasSubstr;
 using plane::DType;
 using plane::View;
 using testing::Description;
+using ::testing::HasSubstr;
 using testing::host;
 
 struct Loop {
@@ -18,7 +18,8 @@ struct Loop {
   View live = d.array({1}, DType::i64);
 
   Loop& with(const View& counter, const testing::Planes& body_writes = {}, std::int64_t cap = 4) {
-    d.add(testing::repeat_while("loop", {live}, {testing::stage(host("body", {}, body_writes))}, cap, counter));
+    d.add(
+        testing::repeat_while("loop", {live}, {testing::stage(host("body", {}, body_writes))}, cap, counter));
     return *this;
   }
   void expect_refused(Reason reason, std::initializer_list<std::string_view> words) const {
@@ -44,7 +45,8 @@ TEST(Counter, IsOneIntegerOfTheLoop) {
 TEST(Counter, OfAnotherTypeOrShapeIsRefused) {
   Loop reals;
   reals.with(reals.d.array({1}, DType::f64))
-      .expect_refused(Reason::wrong_dtype, {"node 0 'loop'", "counter 'iterations'", "int64 or int32", "float64"});
+      .expect_refused(Reason::wrong_dtype,
+                      {"node 0 'loop'", "counter 'iterations'", "int64 or int32", "float64"});
   Loop flags;
   flags.with(flags.d.array({1}, DType::boolean)).expect_refused(Reason::wrong_dtype, {"bool"});
   Loop many;
@@ -69,7 +71,8 @@ TEST(Counter, ThatCannotHoldTheCapIsRefused) {
 TEST(Counter, OfPrivateMemoryIsRefusedWhereTheDaemonRunsTheLoop) {
   Loop loop;
   loop.with(loop.d.private_array({1}, DType::i64))
-      .expect_refused(Reason::private_array, {"counter 'iterations'", "the loop runs in the daemon", "share"});
+      .expect_refused(Reason::private_array,
+                      {"counter 'iterations'", "the loop runs in the daemon", "share"});
   EXPECT_TRUE(loop.d.try_read(PrivateKernelPlanes::allowed).ok());
 }
 
@@ -77,7 +80,8 @@ TEST(Counter, IsNotWrittenByTheBody) {
   Loop whole;
   const View index = whole.d.array({1}, DType::i64);
   whole.with(index, {{"mine", index}})
-      .expect_refused(Reason::bad_value, {"node 0 'loop'", "'iterations'", "'body'", "'mine'", "a cell of its own"});
+      .expect_refused(Reason::bad_value,
+                      {"node 0 'loop'", "'iterations'", "'body'", "'mine'", "a cell of its own"});
 
   Loop part;
   const View cells = part.d.array({4}, DType::i64);
@@ -99,10 +103,11 @@ TEST(Counter, OfALoopAroundIsNotThatOfALoopInside) {
 
   Loop deep;
   const View cell = deep.d.array({1}, DType::i64);
-  const auto bad = testing::repeat_while(
-      "inner", {deep.live}, {testing::stage(host("body", {}, {{"cell", cell}}))}, 2, cell);
+  const auto bad = testing::repeat_while("inner", {deep.live},
+                                         {testing::stage(host("body", {}, {{"cell", cell}}))}, 2, cell);
   deep.d.add(host("first", {}, {}));
-  deep.d.add(testing::skippable("maybe", {deep.live}, {testing::stage(host("a", {}, {})), testing::stage(bad)}));
+  deep.d.add(
+      testing::skippable("maybe", {deep.live}, {testing::stage(host("a", {}, {})), testing::stage(bad)}));
   deep.expect_refused(Reason::bad_value, {"node 1 'maybe': body node 1 'inner'"});
 }
 

@@ -59,8 +59,8 @@ struct LoopBack {
   std::uint32_t loop = 0;
 };
 
-using Instruction =
-    std::variant<RunKernel, RunHostCall, RunBranches, SkipUnless, LoopEnter, LoopTest, LoopBack, RunReduce, RunCopy>;
+using Instruction = std::variant<RunKernel, RunHostCall, RunBranches, SkipUnless, LoopEnter, LoopTest,
+                                 LoopBack, RunReduce, RunCopy>;
 
 struct RunPlan {
   std::vector<std::shared_ptr<const kernel::Kernel>> kernels;
@@ -69,7 +69,7 @@ struct RunPlan {
   std::vector<Copy> copies;
   std::vector<std::vector<std::uint32_t>> branches;  // launch indices, in order
   std::vector<Instruction> program;
-  std::uint32_t loops = 0;  // number of loops
+  std::uint32_t loops = 0;                           // number of loops
   std::vector<std::optional<plane::View>> counters;  // by loop: one i64 or i32 element
 };
 

@@ -41,8 +41,7 @@ std::size_t groups_in(std::span<const graph::Branch> branches) {
 
 std::string header(const graph::Graph& graph, const Layout& layout, const PictureOptions& options) {
   std::size_t groups = 0;
-  for (const graph::Stage& stage : graph.stages)
-    groups += (stage.group ? 1 : 0) + groups_in(stage.branches);
+  for (const graph::Stage& stage : graph.stages) groups += (stage.group ? 1 : 0) + groups_in(stage.branches);
   const std::string backend = options.schedule.empty() ? "(not built)" : escaped(options.backend);
   return "eagle.Graph  " + counted(layout.leaves, "node") + " · " + counted(groups, "group") +
          " · backend: " + backend + (options.recorded ? " · recorded" : "");

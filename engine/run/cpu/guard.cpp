@@ -64,10 +64,11 @@ bool BoundGuard::holds() const {
 StatusOr<BoundCounter> BoundCounter::bind(const plane::View& view, std::span<const PlaneMemory> planes) {
   std::byte* data = planes[view.plane].data;
   if (data == nullptr) {
-    return Status(Reason::private_array,
-                  "the counter of a loop (plane " + std::to_string(view.plane) +
-                      ") lies in memory that only the client can reach; make the array with the session, or run "
-                      "the graph in process");
+    return Status(
+        Reason::private_array,
+        "the counter of a loop (plane " + std::to_string(view.plane) +
+            ") lies in memory that only the client can reach; make the array with the session, or run "
+            "the graph in process");
   }
   BoundCounter bound;
   bound.address_ = data + view.offset;

@@ -110,9 +110,9 @@ struct Conditional {
 };
 NodeKind copy(ArrayView source, ArrayView destination);
 NodeKind skippable(std::vector<std::pair<std::string, NodeKind>> body, SkipGuard guard);
-// `iterations`: one int64 or int32 element that the loop writes (the plane `iterations` of its edges): the number
-// of bodies that have run, so 0, 1, 2, ... inside them, and their number for later nodes. Nodes of the body may
-// read it and must not write it.
+// `iterations`: one int64 or int32 element that the loop writes (the plane `iterations` of its edges): the
+// number of bodies that have run, so 0, 1, 2, ... inside them, and their number for later nodes. Nodes of the
+// body may read it and must not write it.
 NodeKind repeat_while(std::vector<std::pair<std::string, NodeKind>> body, SkipGuard guard,
                       std::int64_t max_iterations, std::optional<ArrayView> iterations = std::nullopt);
 
