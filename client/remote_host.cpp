@@ -27,7 +27,10 @@ struct Contents {
 
 void look_into(const google::protobuf::RepeatedPtrField<v1::Stage>& stages, Contents& contents);
 
+void look_into(const v1::Group& group, Contents& contents);
+
 void look_into(const v1::Node& node, Contents& contents) {
+  if (node.has_group()) return look_into(node.group(), contents);
   contents.host_nodes |= node.has_host();
   contents.loops += node.has_repeat_while() ? 1 : 0;
   look_into(node.skippable().body(), contents);
@@ -37,9 +40,13 @@ void look_into(const v1::Node& node, Contents& contents) {
 void look_into(const google::protobuf::RepeatedPtrField<v1::Stage>& stages, Contents& contents) {
   for (const v1::Stage& stage : stages) {
     if (stage.has_node()) look_into(stage.node(), contents);
-    for (const v1::Branch& branch : stage.group().branches()) {
-      for (const v1::Node& node : branch.nodes()) look_into(node, contents);
-    }
+    look_into(stage.group(), contents);
+  }
+}
+
+void look_into(const v1::Group& group, Contents& contents) {
+  for (const v1::Branch& branch : group.branches()) {
+    for (const v1::Node& node : branch.nodes()) look_into(node, contents);
   }
 }
 
@@ -61,7 +68,7 @@ void fill(const NodeReference& node, v1::NodeReference& message) {
   if (const auto* const label = std::get_if<std::string>(&node)) message.set_label(*label);
 }
 
-template <typename Reply>  // BuildReply, RebindReply
+template <typename Reply>  // BuildReply, RebindReply, GraphSummary
 graph::ScratchLayout scratch_of(const Reply& reply) {
   graph::ScratchLayout layout;
   layout.bytes = reply.scratch_bytes();
@@ -323,8 +330,8 @@ public:
         connection_->call("graphs", connection_->rpc().graphs, &v1::Graphs::Stub::List, request, reply));
     std::vector<GraphInfo> all;
     for (const v1::GraphSummary& graph : reply.graphs()) {
-      all.push_back(
-          {graph.session(), graph.graph(), graph.name(), graph.client(), graph.nodes(), graph.launches()});
+      all.push_back({graph.session(), graph.graph(), graph.name(), graph.client(), graph.nodes(),
+                     graph.launches(), scratch_of(graph)});
     }
     return all;
   }

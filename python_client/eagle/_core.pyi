@@ -230,5 +230,10 @@ class ScratchPlane:
 def scratch_plane(name: str, bytes: int) -> ScratchPlane: ...
 def counters() -> dict[str, int]: ...
 def conditional_node(
-    count: Array, baseline: Array | None, negated: bool, body: Sequence[tuple[str, Node]], max_iterations: int | None
+    count: Any,
+    baseline: Any | None,
+    negated: bool,
+    body: Sequence[tuple[str, Node]],
+    max_iterations: int | None,
+    iterations: Any | None = None,
 ) -> Node: ...

@@ -197,7 +197,7 @@ class Model:
         try:
             bound = plan.bind(session=self.session, **arguments)
         except EagleError as error:
-            raise told_by(self._where, error) from None
+            raise told_by(self._where, "bind", error) from None
         self._take(bound)
         return bound
 
@@ -237,12 +237,11 @@ class Model:
         )
 
 
-def told_by(where: str, error: EagleError) -> EagleError:
-    """The error of what ``where`` calls, as its own."""
+def told_by(where: str, method: str, error: EagleError) -> EagleError:
+    """The error of ``method``, which ``where`` called, as its own; names of kernels and nodes stay as they are."""
     message = str(error)
-    for method in ("bind: ", "simulate: ", f"{where}: "):
-        message = message[len(method) :] if message.startswith(method) else message
-    return refusal(error.reason, f"{where}: {message}")
+    opening = f"{method}: "
+    return refusal(error.reason, f"{where}: {message[len(opening) :] if message.startswith(opening) else message}")
 
 
 def _same(one: Array, other: Array) -> bool:

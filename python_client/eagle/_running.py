@@ -129,7 +129,7 @@ def _simulated(where: str, model: Model, arguments: _core.RunArguments) -> _core
         # What was raised in a callable of the user's, and so further in than here, is not ours to reword.
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
             raise
-        raise told_by(where, error) from None
+        raise told_by(where, "simulate", error) from None
 
 
 def look(where: str, until: Any, model: Model) -> Callable[[], Any]:

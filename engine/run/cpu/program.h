@@ -43,6 +43,11 @@ public:
   // The guard of the instruction at `position`, a SkipUnless or LoopTest.
   [[nodiscard]] bool holds(std::uint32_t position) const { return guards_[position]->holds(); }
 
+  // Tells the counter of a loop, if it has one, how many bodies have run.
+  void tell(std::uint32_t loop, std::int64_t bodies) const {
+    if (loop_counters_[loop]) loop_counters_[loop]->store(bodies);
+  }
+
   // `control` may be null; loops inside kernels look at its flag.
   KernelCounts run(const graph::RunKernel& instruction, const Control* control) const;
   KernelCounts run(const graph::RunBranches& instruction, const Control* control) const;
@@ -62,11 +67,14 @@ public:
 private:
   CpuProgram() = default;
   Status bind_guards(std::span<const PlaneMemory> planes);
+  Status bind_counters(std::span<const std::optional<plane::View>> counters,
+                       std::span<const PlaneMemory> planes);
   KernelCounts run_in_place(std::uint32_t launch, int thread, const Control* control) const;
 
   std::vector<graph::Instruction> instructions_;
   std::vector<std::vector<std::uint32_t>> branches_;
   std::uint32_t loops_ = 0;
+  std::vector<std::optional<BoundCounter>> loop_counters_;  // by loop
   std::vector<BoundLaunch> launches_;
   std::vector<std::uint32_t> kernels_;               // by launch
   std::vector<std::optional<SharedLaunch>> shared_;  // by launch
