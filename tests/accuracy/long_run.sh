@@ -5,7 +5,7 @@
 #
 # What a test found is kept in DIRECTORY under its name, so a second call goes on where the first one stopped. A directory
 # belongs to one build: another one's results are refused. FILTER is a pattern of test names. Run it under `nice`; it
-# takes about half an hour of one core.
+# takes about twenty minutes of a core that has nothing else to do.
 #
 #   python3 docs/tools/numbers.py DIRECTORY     # makes the manual's table of it
 set -euo pipefail
@@ -21,11 +21,11 @@ filter=${2:-*}
 mkdir -p "$directory"
 
 build=$(cat "$bin/accuracy_test" "$bin/eagle-compile" | sha256sum | cut -d' ' -f1)
-if [[ -e $directory/build && $(<"$directory/build") != "$build" ]]; then
+[[ -e $directory/build ]] || echo "$build" >"$directory/build"
+if [[ $(<"$directory/build") != "$build" ]]; then
   echo "long_run.sh: $directory holds results of another build; give an empty directory" >&2
   exit 1
 fi
-echo "$build" >"$directory/build"
 
 export EAGLE_LONG=1 EAGLE_COMPILE_HELPER=$bin/eagle-compile
 suite=
