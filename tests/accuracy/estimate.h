@@ -10,8 +10,8 @@
 namespace eagle::accuracy {
 
 // By the C library's long double functions. An error in ulp is at most the estimate and the margin; infinite
-// as `ulps` has it. The margin allows them 32 units in their own last place, where glibc's manual admits to
-// 6. It is infinite where long double is no longer than double.
+// as `ulps` has it. The margin allows them 32 units in their own last place, where glibc's manual lists less
+// than 10. It is infinite where long double is no longer than double.
 double estimate(kernel::Opcode code, const Operands& operands, double found, const Format& format);
 double margin_of_estimates(const Format& format);
 

@@ -18,13 +18,11 @@
 #define EAGLE_VECTORS 0
 #endif
 
-#define EAGLE_FUNCTIONS(X)                                                                              \
-  X(exp)                                                                                                \
-  X(exp2)                                                                                               \
-  X(expm1)                                                                                              \
-  X(log)                                                                                                \
-  X(log2) X(log10) X(log1p) X(erf) X(erfc) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) \
-      X(tanh) X(asinh) X(acosh) X(atanh) X(cbrt)
+// clang-format off
+#define EAGLE_FUNCTIONS(X) \
+  X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(erf) X(erfc) X(sin) X(cos) X(tan) \
+  X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh) X(atanh) X(cbrt)
+// clang-format on
 
 namespace eagle::accuracy {
 
