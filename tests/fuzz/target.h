@@ -2,6 +2,8 @@
 // corpus, and with libFuzzer, which looks for more (tests/fuzz/run.sh).
 #pragma once
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -29,6 +31,7 @@ std::vector<std::string> seeds();
 // that it stays a message, sometimes its bytes. Returns the new size, at most `most`.
 template <typename Message>
 std::size_t mutate_message(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
+  const google::protobuf::LogSilencer silence;  // it logs names that are not UTF-8
   testing::MessageMutator mutator(seed);
   std::string bytes(reinterpret_cast<const char*>(data), size);
   Message message;
