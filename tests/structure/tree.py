@@ -29,7 +29,7 @@ def texts() -> dict[Path, str]:
     found = {}
     for path in files():
         content = (ROOT / path).read_bytes()
-        if b"\0" not in content:
+        if b"\0" not in content and "corpus" not in path.parts:
             found[path] = content.decode("utf-8")
     return found
 
