@@ -37,7 +37,8 @@ def main() -> None:
         planes.append(session.zeros(16, dtype="int64"))
         graph = eagle.Graph(session)
         graph.add(eagle.plan(count).bind(n=planes[-1], step=1.0), name="count")
-        graphs.append(graph.build())
+        graphs.append(graph.build().launch())  # the first launch opens what the others use
+        planes[-1][:] = 0
     print("ready", flush=True)
     sys.stdin.readline()
 
