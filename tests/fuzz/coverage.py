@@ -25,7 +25,8 @@ def main() -> None:
     print(f"{target}: lines reached by its corpus")
     for folder in sorted(there):
         if reached[folder]:
-            print(f"  {folder:24} {reached[folder]:6} of {there[folder]:6}  {100 * reached[folder] / there[folder]:5.1f} %")
+            share = 100 * reached[folder] / there[folder]
+            print(f"  {folder:24} {reached[folder]:6} of {there[folder]:6}  {share:5.1f} %")
 
 
 if __name__ == "__main__":
