@@ -104,6 +104,7 @@ public:
   [[nodiscard]] virtual bool remote() const = 0;
   [[nodiscard]] virtual bool closed() const = 0;
   virtual Status close() = 0;
+  [[nodiscard]] virtual std::string resume_token() const { return {}; }  // empty: it cannot be resumed
   virtual StatusOr<SessionInfo> info() = 0;
   virtual StatusOr<std::vector<GraphInfo>> graphs(GraphScope scope) = 0;
   virtual StatusOr<std::string> picture(const GraphInfo& graph, PictureFormat format) = 0;

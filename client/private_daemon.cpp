@@ -272,13 +272,10 @@ Status PrivateDaemon::spawn(const std::string& program, UniqueFd ready) {
   ::posix_spawnattr_setflags(spawn.attributes(),
                              POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
-  std::vector<std::string> words = {program,
-                                    "--listen",
-                                    endpoint().text(),
-                                    "--owner-fd",
-                                    std::to_string(owner_fd),
-                                    "--ready-fd",
-                                    std::to_string(ready_fd)};
+  std::vector<std::string> words = {program,           "--listen",
+                                    endpoint().text(), "--no-keeper",
+                                    "--owner-fd",      std::to_string(owner_fd),
+                                    "--ready-fd",      std::to_string(ready_fd)};
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -1,10 +1,9 @@
-// Connection: one session of a daemon, with its side channel, its gRPC channel and its ring. For the .cpp
-// files of this folder only.
+// Connection: one session of a daemon, over the link to its worker. For the .cpp files of this folder only.
 #pragma once
 
 #include <errno.h>
-#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
+#include <sys/random.h>
 
 #include <atomic>
 #include <chrono>
@@ -13,11 +12,15 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "client/remote_link.h"
 #include "client/remote_planes.h"
+#include "client/resume_token.h"
 #include "client/ring_client.h"
 #include "client/session_state.h"
 #include "client/side_channel.h"
@@ -44,6 +47,15 @@ inline std::string hexadecimal(std::string_view bytes) {
   return text;
 }
 
+// SYSTEM.
+inline StatusOr<std::string> random_bytes() {
+  std::string bytes(16, '\0');
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return Status(Reason::system, "getrandom failed");
+  }
+  return bytes;
+}
+
 // EAGLE_RING=off keeps a program's launches on gRPC.
 inline bool ring_is_off() {
   const char* said = std::getenv("EAGLE_RING");
@@ -51,78 +63,90 @@ inline bool ring_is_off() {
 }
 
 // Thread-safe.
+//
+// When the worker dies its connection breaks; a keeper starts another, which has all that the session had.
+// The session then goes on over another link, as soon as somebody wants something of it (`check`).
 class Connection final : public PlaneSource {
 public:
   static StatusOr<std::shared_ptr<Connection>> open(const Endpoint& endpoint, const ConnectOptions& options,
                                                     std::shared_ptr<const void> daemon) {
     const Deadline deadline = Clock::now() + options.timeout;
-    const std::string client_name =
-        options.client_name.empty() ? program_invocation_short_name : options.client_name;
-    EAGLE_ASSIGN_OR_RETURN(auto side, SideChannel::open(endpoint, client_name, deadline));
-    // The calls get a socket of their own whose peer was checked too. A channel that gRPC opened by path
-    // would send the secret to whoever listens there when it reconnects.
-    EAGLE_ASSIGN_OR_RETURN(UniqueFd socket, connect_to_daemon(endpoint, deadline));
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(-1);
-    arguments.SetMaxSendMessageSize(-1);
-    auto channel = grpc::CreateCustomInsecureChannelFromFd("eagled", socket.release(), arguments);
-    return std::make_shared<Connection>(endpoint, options, std::move(daemon), std::move(side),
-                                        std::move(channel));
+    SessionRequest request;
+    request.client_name = options.client_name.empty() ? program_invocation_short_name : options.client_name;
+    request.lease = options.lease;
+    std::uint64_t last_launch = 0;
+    if (!options.resume.empty()) {
+      EAGLE_ASSIGN_OR_RETURN(request.resume, resumption_of(options.resume));
+      // Above all that another process has used.
+      last_launch = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                                   std::chrono::system_clock::now().time_since_epoch())
+                                                   .count());
+      request.resume->last_launch_id = last_launch;
+    }
+    EAGLE_ASSIGN_OR_RETURN(request.attempt, random_bytes());
+    auto opened = RemoteLink::open(endpoint, request, 1, deadline);
+    // The worker died before it answered; its keeper may have another.
+    for (int again = 0; again < 3 && opened.status().reason() == Reason::connection_lost; ++again) {
+      opened = RemoteLink::open(endpoint, request, 1, deadline);
+    }
+    EAGLE_ASSIGN_OR_RETURN(auto link, std::move(opened));
+    return std::make_shared<Connection>(endpoint, options, std::move(daemon), request, std::move(link),
+                                        last_launch);
   }
 
   Connection(Endpoint its_endpoint, const ConnectOptions& options, std::shared_ptr<const void> daemon,
-             std::unique_ptr<SideChannel> side, std::shared_ptr<grpc::Channel> channel)
+             SessionRequest request, std::shared_ptr<RemoteLink> link, std::uint64_t last_launch)
       : endpoint(std::move(its_endpoint)),
         state("session " + std::to_string(next_session_number()) + " at " + endpoint.text()),
         timeout(options.timeout),
         daemon_(std::move(daemon)),
-        side_(std::move(side)),
-        secret_(hexadecimal(side_->session().secret)),
-        rpc_(std::make_unique<Stubs>(std::move(channel))),
-        ring_wanted_(options.ring && !ring_is_off()) {}
+        request_(std::move(request)),
+        id_(link->side().session().id),
+        raw_secret_(link->side().session().secret),
+        secret_(hexadecimal(raw_secret_)),
+        survives_(link->side().session().survives),
+        link_(std::move(link)),
+        ring_wanted_(options.ring && !ring_is_off()),
+        last_launch_(last_launch) {}
 
   ~Connection() override {
-    if (state.forked()) {  // abandoned, not destroyed: the threads behind them live in the parent
-      static_cast<void>(rpc_.release());
-      static_cast<void>(side_.release());
+    if (state.forked()) {
+      link_->abandon();
       return;
     }
     state.close();
-    side_->shut_down();
+    end_session();
   }
 
-  struct Stubs {
-    explicit Stubs(const std::shared_ptr<grpc::Channel>& channel)
-        : planes(channel), graphs(channel), runs(channel), admin(channel) {}
-    v1::Planes::Stub planes;
-    v1::Graphs::Stub graphs;
-    v1::Runs::Stub runs;
-    v1::Admin::Stub admin;
-  };
-  [[nodiscard]] Stubs& rpc() const { return *rpc_; }
+  // The link of now. Whoever makes a call keeps it until the call is over.
+  [[nodiscard]] std::shared_ptr<RemoteLink> link() const {
+    const std::scoped_lock lock(link_mutex_);
+    return link_;
+  }
 
   // No new calls, and those that run are stopped. The daemon's side lives on while there are arrays, so that
   // their memory stays, and goes array by array.
   void close() {
-    if (state.close() && planes_ == 0) side_->shut_down();
+    if (!state.close()) return;
+    if (planes_ == 0) end_session();
   }
 
-  // Whether a call can be made at all.
-  [[nodiscard]] Status check(std::string_view operation) const {
+  // Whether a call can be made at all, over another link if need be.
+  Status check(std::string_view operation) {
     EAGLE_RETURN_IF_ERROR(state.check(operation));
-    if (!side_->alive()) return lost(operation, "its connection is closed");
-    return {};
+    return link()->alive() ? Status() : resume(operation, Clock::now() + timeout);
   }
 
   void prepare(grpc::ClientContext& context) const { context.AddMetadata(rpc::session_secret_key, secret_); }
 
-  // What became of a call, in the client's words where the server had none.
-  [[nodiscard]] Status outcome(std::string_view operation, const grpc::Status& status,
+  // What became of a call over this link, in the client's words where the server had none. CONNECTION_LOST:
+  // the link is broken, and whether the call was carried out is not known.
+  [[nodiscard]] Status outcome(std::string_view operation, const RemoteLink& link, const grpc::Status& status,
                                const grpc::ClientContext& context) const {
     if (status.ok()) return {};
     EAGLE_RETURN_IF_ERROR(state.check(operation));  // closed meanwhile, by ourselves
     const Status said = rpc::status_of(status, context);
-    if (said.reason() == Reason::connection_lost || (said.reason() == Reason::internal && !side_->alive())) {
+    if (said.reason() == Reason::connection_lost || (said.reason() == Reason::internal && !link.alive())) {
       return lost(operation, said.message());
     }
     if (said.reason() == Reason::deadline && status.error_message() == "Deadline Exceeded") {
@@ -132,78 +156,91 @@ public:
     return said;
   }
 
-  // A short call: `method` of `stub`.
+  // The end of a call that is not made twice: WORKER_RESTARTED instead of CONNECTION_LOST where the session
+  // goes on.
+  Status settle(std::string_view operation, const Status& outcome) {
+    if (outcome.reason() != Reason::connection_lost || !survives_) return outcome;
+    EAGLE_RETURN_IF_ERROR(resume(operation, Clock::now() + timeout));
+    return {Reason::worker_restarted,
+            std::string(operation) + ": the worker of the daemon at " + endpoint.text() +
+                " died meanwhile, and another took its place; the session, its arrays and graphs are there, "
+                "but how far this call came is not known"};
+  }
+
+  // A short call: `method` of `stub`. One that may be made twice is, where a worker dies in between.
+  enum class Again { may, must_not };
   template <typename Stub, typename Request, typename Reply>
-  Status call(std::string_view operation, Stub& stub,
+  Status call(std::string_view operation, Stub RemoteLink::Stubs::*stub,
               grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-              const Request& request, Reply& reply, std::chrono::milliseconds beyond = {}) const {
-    EAGLE_RETURN_IF_ERROR(check(operation));
-    grpc::ClientContext context;
-    prepare(context);
-    context.set_deadline(std::chrono::system_clock::now() + timeout + beyond);
-    return outcome(operation, (stub.*method)(&context, request, &reply), context);
+              const Request& request, Reply& reply, std::chrono::milliseconds beyond = {},
+              Again again = Again::may) {
+    for (;;) {
+      EAGLE_RETURN_IF_ERROR(check(operation));
+      const Status done = attempt(operation, *link(), stub, method, request, reply, beyond);
+      if (done.reason() != Reason::connection_lost || again == Again::must_not) {
+        return settle(operation, done);
+      }
+      EAGLE_RETURN_IF_ERROR(resume(operation, Clock::now() + timeout));
+    }
   }
 
   // A call that tidies up, in a closed session too: short, and not made where nobody would answer. Whether
   // the daemon did it.
   template <typename Stub, typename Request, typename Reply>
-  bool tidy(Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+  bool tidy(Stub RemoteLink::Stubs::*stub,
+            grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
             const Request& request) {
-    if (unresponsive_ || state.forked() || !side_->alive()) return false;
+    if (unresponsive_ || state.forked()) return false;
+    const std::shared_ptr<RemoteLink> link = this->link();
+    if (!link->alive()) return false;
     grpc::ClientContext context;
     prepare(context);
     context.set_deadline(std::chrono::system_clock::now() + brief);
     Reply reply;
-    const grpc::Status status = (stub.*method)(&context, request, &reply);
+    const grpc::Status status = (link->rpc().*stub.*method)(&context, request, &reply);
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) unresponsive_ = true;
     return status.ok();
   }
 
   StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label) override {
-    v1::CreatePlanesRequest request;
-    request.add_planes()->set_bytes(bytes);
-    request.mutable_planes(0)->set_label(std::string(label));
-    v1::CreatePlanesReply reply;
-    // The daemon reserves and clears every page before it answers: no short call when there are many.
-    constexpr std::uint64_t bytes_per_ms = 100'000;  // a tenth of what was measured on a slow machine
-    const std::chrono::milliseconds clearing(bytes / bytes_per_ms);
-    EAGLE_RETURN_IF_ERROR(
-        call("allocate", rpc().planes, &v1::Planes::Stub::Create, request, reply, clearing));
-    if (reply.planes_size() != 1) return Status(Reason::bad_message, "allocate: the daemon made no plane");
-    const v1::PlaneInfo& info = reply.planes(0);
-    const graph::PlaneId id{info.ref().id(), info.ref().generation()};
-    auto memory = map_plane(info);
-    ++planes_;
-    if (!memory.ok()) {
-      release_plane(id);
-      return memory.status().within("allocate");
+    for (;;) {
+      EAGLE_RETURN_IF_ERROR(check("allocate"));
+      auto plane = try_create_plane(bytes, label);
+      if (plane.ok() || plane.status().reason() != Reason::connection_lost) return plane;
+      EAGLE_RETURN_IF_ERROR(resume("allocate", Clock::now() + timeout));
     }
-    return Plane{id, std::move(*memory)};
   }
 
   void release_plane(const graph::PlaneId& plane) override {
-    v1::ReleasePlanesRequest request;
-    request.add_planes()->set_id(plane.id);
-    request.mutable_planes(0)->set_generation(plane.generation);
-    tidy(rpc().planes, &v1::Planes::Stub::Release, request);
-    if (--planes_ == 0 && state.closed() && !state.forked()) side_->shut_down();
+    give_back(plane);
+    if (--planes_ == 0 && state.closed() && !state.forked()) end_session();
+  }
+
+  // Calls that make something for the session hold this until the client knows of it: a session is not
+  // resumed meanwhile, which releases what it does not know of.
+  [[nodiscard]] std::shared_lock<std::shared_mutex> making() { return std::shared_lock(making_); }
+  void hold_graph(std::uint64_t graph) {
+    const std::scoped_lock lock(held_mutex_);
+    held_graphs_.insert(graph);
+  }
+  void drop_graph(std::uint64_t graph) {
+    const std::scoped_lock lock(held_mutex_);
+    held_graphs_.erase(graph);
   }
 
   [[nodiscard]] std::uint64_t next_launch() { return ++last_launch_; }
-  [[nodiscard]] bool alive() const { return side_->alive(); }
-  [[nodiscard]] const run::HostIdentity& host() const { return side_->session().host; }
+  [[nodiscard]] run::HostIdentity host() const { return link()->side().session().host; }
 
-  // The way launches go where there is one; null where it is not wanted or the daemon has none. Opened by the
-  // first launch.
-  [[nodiscard]] RingClient* ring() {
-    std::call_once(ring_once_, [this] {
-      if (!ring_wanted_) return;
-      auto descriptors = side_->ring(Clock::now() + timeout);
-      if (!descriptors.ok()) return;
-      auto opened = RingClient::open(std::move(descriptors->memory), std::move(descriptors->doorbell));
-      if (opened.ok()) ring_ = *std::move(opened);
-    });
-    return ring_.get();
+  // The way launches go where there is one; null where it is not wanted or the daemon has none.
+  [[nodiscard]] RingClient* ring(RemoteLink& link) const {
+    return ring_wanted_ ? link.ring(timeout) : nullptr;
+  }
+
+  // For another process, or for later.
+  [[nodiscard]] std::string resume_token() const {
+    std::string id(sizeof id_, '\0');
+    for (std::size_t i = 0; i < id.size(); ++i) id[i] = static_cast<char>(id_ >> (8 * (id.size() - 1 - i)));
+    return hexadecimal(id) + "-" + secret_;
   }
 
   // CONNECTION_LOST.
@@ -218,19 +255,127 @@ public:
   const milliseconds timeout;
 
 private:
-  StatusOr<plane::Memory> map_plane(const v1::PlaneInfo& info) {
-    EAGLE_ASSIGN_OR_RETURN(auto descriptors, side_->fetch({info.token()}, Clock::now() + timeout));
+  void give_back(const graph::PlaneId& plane) {
+    if (state.forked()) return;
+    {
+      const std::scoped_lock lock(held_mutex_);
+      held_planes_.erase({plane.id, plane.generation});
+    }
+    v1::ReleasePlanesRequest request;
+    request.add_planes()->set_id(plane.id);
+    request.mutable_planes(0)->set_generation(plane.generation);
+    tidy(&RemoteLink::Stubs::planes, &v1::Planes::Stub::Release, request);
+  }
+
+  template <typename Stub, typename Request, typename Reply>
+  Status attempt(std::string_view operation, RemoteLink& link, Stub RemoteLink::Stubs::*stub,
+                 grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+                 const Request& request, Reply& reply, std::chrono::milliseconds beyond) const {
+    grpc::ClientContext context;
+    prepare(context);
+    context.set_deadline(std::chrono::system_clock::now() + timeout + beyond);
+    return outcome(operation, link, (link.rpc().*stub.*method)(&context, request, &reply), context);
+  }
+
+  StatusOr<Plane> try_create_plane(std::uint64_t bytes, std::string_view label) {
+    const auto making = this->making();
+    const std::shared_ptr<RemoteLink> link = this->link();
+    v1::CreatePlanesRequest request;
+    request.add_planes()->set_bytes(bytes);
+    request.mutable_planes(0)->set_label(std::string(label));
+    v1::CreatePlanesReply reply;
+    // The daemon reserves and clears every page before it answers: no short call when there are many.
+    constexpr std::uint64_t bytes_per_ms = 100'000;  // a tenth of what was measured on a slow machine
+    const std::chrono::milliseconds clearing(bytes / bytes_per_ms);
+    EAGLE_RETURN_IF_ERROR(attempt("allocate", *link, &RemoteLink::Stubs::planes, &v1::Planes::Stub::Create,
+                                  request, reply, clearing));
+    if (reply.planes_size() != 1) return Status(Reason::bad_message, "allocate: the daemon made no plane");
+    const v1::PlaneInfo& info = reply.planes(0);
+    const graph::PlaneId id{info.ref().id(), info.ref().generation()};
+    auto memory = map_plane(*link, info);
+    ++planes_;
+    {
+      const std::scoped_lock lock(held_mutex_);
+      held_planes_.insert({id.id, id.generation});
+    }
+    if (!memory.ok()) {
+      give_back(id);
+      --planes_;
+      return memory.status().within("allocate");
+    }
+    return Plane{id, std::move(*memory)};
+  }
+
+  StatusOr<plane::Memory> map_plane(RemoteLink& link, const v1::PlaneInfo& info) const {
+    EAGLE_ASSIGN_OR_RETURN(auto descriptors, link.side().fetch({info.token()}, Clock::now() + timeout));
     return plane::Memory::map(std::move(descriptors.front()), info.bytes());
   }
 
+  // Goes on with the session over another link. CONNECTION_LOST where it is over.
+  Status resume(std::string_view operation, Deadline deadline) {
+    if (!survives_ || gone_) return lost(operation, "its connection is closed");
+    const std::unique_lock nobody_makes(making_);
+    if (gone_) return lost(operation, "its connection is closed");
+    if (link()->alive()) return {};  // somebody else was quicker
+    SessionRequest request = request_;
+    request.resume = {id_, raw_secret_, last_launch_};
+    for (;;) {
+      auto fresh = RemoteLink::open(endpoint, request, link()->number() + 1, deadline);
+      Status done = fresh.status();
+      // Who has the session from another process knows of no more than its own part of it.
+      if (done.ok() && !request_.resume) done = retain(operation, **fresh);
+      if (done.ok()) {
+        const std::scoped_lock lock(link_mutex_);
+        link_ = *std::move(fresh);
+        return {};
+      }
+      // The next worker may have died, too; its keeper is where it was.
+      if (done.reason() == Reason::connection_lost && Clock::now() < deadline) continue;
+      if (done.reason() != Reason::deadline) gone_ = true;
+      return lost(operation, done.message());
+    }
+  }
+
+  Status retain(std::string_view operation, RemoteLink& link) const {
+    v1::RetainRequest known;
+    {
+      const std::scoped_lock lock(held_mutex_);
+      for (const auto& [id, generation] : held_planes_) {
+        v1::PlaneRef& plane = *known.add_planes();
+        plane.set_id(id);
+        plane.set_generation(generation);
+      }
+      for (const std::uint64_t graph : held_graphs_) known.add_graphs(graph);
+    }
+    v1::RetainReply reply;
+    return attempt(operation, link, &RemoteLink::Stubs::planes, &v1::Planes::Stub::Retain, known, reply, {});
+  }
+
+  // The daemon is told that the session is not to be kept, where it would be: after its lease, or because the
+  // worker died and left it to the next one.
+  void end_session() {
+    for (int again = 0; again < 2 && (survives_ || request_.lease.count() > 0); ++again) {
+      if (!link()->alive() && !resume("close", Clock::now() + brief).ok()) break;
+      if (link()->side().leave(Clock::now() + brief).reason() != Reason::connection_lost) break;
+    }
+    link()->side().shut_down();
+  }
+
   std::shared_ptr<const void> daemon_;  // goes last
-  std::unique_ptr<SideChannel> side_;
-  std::string secret_;
-  std::unique_ptr<Stubs> rpc_;
+  const SessionRequest request_;        // as it was opened
+  const std::uint64_t id_;
+  const std::string raw_secret_;
+  const std::string secret_;
+  const bool survives_;
+  mutable std::mutex link_mutex_;
+  std::shared_ptr<RemoteLink> link_;
+  std::shared_mutex making_;
+  mutable std::mutex held_mutex_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> held_planes_;
+  std::set<std::uint64_t> held_graphs_;
   const bool ring_wanted_;
-  std::once_flag ring_once_;
-  std::unique_ptr<RingClient> ring_;
-  std::atomic<std::uint64_t> last_launch_ = 0;
+  std::atomic<bool> gone_ = false;  // the session is over for good
+  std::atomic<std::uint64_t> last_launch_;
   std::atomic<std::uint64_t> planes_ = 0;   // that arrays of this process hold
   std::atomic<bool> unresponsive_ = false;  // it let a tidying call wait; no more of those
 };

@@ -19,6 +19,9 @@ namespace {
 
 // ---- graphs
 
+// What building a graph again may take beyond a short call.
+constexpr milliseconds building{120'000};
+
 // What a description has that decides how its launches go.
 struct Contents {
   bool host_nodes = false;
@@ -59,7 +62,7 @@ StatusOr<std::string> picture_of(Connection& connection, std::uint64_t session, 
   request.set_format(static_cast<v1::PictureFormat>(format));
   v1::PictureReply reply;
   EAGLE_RETURN_IF_ERROR(
-      connection.call("picture", connection.rpc().graphs, &v1::Graphs::Stub::Picture, request, reply));
+      connection.call("picture", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Picture, request, reply));
   return reply.picture().content();
 }
 
@@ -91,9 +94,12 @@ void describe(const graph::ParamUpdate& update, v1::ParamUpdate& message) {
 
 class RemoteGraph final : public HostGraph {
 public:
-  RemoteGraph(std::shared_ptr<Connection> connection, const v1::BuildReply& built, const Contents& contents)
+  // `link`: the number of the one that it was built over.
+  RemoteGraph(std::shared_ptr<Connection> connection, const v1::BuildReply& built, const Contents& contents,
+              std::uint64_t link)
       : connection_(std::move(connection)),
         id_(built.graph()),
+        ready_on_(link),
         schedule_(built.schedule().begin(), built.schedule().end()),
         calls_back_(contents.host_nodes),
         fits_ring_(contents.loops <= ring::most_iterations),
@@ -106,9 +112,10 @@ public:
       cancel_enqueued();  // nobody will ask for it
       conversation_.reset();
     }
+    if (!connection_->state.forked()) connection_->drop_graph(id_);
     v1::ReleaseGraphRequest request;
     request.set_graph(id_);
-    connection_->tidy(connection_->rpc().graphs, &v1::Graphs::Stub::Release, request);
+    connection_->tidy(&RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Release, request);
   }
 
   [[nodiscard]] std::vector<std::string> schedule() const override { return schedule_; }
@@ -124,29 +131,41 @@ public:
     if (other) fill(*other, *request.mutable_other());
     v1::ExplainReply reply;
     EAGLE_RETURN_IF_ERROR(
-        connection_->call("explain", connection_->rpc().graphs, &v1::Graphs::Stub::Explain, request, reply));
+        connection_->call("explain", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Explain, request, reply));
     return reply.explanation().text();
   }
 
   StatusOr<LaunchReport> launch(std::int64_t n, const LaunchOptions& options,
                                 const std::function<Status(std::uint32_t)>& host_call) override {
-    EAGLE_RETURN_IF_ERROR(connection_->state.check("launch"));
-    const std::uint64_t launch_id = connection_->next_launch();
-    if (auto outcome = launch_by_ring(n, launch_id, options, host_call)) return *std::move(outcome);
-    EAGLE_RETURN_IF_ERROR(connection_->check("launch"));
-    v1::LaunchRequest request;
-    request.set_graph(id_);
-    request.set_count(n);
-    request.set_launch_id(launch_id);
-    if (!calls_back_) return ask("launch", request, options);
-    Conversation conversation(*connection_, request, options);
-    return hear("launch", conversation, host_call);
+    for (;;) {
+      EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready("launch"));
+      const std::uint64_t launch_id = connection_->next_launch();
+      if (auto outcome = launch_by_ring(*link, n, launch_id, options, host_call)) {
+        // Nobody had taken it: it is the first use of a link that broke some time ago, and another one is
+        // there.
+        if (!outcome->ok() && outcome->status().reason() == Reason::connection_lost) {
+          EAGLE_RETURN_IF_ERROR(connection_->check("launch"));
+          continue;
+        }
+        return *std::move(outcome);
+      }
+      EAGLE_RETURN_IF_ERROR(connection_->check("launch"));
+      if (connection_->link() != link) continue;
+      v1::LaunchRequest request;
+      request.set_graph(id_);
+      request.set_count(n);
+      request.set_launch_id(launch_id);
+      if (!calls_back_) return ask("launch", request, options);
+      Conversation conversation(*connection_, request, options);
+      return hear("launch", conversation, host_call);
+    }
   }
 
   [[nodiscard]] bool enqueues() const override { return true; }
 
   Status enqueue(std::int64_t n) override {
     EAGLE_RETURN_IF_ERROR(connection_->check("enqueue"));
+    EAGLE_RETURN_IF_ERROR(ready("enqueue").status());
     v1::LaunchRequest request;
     request.set_graph(id_);
     request.set_count(n);
@@ -157,8 +176,9 @@ public:
           std::make_unique<Conversation>(*connection_, request, LaunchOptions{std::nullopt, stop_});
     } else {
       v1::EnqueueReply reply;
-      EAGLE_RETURN_IF_ERROR(connection_->call("enqueue", connection_->rpc().graphs,
-                                              &v1::Graphs::Stub::Enqueue, request, reply));
+      EAGLE_RETURN_IF_ERROR(connection_->call("enqueue", &RemoteLink::Stubs::graphs,
+                                              &v1::Graphs::Stub::Enqueue, request, reply, {},
+                                              Connection::Again::must_not));
     }
     in_flight_ = request;
     waited_for_ = true;
@@ -179,7 +199,7 @@ public:
     if (stop_) stop_->store(true);
     v1::CancelRequest request;
     request.set_launch_id(in_flight_.launch_id());
-    connection_->tidy(connection_->rpc().graphs, &v1::Graphs::Stub::Cancel, request);
+    connection_->tidy(&RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Cancel, request);
   }
 
   Status update(const std::vector<graph::ParamUpdate>& updates) override {
@@ -187,7 +207,7 @@ public:
     request.set_graph(id_);
     for (const graph::ParamUpdate& update : updates) describe(update, *request.add_params());
     v1::UpdateReply reply;
-    return connection_->call("update", connection_->rpc().graphs, &v1::Graphs::Stub::Update, request, reply);
+    return connection_->call("update", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Update, request, reply);
   }
 
   Status rebind(const v1::GraphDescription& description,
@@ -197,7 +217,7 @@ public:
     *request.mutable_description() = description;
     v1::RebindReply reply;
     EAGLE_RETURN_IF_ERROR(
-        connection_->call("rebind", connection_->rpc().graphs, &v1::Graphs::Stub::Rebind, request, reply));
+        connection_->call("rebind", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Rebind, request, reply));
     const std::scoped_lock lock(mutex_);
     scratch_ = scratch_of(reply);
     return {};
@@ -210,48 +230,68 @@ public:
   [[nodiscard]] bool compiled() const override { return compiled_; }
 
 private:
-  // Empty where it must go another way.
+  // The link of now, whose worker knows the graph. It may be broken without anybody knowing.
+  StatusOr<std::shared_ptr<RemoteLink>> ready(std::string_view operation) {
+    EAGLE_RETURN_IF_ERROR(connection_->state.check(operation));
+    for (;;) {
+      std::shared_ptr<RemoteLink> link = connection_->link();
+      if (ready_on_.load(std::memory_order_acquire) == link->number()) return link;
+      v1::RestoreGraphRequest request;
+      request.set_graph(id_);
+      v1::RestoreGraphReply reply;
+      EAGLE_RETURN_IF_ERROR(connection_->call(operation, &RemoteLink::Stubs::graphs,
+                                              &v1::Graphs::Stub::Restore, request, reply, building));
+      ready_on_.store(link->number(), std::memory_order_release);
+    }
+  }
+
+  // Empty where it must go another way. CONNECTION_LOST: it never began.
   std::optional<StatusOr<LaunchReport>> launch_by_ring(
-      std::int64_t n, std::uint64_t launch_id, const LaunchOptions& options,
+      RemoteLink& link, std::int64_t n, std::uint64_t launch_id, const LaunchOptions& options,
       const std::function<Status(std::uint32_t)>& host_call) {
-    RingClient* const ring = fits_ring_ ? connection_->ring() : nullptr;
+    RingClient* const ring = fits_ring_ ? connection_->ring(link) : nullptr;
     if (ring == nullptr) return {};
     StopWatch watch(*connection_, launch_id, options.timeout, options.cancel);
     using Wish = RingClient::Wish;
     const auto look = [&] {
-      if (!connection_->alive() || !watch.look()) return Wish::give_up;
+      if (!link.alive() || !watch.look()) return Wish::give_up;
       return watch.stop() == StopWatch::Stop::none ? Wish::go_on : Wish::stop;
     };
     const RingClient::Caller caller{look, host_call, [&] { return watch.note(); }};
     auto outcome = ring->launch({id_, n, launch_id, options.timeout.value_or(milliseconds(0))}, caller);
     if (!outcome) return {};
     if (outcome->ok()) {
-      (*outcome)->host = connection_->host();
+      (*outcome)->host = link.side().session().host;
       return outcome;
     }
     if (const Status closed = connection_->state.check("launch"); !closed.ok()) return closed;
-    if (!connection_->alive()) return connection_->lost("launch", "its connection is closed");
-    return watch.in_words(outcome->status());
+    const bool begun = outcome->status().reason() != Reason::connection_lost;
+    if (link.alive()) {
+      return watch.in_words(begun ? outcome->status() : Status(Reason::cancelled, "the launch never began"));
+    }
+    const Status lost = connection_->lost("launch", "its connection is closed");
+    return begun ? connection_->settle("launch", lost) : lost;
   }
 
   // The outcome of a launch without host calls: this one's, or that of the one that was sent with this id.
   StatusOr<LaunchReport> ask(std::string_view operation, const v1::LaunchRequest& request,
                              const LaunchOptions& options) {
+    EAGLE_RETURN_IF_ERROR(connection_->check(operation));
     WatchedCall call(*connection_, request.launch_id(), options.timeout, options.cancel);
     v1::LaunchReport report;
     grpc::Status status;
-    const auto reader = connection_->rpc().graphs.AsyncLaunch(&call.context, request, &call.queue);
+    const auto reader = call.rpc().graphs.AsyncLaunch(&call.context, request, &call.queue);
     reader->Finish(&report, &status, WatchedCall::tag());
     call.wait();
-    EAGLE_RETURN_IF_ERROR(call.outcome(operation, status));
+    EAGLE_RETURN_IF_ERROR(connection_->settle(operation, call.outcome(operation, status)));
     return report_of(report);
   }
 
-  static StatusOr<LaunchReport> hear(std::string_view operation, Conversation& conversation,
-                                     const std::function<Status(std::uint32_t)>& host_call) {
+  StatusOr<LaunchReport> hear(std::string_view operation, Conversation& conversation,
+                              const std::function<Status(std::uint32_t)>& host_call) {
     v1::LaunchReport report;
     const grpc::Status status = conversation.run(host_call, report);
-    EAGLE_RETURN_IF_ERROR(conversation.call.outcome(operation, status));
+    EAGLE_RETURN_IF_ERROR(connection_->settle(operation, conversation.call.outcome(operation, status)));
     return report_of(report);
   }
 
@@ -266,6 +306,7 @@ private:
 
   std::shared_ptr<Connection> connection_;
   std::uint64_t id_;
+  std::atomic<std::uint64_t> ready_on_;  // the number of the link whose worker has it
   std::vector<std::string> schedule_;
   bool calls_back_;
   bool fits_ring_;
@@ -290,6 +331,7 @@ public:
   [[nodiscard]] const std::string& name() const override { return connection_->state.name(); }
   [[nodiscard]] bool remote() const override { return true; }
   [[nodiscard]] bool closed() const override { return connection_->state.closed(); }
+  [[nodiscard]] std::string resume_token() const override { return connection_->resume_token(); }
   Status close() override {
     if (connection_->state.forked()) return connection_->state.check("close");
     planes_->close();
@@ -302,11 +344,11 @@ public:
 
   StatusOr<SessionInfo> info() override {
     v1::InfoReply reply;
-    EAGLE_RETURN_IF_ERROR(connection_->call("info", connection_->rpc().admin, &v1::Admin::Stub::Info,
+    EAGLE_RETURN_IF_ERROR(connection_->call("info", &RemoteLink::Stubs::admin, &v1::Admin::Stub::Info,
                                             v1::InfoRequest(), reply));
     SessionInfo info;
     info.endpoint = connection_->endpoint.text();
-    info.transport = connection_->ring() != nullptr ? "memfd + ring" : "memfd + grpc";
+    info.transport = connection_->ring(*connection_->link()) != nullptr ? "memfd + ring" : "memfd + grpc";
     info.version = reply.version();
     info.host = run::host_of(reply.host());
     info.threads = reply.threads();
@@ -327,7 +369,7 @@ public:
     request.set_all_sessions(scope == GraphScope::visible);
     v1::ListGraphsReply reply;
     EAGLE_RETURN_IF_ERROR(
-        connection_->call("graphs", connection_->rpc().graphs, &v1::Graphs::Stub::List, request, reply));
+        connection_->call("graphs", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::List, request, reply));
     std::vector<GraphInfo> all;
     for (const v1::GraphSummary& graph : reply.graphs()) {
       all.push_back({graph.session(), graph.graph(), graph.name(), graph.client(), graph.nodes(),
@@ -350,19 +392,15 @@ public:
 
   StatusOr<std::unique_ptr<HostGraph>> build(const v1::GraphDescription& description,
                                              std::span<const run::PlaneMemory> /*private_planes*/) override {
-    EAGLE_RETURN_IF_ERROR(connection_->check("build"));
     v1::BuildRequest request;
     *request.mutable_graph() = description;
-    v1::BuildReply reply;
-    grpc::Status status;
-    WatchedCall call(*connection_, 0, std::nullopt, nullptr);
-    const auto reader = connection_->rpc().graphs.AsyncBuild(&call.context, request, &call.queue);
-    reader->Finish(&reply, &status, WatchedCall::tag());
-    call.wait();
-    EAGLE_RETURN_IF_ERROR(call.outcome("build", status));
-    Contents contents;
-    look_into(description.stages(), contents);
-    return std::unique_ptr<HostGraph>(std::make_unique<RemoteGraph>(connection_, reply, contents));
+    for (;;) {
+      EAGLE_RETURN_IF_ERROR(connection_->check("build"));
+      auto built = try_build(request);
+      if (built.ok() || built.status().reason() != Reason::connection_lost) return built;
+      const Status restarted = connection_->settle("build", built.status());
+      if (restarted.reason() != Reason::worker_restarted) return restarted;
+    }
   }
 
   StatusOr<RunResult> simulate(const v1::RunDescription& description,
@@ -379,7 +417,7 @@ public:
     const grpc::Status status = description.host_steps_size() > 0
                                     ? converse(call, request, options, host_call, last)
                                     : listen(call, request, options, last);
-    EAGLE_RETURN_IF_ERROR(call.outcome("simulate", status));
+    EAGLE_RETURN_IF_ERROR(connection_->settle("simulate", call.outcome("simulate", status)));
     EAGLE_ASSIGN_OR_RETURN(RunResult result, step::result_of(last));
     if (result.status != RunStatus::cancelled) return result;
     if (call.stop() == WatchedCall::Stop::closed) return connection_->state.check("simulate");
@@ -391,8 +429,8 @@ public:
   StatusOr<std::uint64_t> submit(const v1::SubmitRequest& request, std::span<const run::PlaneMemory>,
                                  std::vector<std::shared_ptr<const void>> keep_alive) override {
     v1::SubmitReply reply;
-    EAGLE_RETURN_IF_ERROR(
-        connection_->call("submit", connection_->rpc().runs, &v1::Runs::Stub::Submit, request, reply));
+    EAGLE_RETURN_IF_ERROR(connection_->call("submit", &RemoteLink::Stubs::runs, &v1::Runs::Stub::Submit,
+                                            request, reply, {}, Connection::Again::must_not));
     const std::scoped_lock lock(kept_mutex_);
     kept_[reply.run()] = std::move(keep_alive);
     return reply.run();
@@ -400,16 +438,16 @@ public:
   Status get(std::uint64_t run, v1::KeptRun& reply) override {
     v1::RunRef request;
     request.set_run(run);
-    return connection_->call("run", connection_->rpc().runs, &v1::Runs::Stub::Get, request, reply);
+    return connection_->call("run", &RemoteLink::Stubs::runs, &v1::Runs::Stub::Get, request, reply);
   }
   Status list(v1::ListRunsReply& reply) override {
-    return connection_->call("runs", connection_->rpc().runs, &v1::Runs::Stub::List, v1::ListRunsRequest(),
+    return connection_->call("runs", &RemoteLink::Stubs::runs, &v1::Runs::Stub::List, v1::ListRunsRequest(),
                              reply);
   }
   Status fetch(const v1::FetchRunRequest& request, std::span<const run::PlaneMemory>) override {
     v1::FetchRunReply reply;
     constexpr milliseconds copying{60'000};  // beyond the time of a short call
-    EAGLE_RETURN_IF_ERROR(connection_->call("result", connection_->rpc().runs, &v1::Runs::Stub::Fetch,
+    EAGLE_RETURN_IF_ERROR(connection_->call("result", &RemoteLink::Stubs::runs, &v1::Runs::Stub::Fetch,
                                             request, reply, copying));
     std::vector<std::shared_ptr<const void>> gone;  // after the lock
     const std::scoped_lock lock(kept_mutex_);
@@ -423,15 +461,31 @@ public:
     v1::RunRef request;
     request.set_run(run);
     v1::CancelReply reply;
-    return connection_->call("cancel", connection_->rpc().runs, &v1::Runs::Stub::CancelRun, request, reply);
+    return connection_->call("cancel", &RemoteLink::Stubs::runs, &v1::Runs::Stub::CancelRun, request, reply);
   }
 
 private:
+  StatusOr<std::unique_ptr<HostGraph>> try_build(const v1::BuildRequest& request) {
+    const auto making = connection_->making();
+    v1::BuildReply reply;
+    grpc::Status status;
+    WatchedCall call(*connection_, 0, std::nullopt, nullptr);
+    const auto reader = call.rpc().graphs.AsyncBuild(&call.context, request, &call.queue);
+    reader->Finish(&reply, &status, WatchedCall::tag());
+    call.wait();
+    EAGLE_RETURN_IF_ERROR(call.outcome("build", status));
+    connection_->hold_graph(reply.graph());
+    Contents contents;
+    look_into(request.graph().stages(), contents);
+    return std::unique_ptr<HostGraph>(
+        std::make_unique<RemoteGraph>(connection_, reply, contents, call.link().number()));
+  }
+
   grpc::Status listen(WatchedCall& call, const v1::SimulateRequest& request, const SimulateOptions& options,
                       v1::RunResult& last) {
     ProgressTeller tell(options);
     const auto reader =
-        connection_->rpc().runs.AsyncSimulate(&call.context, request, &call.queue, WatchedCall::tag());
+        call.rpc().runs.AsyncSimulate(&call.context, request, &call.queue, WatchedCall::tag());
     bool going = call.wait();
     v1::SimulateEvent event;
     while (going) {
@@ -460,7 +514,7 @@ private:
       if (step.every() == 1) call.note_only();
     }
     const auto stream =
-        connection_->rpc().runs.AsyncSimulateWithCalls(&call.context, &call.queue, WatchedCall::tag());
+        call.rpc().runs.AsyncSimulateWithCalls(&call.context, &call.queue, WatchedCall::tag());
     bool going = call.wait();
     v1::SimulateClientMessage said;
     *said.mutable_simulate() = request;

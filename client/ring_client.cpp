@@ -109,6 +109,13 @@ bool RingClient::spin(const ring::Slot& slot) {
   return in_time;
 }
 
+// What nobody has begun.
+bool RingClient::take_back(ring::Slot& slot) {
+  auto posted = static_cast<std::uint32_t>(State::posted);
+  return slot.word.compare_exchange_strong(posted, static_cast<std::uint32_t>(State::free),
+                                           std::memory_order_seq_cst);
+}
+
 std::optional<State> RingClient::wait(ring::Slot& slot, const Caller& caller) {
   bool mine = spin(slot);
   while (!mine) {
@@ -120,12 +127,7 @@ std::optional<State> RingClient::wait(ring::Slot& slot, const Caller& caller) {
     if (mine) break;
     const Wish wish = caller.look();
     if (wish == Wish::give_up) return {};
-    auto posted = static_cast<std::uint32_t>(State::posted);
-    if (wish == Wish::stop &&
-        slot.word.compare_exchange_strong(posted, static_cast<std::uint32_t>(State::free),
-                                          std::memory_order_seq_cst)) {
-      return State::free;
-    }
+    if (wish == Wish::stop && take_back(slot)) return State::free;
   }
   return static_cast<State>(slot.word.load(std::memory_order_acquire));
 }
@@ -155,6 +157,10 @@ std::optional<StatusOr<LaunchReport>> RingClient::launch(const Launch& launch, c
   while (state == State::posted || state == State::replied) {
     ring_doorbell();
     const std::optional<State> next = wait(slot, caller);
+    if (!next && take_back(slot)) {
+      give_back(*claimed);
+      return Status(Reason::connection_lost, "nobody took the launch");
+    }
     if (!next)
       return Status(Reason::cancelled, "the daemon does not react, and how far it came is not known");
     state = *next == State::host_call ? answer(slot, caller) : *next;

@@ -43,8 +43,9 @@ public:
   RingClient& operator=(const RingClient&) = delete;
 
   // Empty when every slot is in use, or when the error is too long for a slot: then the launch is to go over
-  // gRPC, with the same id. The launch's own error, or CANCELLED where `look` gave up: the slot is lost with
-  // it, because the worker may still write there. The report's host is left open.
+  // gRPC, with the same id. The launch's own error. Where `look` gave up: CONNECTION_LOST if nobody has taken
+  // the launch, which then never runs, else CANCELLED: the slot is lost with it, because the worker may still
+  // write there. The report's host is left open.
   std::optional<StatusOr<LaunchReport>> launch(const Launch& launch, const Caller& caller);
 
 private:
@@ -55,6 +56,7 @@ private:
   void ring_doorbell();
   [[nodiscard]] std::int64_t time_to_spin();
   bool spin(const ring::Slot& slot);
+  static bool take_back(ring::Slot& slot);
   // The word, once it is the client's turn: `free` where the launch was taken back; empty where `look` gave
   // up.
   std::optional<ring::State> wait(ring::Slot& slot, const Caller& caller);

@@ -20,6 +20,7 @@ StatusOr<std::vector<GraphInfo>> Session::graphs(GraphScope scope) const { retur
 StatusOr<std::string> Session::picture(const GraphInfo& graph, PictureFormat format) const {
   return host_->picture(graph, format);
 }
+std::string Session::resume_token() const { return host_->resume_token(); }
 Status Session::close() const { return host_->close(); }
 bool Session::closed() const { return host_->closed(); }
 bool Session::remote() const { return host_->remote(); }

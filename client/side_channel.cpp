@@ -246,14 +246,21 @@ struct SideChannel::State {
     return answer;
   }
 
-  Status hello(const std::string& client_name, Deadline deadline) {
+  Status hello(const SessionRequest& asked, Deadline deadline) {
     constexpr std::string_view what = "while the session was being opened";
     v1::SideRequest request;
     v1::HelloRequest& hello = *request.mutable_hello();
     hello.mutable_protocol()->set_min(protocol_min);
     hello.mutable_protocol()->set_max(protocol_max);
     hello.set_client_version(EAGLE_VERSION);
-    hello.set_client_name(client_name);
+    hello.set_client_name(asked.client_name);
+    hello.set_lease_s(static_cast<std::uint32_t>(asked.lease.count()));
+    hello.set_attempt(asked.attempt);
+    if (asked.resume) {
+      hello.mutable_resume()->set_session(asked.resume->session);
+      hello.mutable_resume()->set_secret(asked.resume->secret);
+      hello.mutable_resume()->set_last_launch_id(asked.resume->last_launch_id);
+    }
     std::vector<UniqueFd> none;
     EAGLE_ASSIGN_OR_RETURN(const v1::SideReply answer, exchange(request, magic, none, deadline, what));
     if (!answer.has_hello() || answer.hello().secret().size() != secret_bytes) {
@@ -267,7 +274,8 @@ struct SideChannel::State {
                   ", and this client (version " EAGLE_VERSION ") speaks " + std::to_string(protocol_min) +
                   " to " + std::to_string(protocol_max) + "; bring both to versions next to each other"};
     }
-    session = {opened.session(), opened.secret(), opened.server_version(), run::host_of(opened.host())};
+    session = {opened.session(), opened.secret(), opened.server_version(), run::host_of(opened.host()),
+               opened.survives()};
     return {};
   }
 };
@@ -284,10 +292,10 @@ SideChannel::~SideChannel() = default;
 const OpenedSession& SideChannel::session() const { return state_->session; }
 
 StatusOr<std::unique_ptr<SideChannel>> SideChannel::open(const Endpoint& endpoint,
-                                                         const std::string& client_name, Deadline deadline) {
+                                                         const SessionRequest& request, Deadline deadline) {
   auto state = std::make_unique<State>(endpoint);
   EAGLE_RETURN_IF_ERROR(connect_checked(state->connection, endpoint, deadline));
-  EAGLE_RETURN_IF_ERROR(state->hello(client_name, deadline));
+  EAGLE_RETURN_IF_ERROR(state->hello(request, deadline));
   return std::unique_ptr<SideChannel>(new SideChannel(std::move(state)));
 }
 
@@ -321,6 +329,14 @@ StatusOr<SideChannel::RingDescriptors> SideChannel::ring(Deadline deadline) {
     return state_->not_eagled(std::to_string(descriptors.size()) + " descriptors for a ring");
   }
   return RingDescriptors{std::move(descriptors[0]), std::move(descriptors[1])};
+}
+
+Status SideChannel::leave(Deadline deadline) {
+  const std::scoped_lock lock(state_->mutex);
+  v1::SideRequest request;
+  request.mutable_leave();
+  std::vector<UniqueFd> none;
+  return state_->exchange(request, {}, none, deadline, "while the session was being ended").status();
 }
 
 bool SideChannel::alive() const {

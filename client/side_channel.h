@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,18 +24,35 @@ using Deadline = std::chrono::steady_clock::time_point;
 // NO_DAEMON where nobody listens, DEADLINE where nobody accepts.
 StatusOr<UniqueFd> connect_to_daemon(const Endpoint& endpoint, Deadline deadline);
 
+// A session that is to go on.
+struct Resumption {
+  std::uint64_t session = 0;
+  std::string secret;                // bytes
+  std::uint64_t last_launch_id = 0;  // the highest that was used
+};
+
+// What is asked for.
+struct SessionRequest {
+  std::string client_name;
+  std::chrono::seconds lease{0};  // how long the daemon keeps the session when this process has gone
+  std::optional<Resumption> resume;
+  std::string attempt;  // random; the same for a request that is made again
+};
+
 // What the daemon said when it opened the session.
 struct OpenedSession {
   std::uint64_t id = 0;
   std::string secret;  // bytes
   std::string server_version;
   run::HostIdentity host;  // the process that computes
+  bool survives = false;   // its death does not end the session
 };
 
 class SideChannel {
 public:
-  // Connects and opens a session. PROTOCOL_MISMATCH names both ranges.
-  static StatusOr<std::unique_ptr<SideChannel>> open(const Endpoint& endpoint, const std::string& client_name,
+  // Connects and opens a session, or goes on with one. PROTOCOL_MISMATCH names both ranges; UNAUTHENTICATED
+  // where there is none to go on with.
+  static StatusOr<std::unique_ptr<SideChannel>> open(const Endpoint& endpoint, const SessionRequest& request,
                                                      Deadline deadline);
   ~SideChannel();
   SideChannel(const SideChannel&) = delete;
@@ -55,6 +73,9 @@ public:
 
   // False once the daemon has hung up: its process is gone, or it has ended the session.
   [[nodiscard]] bool alive() const;
+
+  // The daemon is not to keep the session once this connection has ended, whatever happens.
+  Status leave(Deadline deadline);
 
   // Ends the session, even where a forked child holds the socket too.
   void shut_down();

@@ -94,7 +94,7 @@ private:
     asked_ = Clock::now();
     v1::CancelRequest request;
     request.set_launch_id(launch_id_);
-    given_up_ = !connection_.tidy(connection_.rpc().graphs, &v1::Graphs::Stub::Cancel, request);
+    given_up_ = !connection_.tidy(&RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Cancel, request);
     return !given_up_;
   }
 
@@ -117,7 +117,7 @@ public:
 
   WatchedCall(Connection& connection, std::uint64_t launch_id, const std::optional<milliseconds>& timeout,
               const std::shared_ptr<std::atomic<bool>>& cancel)
-      : connection_(connection), watch_(connection, launch_id, timeout, cancel) {
+      : connection_(connection), link_(connection.link()), watch_(connection, launch_id, timeout, cancel) {
     connection.prepare(context);
   }
   ~WatchedCall() {
@@ -132,6 +132,10 @@ public:
 
   grpc::ClientContext context;
   grpc::CompletionQueue queue;
+
+  // Over which it goes.
+  [[nodiscard]] const RemoteLink& link() const { return *link_; }
+  [[nodiscard]] RemoteLink::Stubs& rpc() const { return link_->rpc(); }
 
   static void* tag() { return nullptr; }
 
@@ -156,7 +160,7 @@ public:
   [[nodiscard]] Stop stop() const { return watch_.stop(); }
 
   [[nodiscard]] Status outcome(std::string_view operation, const grpc::Status& status) const {
-    return watch_.in_words(connection_.outcome(operation, status, context));
+    return watch_.in_words(connection_.outcome(operation, *link_, status, context));
   }
 
 private:
@@ -166,6 +170,7 @@ private:
   }
 
   Connection& connection_;
+  const std::shared_ptr<RemoteLink> link_;
   StopWatch watch_;
 };
 
@@ -175,8 +180,7 @@ class Conversation {
 public:
   Conversation(Connection& connection, const v1::LaunchRequest& request, const LaunchOptions& options)
       : call(connection, request.launch_id(), options.timeout, options.cancel),
-        stream_(
-            connection.rpc().graphs.AsyncLaunchWithCalls(&call.context, &call.queue, WatchedCall::tag())) {
+        stream_(call.rpc().graphs.AsyncLaunchWithCalls(&call.context, &call.queue, WatchedCall::tag())) {
     going_ = call.wait();
     *said_.mutable_launch() = request;
     going_ = going_ && write();

@@ -2,10 +2,14 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "eagle/v1/graph.pb.h"
+#include "eagle/v1/service.pb.h"
+#include "eagle/v1/state.pb.h"
 #include "engine/run/host.h"
 #include "engine/run/system_memory.h"
 #include "server/memory_limit.h"
@@ -49,16 +53,20 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::create(Options options) {
     spdlog::warn("a team of {} threads instead of {}: no more can be started; raise pids.max or RLIMIT_NPROC",
                  made->threads(), wanted);
   }
+  RestoredState restored = std::move(options.restored);
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), std::move(budget), std::move(made)));
   EAGLE_RETURN_IF_ERROR(daemon->executor_.rings()->usable());
+  EAGLE_RETURN_IF_ERROR(daemon->restore(restored));
   return daemon;
 }
 
 Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique_ptr<Engine> engine)
     : limits_(options.limits),
+      log_(std::move(options.log)),
+      ledger_(std::move(options.ledger)),
       budget_(std::move(budget)),
       engine_(std::move(engine)),
-      sessions_(*budget_, limits_),
+      sessions_(*budget_, limits_, log_.get(), options.restored.epoch),
       executor_(limits_.jobs),
       small_memory_pool_(1, limits_.memory_requests, "memory_requests"),
       large_memory_pool_(1, limits_.memory_requests, "memory_requests"),
@@ -86,11 +94,20 @@ DaemonInfo Daemon::info() const {
 }
 
 StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescription& description) {
+  const GraphHash hash = hash_of(description);
+  EAGLE_RETURN_IF_ERROR(check_quarantine(hash, description.name()));
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
   EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory));
   Built result;
   result.loaded = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(built));
+  result.loaded->note_in(ledger_.get(), session.id(), hash);
   EAGLE_ASSIGN_OR_RETURN(result.graph, session.add(result.loaded));
+  const Status written =
+      session.records().built(result.graph, description, static_cast<std::uint32_t>(result.loaded->nodes()));
+  if (!written.ok()) {
+    static_cast<void>(session.release_graph(result.graph));
+    return written;
+  }
   spdlog::info("session={:016x} graph={} built name=\"{}\" nodes={} in {:.4f} s{}", session.id(),
                result.graph, loggable(description.name()), result.loaded->nodes(),
                result.loaded->built().build_s(),
@@ -117,7 +134,7 @@ StatusOr<std::shared_ptr<Ring>> Daemon::open_ring(const std::shared_ptr<Session>
 
 StatusOr<std::shared_ptr<LoadedGraph>> Daemon::rebind(Session& session, std::uint64_t id,
                                                       const v1::GraphDescription& description) {
-  EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<LoadedGraph> old, session.graph(id));
+  EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<LoadedGraph> old, graph(session, id));
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
   if (!old->begin_launch()) return running(id);
   auto built = engine_->rebind(old->built(), description, planes.memory);
@@ -127,8 +144,117 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::rebind(Session& session, std::uin
   }
   auto fresh = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(*built), old->launches());
   // The old one stays taken: a launch that found it a moment ago is refused, and not run over old planes.
+  fresh->note_in(ledger_.get(), session.id(), hash_of(description));
+  EAGLE_RETURN_IF_ERROR(session.records().rebound(id, description));
   EAGLE_RETURN_IF_ERROR(session.replace_graph(id, fresh));
   return fresh;
+}
+
+Status Daemon::update(Session& session, const v1::UpdateRequest& request) {
+  EAGLE_ASSIGN_OR_RETURN(const auto updates, updates_of(request));
+  EAGLE_ASSIGN_OR_RETURN(const auto loaded, graph(session, request.graph()));
+  return loaded->update(request.graph(), updates,
+                        [&] { return session.records().updated(request.graph(), request); });
+}
+
+StatusOr<std::shared_ptr<LoadedGraph>> Daemon::graph(Session& session, std::uint64_t id) {
+  if (!session.dormant(id)) return session.graph(id);
+  const std::lock_guard lock(waking_);
+  if (!session.dormant(id)) return session.graph(id);
+  auto built = build_again(session, id);
+  if (!built.ok())
+    return built.status().within("graph " + std::to_string(id) + ", which another worker built");
+  session.wake(id, *built);
+  return session.graph(id);
+}
+
+StatusOr<std::shared_ptr<LoadedGraph>> Daemon::build_again(Session& session, std::uint64_t id) {
+  EAGLE_ASSIGN_OR_RETURN(const GraphRecords::Record record, session.records().find(id));
+  const v1::GraphDescription& description = record.graph->description();
+  const GraphHash hash = hash_of(description);
+  EAGLE_RETURN_IF_ERROR(check_quarantine(hash, description.name()));
+  EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
+  EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory));
+  EAGLE_ASSIGN_OR_RETURN(const auto updates, updates_of(*record.params));
+  for (std::size_t done = 0; done < updates.size(); done += graph::most_updates) {
+    const std::size_t end = std::min(done + graph::most_updates, updates.size());
+    EAGLE_RETURN_IF_ERROR(built->update({updates.begin() + static_cast<std::ptrdiff_t>(done),
+                                         updates.begin() + static_cast<std::ptrdiff_t>(end)}));
+  }
+  auto loaded = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(built));
+  loaded->note_in(ledger_.get(), session.id(), hash);
+  spdlog::info("session={:016x} graph={} built again in {:.4f} s", session.id(), id,
+               loaded->built().build_s());
+  return loaded;
+}
+
+Status Daemon::check_quarantine(const GraphHash& hash, const std::string& name) const {
+  if (quarantined_.count(hash) == 0) return {};
+  return {Reason::graph_quarantined, "graph '" + name + "' was running when a worker died, " +
+                                         std::to_string(deaths_to_quarantine) +
+                                         " times, and is not built or launched again by this daemon (" +
+                                         text_of(hash) + "); report it, or change the graph"};
+}
+
+Status Daemon::retain(Session& session, const v1::RetainRequest& known) {
+  std::set<std::pair<std::uint64_t, std::uint64_t>> planes;
+  for (const v1::PlaneRef& plane : known.planes()) planes.emplace(plane.id(), plane.generation());
+  std::vector<graph::PlaneId> unknown;
+  for (const auto& plane : session.planes().list()) {
+    if (planes.count({plane->id().id, plane->id().generation}) == 0) unknown.push_back(plane->id());
+  }
+  if (!unknown.empty()) EAGLE_RETURN_IF_ERROR(session.planes().release(unknown));
+  const std::set<std::uint64_t> graphs(known.graphs().begin(), known.graphs().end());
+  std::vector<std::uint64_t> held = session.dormant();
+  for (const auto& [id, loaded] : session.graphs()) held.push_back(id);
+  for (const std::uint64_t id : held) {
+    if (graphs.count(id) == 0) EAGLE_RETURN_IF_ERROR(session.release_graph(id));
+  }
+  return {};
+}
+
+Status Daemon::restore(RestoredState& state) {
+  for (const auto& [key, record] : state.records) EAGLE_RETURN_IF_ERROR(restore_entry(key, record, state));
+  if (ledger_) {
+    for (const Ledger::Cut& cut : ledger_->cut_off()) {
+      spdlog::warn("session={:016x} a launch was cut off; half written may be: {}", cut.session,
+                   cut.all_planes ? "any of its arrays" : text_of(cut.written));
+    }
+    ledger_->clear();
+  }
+  if (state.epoch == 0) return {};
+  spdlog::info("worker {} takes over: sessions={} planes={} graphs={}", state.epoch + 1, sessions_.size(),
+               budget_->used_planes(), sessions_.graphs());
+  return {};
+}
+
+// Entries come in the order of their keys: a session before what it holds.
+Status Daemon::restore_entry(const StateKey& key, const std::string& text, RestoredState& state) {
+  const Status nonsense(Reason::bad_message, "a record of the worker before this one is none");
+  if (key.kind == StateKind::strike) {
+    v1::StrikeRecord record;
+    GraphHash hash{};
+    if (!record.ParseFromString(text) || record.hash().size() != hash.size()) return nonsense;
+    std::copy(record.hash().begin(), record.hash().end(), hash.begin());
+    if (record.deaths() >= deaths_to_quarantine) quarantined_.insert(hash);
+    return {};
+  }
+  if (key.kind == StateKind::session) {
+    v1::SessionRecord record;
+    if (!record.ParseFromString(text)) return nonsense;
+    return sessions_.restore(key.session, record).status();
+  }
+  EAGLE_ASSIGN_OR_RETURN(const auto session, sessions_.restored(key.session));
+  if (key.kind == StateKind::plane) {
+    v1::PlaneRecord record;
+    const auto memory = state.planes.find({key.session, key.id});
+    if (!record.ParseFromString(text) || memory == state.planes.end()) return nonsense;
+    return session->planes().restore({key.id, record.generation()}, record.label(), record.bytes(),
+                                     std::move(memory->second));
+  }
+  EAGLE_RETURN_IF_ERROR(session->records().restored(key, text));
+  if (key.kind == StateKind::graph) session->add_dormant(key.id);
+  return {};
 }
 
 Status Daemon::accepts_work() const {

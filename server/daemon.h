@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "engine/base/status.h"
@@ -13,11 +15,17 @@
 #include "server/executor.h"
 #include "server/kept_runs.h"
 #include "server/launch_job.h"
+#include "server/ledger.h"
 #include "server/limits.h"
 #include "server/plane_budget.h"
+#include "server/restored_state.h"
 #include "server/sessions.h"
 #include "server/simulation_job.h"
 #include "server/work_pool.h"
+
+namespace eagle::v1 {
+class RetainRequest;
+}
 
 namespace eagle::server {
 
@@ -48,6 +56,11 @@ public:
     std::uint64_t plane_budget_bytes = 0;  // 0: three quarters of what this process may use
     codegen::Compiler::Options compiler;
     Limits limits;
+    // Of a worker with a keeper: where it writes down what must survive it, what the worker before it left,
+    // and where it notes what runs.
+    std::shared_ptr<StateLog> log;
+    RestoredState restored;
+    std::unique_ptr<Ledger> ledger;
   };
   // BAD_VALUE for a budget over what this process may use: the system would end it, and not refuse.
   static StatusOr<std::unique_ptr<Daemon>> create(Options options);
@@ -75,6 +88,17 @@ public:
   };
   // Verifies, compiles, and enters the graph into the session; takes as long as that takes.
   StatusOr<Built> build(Session& session, const v1::GraphDescription& description);
+  // New numbers for Params of a graph; all or none. UNKNOWN_GRAPH, BUSY.
+  Status update(Session& session, const v1::UpdateRequest& request);
+  // The graph of this id, built again where the worker that built it has died; takes as long as that takes.
+  // UNKNOWN_GRAPH, GRAPH_QUARANTINED, and what `build` says.
+  StatusOr<std::shared_ptr<LoadedGraph>> graph(Session& session, std::uint64_t id);
+  // Releases what the client does not know of: it resumed its session, and what was made in the moment of a
+  // worker's death may have been left.
+  Status retain(Session& session, const v1::RetainRequest& known);
+
+  // Whether a worker's death ends no session.
+  [[nodiscard]] bool survives() const { return log_ != nullptr; }
   // The graph of this id over other planes, from now on. BUSY while it runs; refused whole or done whole.
   StatusOr<std::shared_ptr<LoadedGraph>> rebind(Session& session, std::uint64_t graph,
                                                 const v1::GraphDescription& description);
@@ -91,8 +115,16 @@ public:
 
 private:
   Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique_ptr<Engine> engine);
+  Status restore(RestoredState& state);
+  Status restore_entry(const StateKey& key, const std::string& record, RestoredState& state);
+  StatusOr<std::shared_ptr<LoadedGraph>> build_again(Session& session, std::uint64_t id);
+  [[nodiscard]] Status check_quarantine(const GraphHash& hash, const std::string& name) const;
 
   const Limits limits_;
+  const std::shared_ptr<StateLog> log_;
+  const std::unique_ptr<Ledger> ledger_;
+  std::set<GraphHash> quarantined_;  // complete before anything runs
+  std::mutex waking_;                // one graph is built again at a time
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::atomic<bool> draining_ = false;
   const std::shared_ptr<PlaneBudget> budget_;  // also of scratch memory, which graphs hold

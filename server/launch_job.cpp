@@ -96,7 +96,9 @@ Job::Next LaunchJob::advance() {
   if (failure.ok() && (!began_ || unanswered)) failure = stop_status();
   if (!failure.ok()) return finish(failure);
   if (!began_) began_ = Clock::now();
+  graph_->computes(true);
   const auto next = replay_->advance();
+  graph_->computes(false);
   if (!next.ok()) {
     const Status stopped = stop_status();
     return finish(stopped.ok() ? next.status() : stopped);

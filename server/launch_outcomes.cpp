@@ -1,5 +1,6 @@
 #include "server/launch_outcomes.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,13 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(request.launch_id);
     if (found == entries_.end()) {
+      if (request.launch_id <= lost_through_) {
+        return Status(
+            Reason::worker_restarted,
+            "launch " + std::to_string(request.launch_id) +
+                " was given to a worker that has died since: it may have run in part, and is not run "
+                "again; look at the arrays, and launch anew");
+      }
       if (request.launch_id <= forgotten_through_) {
         return Status(Reason::outcome_forgotten,
                       "launch " + std::to_string(request.launch_id) +
@@ -44,6 +52,11 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
   }
   receiver(*known);
   return Admission::again;
+}
+
+void LaunchOutcomes::lost_through(std::uint64_t launch_id) {
+  const std::lock_guard lock(mutex_);
+  lost_through_ = std::max(lost_through_, launch_id);
 }
 
 void LaunchOutcomes::settle(std::uint64_t launch_id, const LaunchOutcome& outcome, bool ran) {

@@ -50,6 +50,10 @@ public:
   // `ran`: something of it was executed. What never started may be sent again and is not kept.
   void settle(std::uint64_t launch_id, const LaunchOutcome& outcome, bool ran);
 
+  // Ids up to this one were launched by a worker that has died: what is not known of them is refused from now
+  // on with WORKER_RESTARTED.
+  void lost_through(std::uint64_t launch_id);
+
 private:
   struct Entry {
     LaunchRequest request;
@@ -61,6 +65,7 @@ private:
   const Limits& limits_;
   std::mutex mutex_;
   std::map<std::uint64_t, Entry> entries_;
+  std::uint64_t lost_through_ = 0;
   std::uint64_t forgotten_through_ = 0;  // every id up to this one that is not in `entries_`
   std::size_t settled_ = 0;
   std::size_t bytes_ = 0;

@@ -94,14 +94,36 @@ StatusOr<std::vector<graph::Edge>> LoadedGraph::edges(const Limits& limits) cons
   return graph::edges(built_->graph());
 }
 
-Status LoadedGraph::update(std::uint64_t id, const std::vector<graph::ParamUpdate>& updates) {
+Status LoadedGraph::update(std::uint64_t id, const std::vector<graph::ParamUpdate>& updates,
+                           const std::function<Status()>& then) {
   if (!begin_launch()) return running(id);
   Status done = built_->update(updates);
+  if (done.ok() && then) done = then();
   end_launch(0);
   return done;
 }
 
+void LoadedGraph::note_in(Ledger* ledger, std::uint64_t session, const GraphHash& hash) {
+  ledger_ = ledger;
+  session_ = session;
+  hash_ = hash;
+  if (ledger == nullptr) return;
+  for (const graph::Leaf& leaf : graph::leaves(built_->graph())) {
+    for (const graph::NamedView& written : leaf.touches.writes) {
+      const graph::Plane& plane = built_->graph().planes[written.view.plane];
+      if (plane.shared) add_range(written_, *plane.shared, written.view);
+    }
+  }
+}
+
+void LoadedGraph::computes(bool now) {
+  if (ledger_ == nullptr) return;
+  if (!line_) line_ = ledger_->note(session_, hash_, written_);
+  line_->computes(now);
+}
+
 void LoadedGraph::end_launch(std::int64_t whole_replays) {
+  line_.reset();
   launches_.fetch_add(static_cast<std::uint64_t>(whole_replays), std::memory_order_relaxed);
   busy_.store(false, std::memory_order_release);
 }

@@ -3,12 +3,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/base/status.h"
 #include "engine/engine.h"
 #include "engine/graph/edges.h"
+#include "server/ledger.h"
 #include "server/limits.h"
 #include "server/plane_store.h"
 
@@ -57,11 +60,17 @@ public:
   // The edges, where their number is bounded by something sensible: QUOTA (edge_touches).
   StatusOr<std::vector<graph::Edge>> edges(const Limits& limits) const;
 
-  // New numbers for Params. BUSY while a launch runs.
-  Status update(std::uint64_t id, const std::vector<graph::ParamUpdate>& updates);
+  // New numbers for Params. BUSY while a launch runs. `then` is called before the next one may.
+  Status update(std::uint64_t id, const std::vector<graph::ParamUpdate>& updates,
+                const std::function<Status()>& then = {});
+
+  // Where its launches are noted; null: nowhere. Before the first one.
+  void note_in(Ledger* ledger, std::uint64_t session, const GraphHash& hash);
 
   // One launch at a time: false when one is running.
   [[nodiscard]] bool begin_launch() { return !busy_.exchange(true, std::memory_order_acquire); }
+  // Around the computing of one that has begun: whether the worker's death would be laid to it.
+  void computes(bool now);
   void end_launch(std::int64_t whole_replays);
   [[nodiscard]] std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
 
@@ -70,6 +79,11 @@ private:
   std::unique_ptr<run::BuiltGraph> built_;
   std::size_t nodes_ = 0;
   bool has_host_nodes_ = false;
+  Ledger* ledger_ = nullptr;
+  std::uint64_t session_ = 0;
+  GraphHash hash_{};
+  std::vector<Ledger::Range> written_;
+  std::optional<Ledger::Line> line_;  // of the launch that runs
   std::atomic<bool> busy_ = false;
   std::atomic<std::uint64_t> launches_ = 0;
 };

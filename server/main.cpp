@@ -1,49 +1,39 @@
-// eagled: the daemon program. What it does is in daemon.h; here it starts, waits and ends.
+// eagled: the daemon program. What it does is in daemon.h; here it becomes one of three processes: a keeper,
+// a keeper's worker, or with --no-keeper both in one.
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
-#include "server/daemon.h"
+#include "server/fault_point.h"
+#include "server/keeper/keeper.h"
+#include "server/keeper/worker_link.h"
 #include "server/log_sink.h"
 #include "server/options.h"
-#include "server/rpc/rpc_server.h"
-#include "server/sockets/listener.h"
+#include "server/serving.h"
 #include "server/sockets/listening_socket.h"
 
 namespace eagle::server {
 namespace {
 
-// What the end may take once everything has been cancelled.
-constexpr std::chrono::seconds last_resort{10};
-
 Status failed(const char* call) { return {Reason::system, std::string(call) + ": " + std::strerror(errno)}; }
-
-// Descriptors of clients and planes are many; the soft limit is for programs that still use select().
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) spdlog::warn("setrlimit: {}", std::strerror(errno));
-}
 
 // A descriptor of the one who started us; the processes that we start do not get it.
 StatusOr<UniqueFd> inherited(int fd, const char* option) {
@@ -53,15 +43,6 @@ StatusOr<UniqueFd> inherited(int fd, const char* option) {
                                          " is not an open descriptor; pass one that the daemon inherits");
   }
   return UniqueFd(fd);
-}
-
-// Tells whoever started us how it went. Nobody may be left to read it.
-void report(UniqueFd& fd, std::string line) {
-  if (!fd.valid()) return;
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  line += '\n';
-  if (::write(fd.get(), line.data(), line.size()) < 0) spdlog::warn("--ready-fd: {}", std::strerror(errno));
-  fd.reset();
 }
 
 // SIGTERM and SIGINT as a descriptor. Blocked before any thread starts, so that none is interrupted.
@@ -77,23 +58,6 @@ StatusOr<UniqueFd> block_signals() {
   return fd;
 }
 
-enum class Event { none, first, second };
-
-// Waits for one of two descriptors to become readable; `none` after `timeout` (negative: no timeout).
-Event wait_for(int first, int second, std::chrono::milliseconds timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  for (;;) {
-    pollfd fds[] = {{first, POLLIN, 0}, {second, POLLIN, 0}};
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    const int wait_ms = timeout.count() < 0 ? -1 : static_cast<int>(std::max<std::int64_t>(left.count(), 0));
-    const int ready = ::poll(fds, 2, wait_ms);
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return Event::none;
-    return fds[0].revents != 0 ? Event::first : Event::second;
-  }
-}
-
 void take_signal(int signals) {
   signalfd_siginfo info{};
   if (::read(signals, &info, sizeof info) == sizeof info) {
@@ -101,102 +65,115 @@ void take_signal(int signals) {
   }
 }
 
-// Everything that serves, in the order in which it is made; it ends in the opposite one.
-struct Server {
-  std::unique_ptr<Daemon> daemon;
-  std::unique_ptr<ListeningSocket> socket;
-  std::unique_ptr<RpcServer> rpc;
-  std::unique_ptr<Listener> listener;
-
-  Server() = default;
-  Server(Server&&) = default;
-  Server& operator=(Server&&) = delete;
-  ~Server() { clear(); }
-  void clear() {
-    listener.reset();
-    rpc.reset();
-    socket.reset();
-    daemon.reset();
-  }
-};
-
-StatusOr<Server> start(const ProgramOptions& options) {
-  EAGLE_ASSIGN_OR_RETURN(const std::string path, unix_path(options.listen));
-  raise_descriptor_limit();
-  Server server;
-  Daemon::Options daemon;
-  daemon.threads = options.threads;
-  daemon.plane_budget_bytes = options.plane_budget_bytes;
-  daemon.compiler.timeout = std::chrono::seconds(options.compile_timeout_s);
-  daemon.compiler.cache_directory = options.cache_directory;
-  EAGLE_ASSIGN_OR_RETURN(server.daemon, Daemon::create(std::move(daemon)));
-  if (const Status cache = server.daemon->engine().compiler().disk_cache(); !cache.ok()) {
-    spdlog::warn("compiled kernels are not kept: {}", cache.message());
-  }
-  EAGLE_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::open(path));
-  server.socket = std::make_unique<ListeningSocket>(std::move(socket));
-  EAGLE_ASSIGN_OR_RETURN(server.rpc, RpcServer::start(*server.daemon, {"unix:" + path}));
-  UniqueFd listening(::fcntl(server.socket->fd(), F_DUPFD_CLOEXEC, 0));
+StatusOr<UniqueFd> copy_of(const ListeningSocket& socket) {
+  UniqueFd listening(::fcntl(socket.fd(), F_DUPFD_CLOEXEC, 0));
   if (!listening.valid()) return failed("fcntl");
-  server.listener = std::make_unique<Listener>(
-      *server.daemon, std::move(listening), [&rpc = *server.rpc](UniqueFd fd) { rpc.adopt(std::move(fd)); });
-  return server;
+  return listening;
 }
 
-// Work on a thread of its own, with a descriptor that becomes readable when it is done.
-class Beside {
-public:
-  explicit Beside(std::function<void()> work)
-      : thread_([this, work = std::move(work)] {
-          work();
-          ::eventfd_write(done_.get(), 1);
-        }) {}
-  [[nodiscard]] int done() const { return done_.get(); }
+// ---- one process
 
-private:
-  const UniqueFd done_{::eventfd(0, EFD_CLOEXEC)};
-  std::jthread thread_;  // last: ends before what it uses
-};
-
-// By now everything has been cancelled; only a build can still take long.
-void expect_end(const Beside& work) {
-  if (wait_for(-1, work.done(), last_resort) == Event::second) return;
-  spdlog::error("a build does not end; leaving it");
-  std::_Exit(1);
-}
-
-// Ends the server: running work gets until the drain timeout or the next signal, and is then cancelled.
-void stop(Server server, int signals, std::chrono::seconds drain) {
-  server.listener->stop_accepting();
-  server.daemon->begin_drain();
-  spdlog::info("ending: jobs={} sessions={}", server.daemon->executor().admitted(),
-               server.daemon->sessions().size());
-  std::atomic<bool> hurry = false;
-  {
-    const Beside draining([&] { server.daemon->stop(hurry); });
-    if (wait_for(signals, draining.done(), drain) != Event::second) {
-      hurry.store(true);
-      server.daemon->executor().wake();
-      expect_end(draining);
-    }
-  }
-  const Beside clearing([&] { server.clear(); });
-  expect_end(clearing);
-}
-
-Status serve(const ProgramOptions& options, UniqueFd& ready) {
+Status serve_alone(const ProgramOptions& options, UniqueFd& ready) {
   EAGLE_ASSIGN_OR_RETURN(const UniqueFd owner, inherited(options.owner_fd, "--owner-fd"));
   EAGLE_ASSIGN_OR_RETURN(const UniqueFd signals, block_signals());
-  EAGLE_ASSIGN_OR_RETURN(Server server, start(options));
-  spdlog::info("eagled {} serves {} threads={} plane_budget={} bytes", EAGLE_VERSION, options.listen,
-               server.daemon->engine().threads(), server.daemon->info().plane_budget_bytes);
+  EAGLE_ASSIGN_OR_RETURN(const std::string path, unix_path(options.listen));
+  raise_descriptor_limit();
+  EAGLE_ASSIGN_OR_RETURN(const ListeningSocket socket, ListeningSocket::open(path));
+  EAGLE_ASSIGN_OR_RETURN(UniqueFd listening, copy_of(socket));
+  EAGLE_ASSIGN_OR_RETURN(Serving serving, Serving::start(options, std::move(listening), {}));
   report(ready, "ready");
 
   const bool owner_ended =
       wait_for(signals.get(), owner.get(), std::chrono::milliseconds(-1)) == Event::second;
   if (!owner_ended) take_signal(signals.get());
-  stop(std::move(server), signals.get(), std::chrono::seconds(owner_ended ? 0 : options.drain_timeout_s));
+  serving.stop({signals.get(), [&] { take_signal(signals.get()); }},
+               std::chrono::seconds(owner_ended ? 0 : options.drain_timeout_s));
   return {};
+}
+
+// ---- the keeper
+
+StatusOr<int> keep_alive(const ProgramOptions& options, UniqueFd& ready, std::vector<std::string> command) {
+  KeeperOptions keeper;
+  EAGLE_ASSIGN_OR_RETURN(keeper.owner, inherited(options.owner_fd, "--owner-fd"));
+  EAGLE_ASSIGN_OR_RETURN(keeper.signals, block_signals());
+  EAGLE_ASSIGN_OR_RETURN(const std::string path, unix_path(options.listen));
+  raise_descriptor_limit();
+  EAGLE_ASSIGN_OR_RETURN(const ListeningSocket socket, ListeningSocket::open(path));
+  EAGLE_ASSIGN_OR_RETURN(UniqueFd listening, copy_of(socket));
+  keeper.listening.emplace_back(options.listen, std::move(listening));
+  keeper.ready = std::move(ready);
+  keeper.drain_timeout_s = static_cast<std::uint32_t>(options.drain_timeout_s);
+  command.emplace_back("--worker");
+  keeper.worker_command = std::move(command);
+  return keep(std::move(keeper));
+}
+
+// ---- a worker
+
+// What the keeper says, for the thread that waits for orders to end.
+struct Orders {
+  UniqueFd said{::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)};
+  std::atomic<std::uint32_t> drain_s = 0;
+  std::mutex mutex;
+  Daemon* daemon = nullptr;  // until it ends
+
+  void take() const {
+    eventfd_t one = 0;
+    ::eventfd_read(said.get(), &one);
+  }
+};
+
+// Nothing outlives its keeper: without it nobody would end this process, nor hold what it makes.
+void obey(WorkerLink& link, Orders& orders) {
+  link.obey({[&](std::uint32_t seconds) {
+               orders.drain_s = seconds;
+               ::eventfd_write(orders.said.get(), 1);
+             },
+             [&] { ::eventfd_write(orders.said.get(), 1); },
+             [&](std::uint64_t session) {
+               const std::lock_guard lock(orders.mutex);
+               if (orders.daemon != nullptr) orders.daemon->sessions().client_died(session);
+             }});
+  spdlog::error("the keeper is gone; ending");
+  std::_Exit(1);
+}
+
+Status work(const ProgramOptions& options, WorkerLink& link) {
+  // Of a process group of its own; signals to this process are the keeper's to send.
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
+  raise_descriptor_limit();
+  EAGLE_ASSIGN_OR_RETURN(Inheritance inheritance, link.take_over());
+  if (inheritance.state.epoch == 0) arm_faults();
+  if (inheritance.listening.size() != 1) return {Reason::bad_message, "expected one listening socket"};
+  EAGLE_ASSIGN_OR_RETURN(Ledger ledger, Ledger::open(std::move(inheritance.ledger)));
+  // The link outlives the daemon.
+  Serving::Survival survival{std::shared_ptr<StateLog>(&link, [](StateLog*) {}), std::move(inheritance.state),
+                             std::make_unique<Ledger>(std::move(ledger)), [&link] { link.beat(); }};
+  EAGLE_ASSIGN_OR_RETURN(Serving serving, Serving::start(options, std::move(inheritance.listening[0].second),
+                                                         std::move(survival)));
+  link.serves();
+  Orders orders;
+  orders.daemon = &serving.daemon();
+  std::thread([&link, &orders] { obey(link, orders); }).detach();
+  wait_for(orders.said.get(), -1, std::chrono::milliseconds(-1));
+  orders.take();
+  {
+    const std::lock_guard lock(orders.mutex);
+    orders.daemon = nullptr;
+  }
+  serving.stop({orders.said.get(), [&] { orders.take(); }}, std::chrono::seconds(orders.drain_s));
+  std::_Exit(0);  // with the thread that obeys: it waits for the keeper
+}
+
+int run_worker(const ProgramOptions& options) {
+  ::prctl(PR_SET_NAME, "eagled-worker");
+  ::fcntl(worker_fd, F_SETFD, FD_CLOEXEC);
+  WorkerLink link{UniqueFd(worker_fd)};
+  const Status status = work(options, link);
+  spdlog::error("{}", status.to_string());
+  link.failed(status.message());
+  return 1;
 }
 
 }  // namespace
@@ -211,9 +188,17 @@ int main(int argc, char** argv) {
       std::make_shared<spdlog::logger>("eagled", std::make_shared<server::LogSink>(STDERR_FILENO)));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
   spdlog::set_level(spdlog::level::from_str(options.log_level));
+  if (options.worker) return server::run_worker(options);
 
   StatusOr<UniqueFd> ready = server::inherited(options.ready_fd, "--ready-fd");
-  const Status status = ready.ok() ? server::serve(options, *ready) : ready.status();
+  Status status = ready.status();
+  if (status.ok() && options.keeper) {
+    const auto kept = server::keep_alive(options, *ready, {argv, argv + argc});
+    if (kept.ok()) return *kept;
+    status = kept.status();
+  } else if (status.ok()) {
+    status = server::serve_alone(options, *ready);
+  }
   if (status.ok()) return 0;
   spdlog::error("{}", status.to_string());
   if (ready.ok()) server::report(*ready, "error: " + status.message());

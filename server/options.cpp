@@ -36,6 +36,9 @@ bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code) {
   app.add_option("--owner-fd", options.owner_fd,
                  "An inherited descriptor of a process (pidfd): end when that process does")
       ->check(CLI::NonNegativeNumber);
+  app.add_flag("!--no-keeper", options.keeper,
+               "One process: nothing survives its death (default: a keeper, which starts another worker)");
+  app.add_flag("--worker", options.worker, "What a keeper starts; not for people")->group("");
   app.add_option("--ready-fd", options.ready_fd,
                  "An inherited descriptor that gets one line, 'ready' or 'error: ...', once that is known")
       ->check(CLI::NonNegativeNumber);

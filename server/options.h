@@ -14,6 +14,8 @@ struct ProgramOptions {
   int compile_timeout_s = 60;   // of one kernel
   std::string cache_directory;  // of compiled kernels; empty: none
   std::string log_level;        // empty: info; warn for a private daemon, whose stderr is its client's
+  bool keeper = true;           // false: one process, which nothing outlives
+  bool worker = false;          // it was started by a keeper
   int owner_fd = -1;
   int ready_fd = -1;
 };

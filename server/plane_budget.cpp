@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -23,7 +24,7 @@ PlaneBudget::Charge::~Charge() {
 StatusOr<PlaneBudget::Charge> PlaneBudget::charge(std::uint64_t bytes) {
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::lock_guard lock(mutex_);
-  const std::uint64_t left = bytes_ - used_bytes_;
+  const std::uint64_t left = bytes_ - std::min(bytes_, used_bytes_);
   if (bytes > left || (bytes + page - 1) / page * page > left) {
     return Status(Reason::plane_budget,
                   "a plane of " + std::to_string(bytes) + " bytes does not fit: " +
@@ -31,15 +32,24 @@ StatusOr<PlaneBudget::Charge> PlaneBudget::charge(std::uint64_t bytes) {
                       " bytes are in use; release planes, use smaller ones, or start the "
                       "daemon with a larger --plane-budget");
   }
-  if (used_planes_ == planes_) {
+  if (used_planes_ >= planes_) {
     return Status(Reason::quota, "the daemon holds " + std::to_string(planes_) +
                                      " planes, which is its limit (planes); release some, or put several "
                                      "arrays into one plane");
   }
-  const std::uint64_t charged = (bytes + page - 1) / page * page;
-  used_bytes_ += charged;
+  return take((bytes + page - 1) / page * page);
+}
+
+PlaneBudget::Charge PlaneBudget::adopt(std::uint64_t bytes) {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::lock_guard lock(mutex_);
+  return take((bytes + page - 1) / page * page);
+}
+
+PlaneBudget::Charge PlaneBudget::take(std::uint64_t pages_bytes) {
+  used_bytes_ += pages_bytes;
   ++used_planes_;
-  return Charge(this, charged);
+  return {this, pages_bytes};
 }
 
 void PlaneBudget::give_back(std::uint64_t bytes) {

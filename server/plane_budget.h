@@ -36,12 +36,15 @@ public:
 
   // Charges whole pages. PLANE_BUDGET says what was asked, is used and is there; QUOTA (planes).
   StatusOr<Charge> charge(std::uint64_t bytes);
+  // For a plane that exists already, whatever the limits are now.
+  Charge adopt(std::uint64_t bytes);
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::size_t used_planes() const;
 
 private:
+  Charge take(std::uint64_t pages_bytes);  // with the lock held
   void give_back(std::uint64_t bytes);
 
   const std::uint64_t bytes_;

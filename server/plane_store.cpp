@@ -2,8 +2,12 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <set>
+#include <utility>
 
+#include "eagle/v1/state.pb.h"
+#include "server/fault_point.h"
 #include "server/secret.h"
 
 namespace eagle::server {
@@ -60,26 +64,87 @@ StatusOr<std::vector<PlaneStore::Created>> PlaneStore::create(std::span<const Sp
     created.plane = std::make_shared<Plane>(spec.label, std::move(memory), std::move(charge));
     EAGLE_RETURN_IF_ERROR(fill_random(created.token));
   }
+  EAGLE_RETURN_IF_ERROR(number(made));
+  const Status written = write_down(made);
   const std::lock_guard lock(mutex_);
   if (closed_) return session_closed();
-  for (Created& created : made) insert(created);
+  for (const Created& created : made) {
+    if (written.ok())
+      insert(created);
+    else
+      free_.push_back(created.plane->id().id);
+  }
+  if (!written.ok()) return written;
   return made;
 }
 
-void PlaneStore::insert(Created& created) {
-  if (free_.empty()) {
-    slots_.emplace_back();
-    free_.push_back(slots_.size());
+Status PlaneStore::number(std::vector<Created>& made) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return session_closed();
+  for (Created& created : made) {
+    if (free_.empty()) {
+      slots_.emplace_back(record_.first_generation);
+      free_.push_back(slots_.size());
+    }
+    const std::uint64_t id = free_.back();
+    free_.pop_back();
+    std::uint64_t& generation = slots_[id - 1].generation;
+    generation = std::max(generation, record_.first_generation) + 1;
+    created.plane->id_ = {id, generation};
   }
-  const std::uint64_t id = free_.back();
-  free_.pop_back();
+  return {};
+}
+
+// Without the lock: launches look planes up meanwhile.
+Status PlaneStore::write_down(const std::vector<Created>& made) {
+  if (record_.log == nullptr) return {};
+  std::vector<StateChange> changes;
+  for (const Created& created : made) {
+    v1::PlaneRecord record;
+    record.set_generation(created.plane->id().generation);
+    record.set_bytes(created.plane->memory().bytes());
+    record.set_label(created.plane->label());
+    StateChange& change = changes.emplace_back();
+    change.key = {record_.session, StateKind::plane, created.plane->id().id};
+    change.value = record.SerializeAsString();
+    change.fd = created.plane->memory().fd();
+  }
+  fault_point("plane.create.before");
+  EAGLE_RETURN_IF_ERROR(record_.log->write(changes));
+  fault_point("plane.create.after");
+  return {};
+}
+
+void PlaneStore::insert(const Created& created) {
+  const std::uint64_t id = created.plane->id().id;
   Slot& slot = slots_[id - 1];
-  ++slot.generation;
-  created.plane->id_ = {id, slot.generation};
   slot.plane = created.plane;
   slot.token = created.token;
   slot.token_spent = false;
   tokens_.emplace(text_of(created.token), id);
+}
+
+Status PlaneStore::restore(graph::PlaneId id, std::string label, std::uint64_t bytes, UniqueFd memory) {
+  constexpr std::uint64_t most_ids = 1u << 20;
+  if (id.id == 0 || id.id > most_ids) {
+    return {Reason::bad_message, "plane " + std::to_string(id.id) + " cannot have been made"};
+  }
+  EAGLE_ASSIGN_OR_RETURN(plane::Memory mapped, plane::Memory::map(std::move(memory), bytes));
+  auto plane = std::make_shared<Plane>(std::move(label), std::move(mapped), budget_.adopt(bytes));
+  plane->id_ = id;
+  plane->fetched_.store(true, std::memory_order_release);  // for all that is known here
+  const std::lock_guard lock(mutex_);
+  if (id.id <= slots_.size()) {
+    return {Reason::bad_message, "plane " + std::to_string(id.id) + " comes out of order"};
+  }
+  while (slots_.size() + 1 < id.id) {
+    slots_.emplace_back(record_.first_generation);
+    free_.push_back(slots_.size());
+  }
+  Slot& slot = slots_.emplace_back(record_.first_generation);
+  slot.generation = id.generation;
+  slot.plane = std::move(plane);
+  return {};
 }
 
 const PlaneStore::Slot* PlaneStore::slot_of(graph::PlaneId id) const {
@@ -104,23 +169,44 @@ std::uint64_t PlaneStore::bytes_of(std::span<const graph::PlaneId> ids) const {
   return bytes;
 }
 
+// Out of the table first: an id is used again only once it is written down that it is free.
 Status PlaneStore::release(std::span<const graph::PlaneId> ids) {
   Planes gone;  // freed after the lock: unmapping takes its time
+  {
+    const std::lock_guard lock(mutex_);
+    std::set<std::uint64_t> named;
+    for (const graph::PlaneId id : ids) {
+      if (slot_of(id) == nullptr || !named.insert(id.id).second) return unknown_plane(id);
+    }
+    gone.reserve(ids.size());
+    for (const graph::PlaneId id : ids) {
+      Slot& slot = slots_[id.id - 1];
+      slot.plane->released_.store(true, std::memory_order_release);
+      if (!slot.token_spent) tokens_.erase(tokens_.find(text_of(slot.token)));
+      slot.token_spent = true;
+      gone.push_back(std::move(slot.plane));
+      slot.plane.reset();
+    }
+  }
+  const Status written = write_down_release(ids);
   const std::lock_guard lock(mutex_);
-  std::set<std::uint64_t> named;
-  for (const graph::PlaneId id : ids) {
-    if (slot_of(id) == nullptr || !named.insert(id.id).second) return unknown_plane(id);
+  if (!closed_) {
+    for (const graph::PlaneId id : ids) free_.push_back(id.id);
   }
-  gone.reserve(ids.size());
+  return written;
+}
+
+Status PlaneStore::write_down_release(std::span<const graph::PlaneId> ids) {
+  if (record_.log == nullptr) return {};
+  std::vector<StateChange> changes;
   for (const graph::PlaneId id : ids) {
-    Slot& slot = slots_[id.id - 1];
-    slot.plane->released_.store(true, std::memory_order_release);
-    if (!slot.token_spent) tokens_.erase(tokens_.find(text_of(slot.token)));
-    slot.token_spent = true;
-    gone.push_back(std::move(slot.plane));
-    slot.plane.reset();
-    free_.push_back(id.id);
+    StateChange& change = changes.emplace_back();
+    change.key = {record_.session, StateKind::plane, id.id};
+    change.gone = true;
   }
+  fault_point("plane.release.before");
+  EAGLE_RETURN_IF_ERROR(record_.log->write(changes));
+  fault_point("plane.release.after");
   return {};
 }
 

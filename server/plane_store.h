@@ -19,6 +19,7 @@
 #include "engine/plane/memory.h"
 #include "server/limits.h"
 #include "server/plane_budget.h"
+#include "server/state_log.h"
 
 namespace eagle::server {
 
@@ -68,7 +69,16 @@ public:
   };
   using Planes = std::vector<std::shared_ptr<Plane>>;
 
-  PlaneStore(PlaneBudget& budget, const Limits& limits) : budget_(budget), limits_(limits) {}
+  // Where the store's planes are written down: null where they need not survive this process. The first
+  // generation is above those of workers before this one, so that what they had released stays stale.
+  struct Record {
+    StateLog* log = nullptr;
+    std::uint64_t session = 0;
+    std::uint64_t first_generation = 0;
+  };
+  PlaneStore(PlaneBudget& budget, const Limits& limits) : PlaneStore(budget, limits, Record{}) {}
+  PlaneStore(PlaneBudget& budget, const Limits& limits, Record record)
+      : budget_(budget), limits_(limits), record_(record) {}
 
   // All or none. BAD_VALUE, PLANE_BUDGET, QUOTA, OUT_OF_MEMORY, SESSION_CLOSED. Takes the time that the
   // system needs to find the memory; CANCELLED if `given_up` (may be empty) says so meanwhile.
@@ -76,6 +86,9 @@ public:
                                         const std::function<bool()>& given_up = {});
   // All or none: UNKNOWN_PLANE.
   Status release(std::span<const graph::PlaneId> ids);
+  // A plane that another worker made, and that is written down already. In the order of their ids, before all
+  // else. BAD_MESSAGE: it cannot be.
+  Status restore(graph::PlaneId id, std::string label, std::uint64_t bytes, UniqueFd memory);
   StatusOr<std::shared_ptr<Plane>> find(graph::PlaneId id) const;
   // Of those planes that exist.
   [[nodiscard]] std::uint64_t bytes_of(std::span<const graph::PlaneId> ids) const;
@@ -91,16 +104,22 @@ public:
 
 private:
   struct Slot {
-    std::uint64_t generation = 0;
+    explicit Slot(std::uint64_t first_generation) : generation(first_generation) {}
+    std::uint64_t generation;
     std::shared_ptr<Plane> plane;  // null: free
     Token token{};
     bool token_spent = true;
   };
-  void insert(Created& created);
+  // An id for each, which nobody else gets meanwhile.
+  Status number(std::vector<Created>& made);
+  Status write_down(const std::vector<Created>& made);
+  Status write_down_release(std::span<const graph::PlaneId> ids);
+  void insert(const Created& created);
   [[nodiscard]] const Slot* slot_of(graph::PlaneId id) const;
 
   PlaneBudget& budget_;
   const Limits& limits_;
+  const Record record_;
   mutable std::mutex mutex_;
   bool closed_ = false;
   std::deque<Slot> slots_;                                    // plane id - 1

@@ -199,5 +199,34 @@ TEST_F(PlaneStoreTest, AClosedStoreGivesUpItsPlanesAndMakesNoMore) {
   EXPECT_EQ(budget_.used_bytes(), 0u);
 }
 
+// What another worker left, and ids of this one.
+TEST(RestoredPlanes, KeepTheirIdsAndNoIdMeansAnotherPlaneLater) {
+  const Limits limits;
+  PlaneBudget budget{1 << 20, 100};
+  constexpr std::uint64_t first_generation = std::uint64_t{1} << 32;
+  PlaneStore before{budget, limits};
+  const std::vector<PlaneStore::Spec> specs{{4096, "a"}, {4096, "b"}};
+  const auto made = before.create(specs).value();
+  const graph::PlaneId kept = made[1].plane->id();
+  const graph::PlaneId released = made[0].plane->id();
+
+  PlaneStore after{budget, limits, {nullptr, 0, first_generation}};
+  UniqueFd memory(::dup(made[1].plane->memory().fd()));
+  ASSERT_TRUE(after.restore(kept, "b", 4096, std::move(memory)).ok());
+  const auto found = after.find(kept);
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  EXPECT_EQ((*found)->label(), "b");
+  EXPECT_EQ(after.restore(kept, "twice", 4096, UniqueFd(::dup(made[1].plane->memory().fd()))).reason(),
+            Reason::bad_message);
+
+  const auto fresh = after.create({specs.data(), 1}).value();
+  EXPECT_GT(fresh[0].plane->id().generation, first_generation);
+  EXPECT_EQ(after.find(released).status().reason(), Reason::unknown_plane);
+  ASSERT_TRUE(after.release({&kept, 1}).ok());
+  const auto reused = after.create({specs.data(), 1}).value();
+  EXPECT_EQ(reused[0].plane->id().id, kept.id);
+  EXPECT_EQ(after.find(kept).status().reason(), Reason::unknown_plane);
+}
+
 }  // namespace
 }  // namespace eagle::server

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,17 @@ std::string eagled() {
   return path == nullptr ? "eagled" : path;
 }
 
+// The keeper of a worker.
+pid_t parent_of(std::int64_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  std::string word;
+  pid_t parent = -1;
+  while (status >> word && word != "PPid:") {
+  }
+  status >> parent;
+  return parent;
+}
+
 // Everything that comes until the writers have closed.
 std::string read_all(int fd) {
   std::string text;
@@ -98,11 +110,22 @@ TEST_F(Program, ServesAndEndsOnSigterm) {
   Child child = start({"--listen", endpoint()});
   EXPECT_EQ(said_, "ready\n");
   SideClient client(path());
-  EXPECT_EQ(client.open().host().pid(), child.pid());
+  EXPECT_EQ(parent_of(client.open().host().pid()), child.pid());
   child.signal(SIGTERM);
   EXPECT_EQ(child.wait(), 0);
   EXPECT_TRUE(client.at_end());
   EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+TEST_F(Program, IsOneProcessWithoutAKeeper) {
+  Child child = start({"--listen", endpoint(), "--no-keeper"});
+  EXPECT_EQ(said_, "ready\n");
+  SideClient client(path());
+  const auto opened = client.open();
+  EXPECT_EQ(opened.host().pid(), child.pid());
+  EXPECT_FALSE(opened.survives());
+  child.signal(SIGTERM);
+  EXPECT_EQ(child.wait(), 0);
 }
 
 TEST_F(Program, EndsWithItsOwner) {
@@ -140,7 +163,7 @@ TEST_F(Program, TwoDoNotShareASocket) {
   EXPECT_NE(start({"--listen", endpoint()}).wait(), 0);
   EXPECT_THAT(said_, HasSubstr("another daemon answers"));
   SideClient client(path());
-  EXPECT_EQ(client.open().host().pid(), first.pid());
+  EXPECT_EQ(parent_of(client.open().host().pid()), first.pid());
 }
 
 TEST_F(Program, TakesThePlaceOfOneThatWasKilled) {

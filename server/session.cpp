@@ -19,7 +19,7 @@ Status unknown_graph(std::uint64_t id) {
 StatusOr<std::uint64_t> Session::add(std::shared_ptr<LoadedGraph> graph) {
   const std::lock_guard lock(mutex_);
   if (ended_) return closed();
-  if (graphs_.size() >= limits_.graphs) {
+  if (graphs_.size() + dormant_.size() >= limits_.graphs) {
     return Status(Reason::quota, "the session holds " + std::to_string(limits_.graphs) +
                                      " graphs, which is its limit (graphs); release some");
   }
@@ -30,8 +30,31 @@ StatusOr<std::uint64_t> Session::add(std::shared_ptr<LoadedGraph> graph) {
 StatusOr<std::shared_ptr<LoadedGraph>> Session::graph(std::uint64_t id) const {
   const std::lock_guard lock(mutex_);
   const auto found = graphs_.find(id);
-  if (found == graphs_.end()) return unknown_graph(id);
-  return found->second;
+  if (found != graphs_.end()) return found->second;
+  if (dormant_.count(id) == 0) return unknown_graph(id);
+  return Status(Reason::graph_state, "graph " + std::to_string(id) +
+                                         " was built by a worker that has died since; restore it first "
+                                         "(Graphs.Restore)");
+}
+
+void Session::add_dormant(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  dormant_.insert(id);
+}
+
+void Session::wake(std::uint64_t id, std::shared_ptr<LoadedGraph> graph) {
+  const std::lock_guard lock(mutex_);
+  if (dormant_.erase(id) != 0) graphs_.emplace(id, std::move(graph));
+}
+
+bool Session::dormant(std::uint64_t id) const {
+  const std::lock_guard lock(mutex_);
+  return dormant_.count(id) != 0;
+}
+
+std::vector<std::uint64_t> Session::dormant() const {
+  const std::lock_guard lock(mutex_);
+  return {dormant_.begin(), dormant_.end()};
 }
 
 Status Session::replace_graph(std::uint64_t id, std::shared_ptr<LoadedGraph> graph) {
@@ -45,12 +68,17 @@ Status Session::replace_graph(std::uint64_t id, std::shared_ptr<LoadedGraph> gra
 
 Status Session::release_graph(std::uint64_t id) {
   std::shared_ptr<LoadedGraph> gone;  // freed after the lock
-  const std::lock_guard lock(mutex_);
-  const auto found = graphs_.find(id);
-  if (found == graphs_.end()) return unknown_graph(id);
-  gone = std::move(found->second);
-  graphs_.erase(found);
-  return {};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = graphs_.find(id);
+    if (found != graphs_.end()) {
+      gone = std::move(found->second);
+      graphs_.erase(found);
+    } else if (dormant_.erase(id) == 0) {
+      return unknown_graph(id);
+    }
+  }
+  return records_.released(id);
 }
 
 Session::Graphs Session::graphs() const {
@@ -102,6 +130,12 @@ Status Session::attach(std::shared_ptr<Rings> rings, std::shared_ptr<Ring> ring)
   return {};
 }
 
+void Session::detach_ring() {
+  const std::lock_guard lock(mutex_);
+  if (ring_) rings_->remove(ring_.get());
+  ring_.reset();
+}
+
 Session::Remains Session::end() {
   Remains remains;
   std::map<const Job*, InFlight> jobs;
@@ -110,6 +144,7 @@ Session::Remains Session::end() {
     ended_ = true;
     remains.graphs.assign(graphs_.begin(), graphs_.end());
     graphs_.clear();
+    dormant_.clear();
     jobs = jobs_;
     if (ring_) rings_->remove(ring_.get());
     ring_.reset();

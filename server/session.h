@@ -1,15 +1,20 @@
-// Session: everything that one client holds, from its Hello to the end of its side connection.
+// Session: everything that one client holds, from its Hello to the end of its side connection, or of the
+// lease after it.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "engine/base/status.h"
 #include "server/executor.h"
+#include "server/graph_records.h"
 #include "server/launch_outcomes.h"
 #include "server/limits.h"
 #include "server/loaded_graph.h"
@@ -27,26 +32,48 @@ class Session : public std::enable_shared_from_this<Session> {
 public:
   using Graphs = std::vector<std::pair<std::uint64_t, std::shared_ptr<LoadedGraph>>>;
 
+  // Where what it holds is written down, and how many workers there were before this one.
+  struct Survival {
+    StateLog* log = nullptr;
+    std::uint32_t epoch = 0;
+    std::chrono::seconds lease{0};
+  };
   Session(std::uint64_t id, Principal principal, std::string client, PlaneBudget& budget,
-          const Limits& limits)
+          const Limits& limits, Survival survival)
       : id_(id),
         principal_(principal),
         client_(std::move(client)),
         limits_(limits),
-        planes_(budget, limits),
-        outcomes_(limits) {}
+        // Ids and generations of this worker are above those of the workers before: none is used twice.
+        planes_(budget, limits, {survival.log, id, first_id(survival.epoch)}),
+        outcomes_(limits),
+        records_(survival.log, id),
+        lease_(survival.lease),
+        last_graph_(first_id(survival.epoch)) {}
 
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] const Principal& principal() const { return principal_; }
   [[nodiscard]] const std::string& client() const { return client_; }
   [[nodiscard]] bool ended() const;
 
+  // How long it is kept once its connection has ended.
+  [[nodiscard]] std::chrono::seconds lease() const { return lease_.load(std::memory_order_relaxed); }
+  void end_lease() { lease_.store(std::chrono::seconds(0), std::memory_order_relaxed); }
+
   PlaneStore& planes() { return planes_; }
+  GraphRecords& records() { return records_; }
   LaunchOutcomes& outcomes() { return outcomes_; }
 
   // The graph's id. QUOTA (graphs), SESSION_CLOSED.
   StatusOr<std::uint64_t> add(std::shared_ptr<LoadedGraph> graph);
-  StatusOr<std::shared_ptr<LoadedGraph>> graph(std::uint64_t id) const;  // UNKNOWN_GRAPH
+  // UNKNOWN_GRAPH; GRAPH_STATE for one that another worker built, until it is restored.
+  StatusOr<std::shared_ptr<LoadedGraph>> graph(std::uint64_t id) const;
+  // A graph that another worker built: known by its record only, from now on and until it is woken.
+  void add_dormant(std::uint64_t id);
+  void wake(std::uint64_t id,
+            std::shared_ptr<LoadedGraph> graph);  // ignored where it is not dormant any more
+  [[nodiscard]] bool dormant(std::uint64_t id) const;
+  [[nodiscard]] std::vector<std::uint64_t> dormant() const;
   // From now on the id means this graph. UNKNOWN_GRAPH.
   Status replace_graph(std::uint64_t id, std::shared_ptr<LoadedGraph> graph);
   // A launch that runs keeps the graph until it has ended. UNKNOWN_GRAPH.
@@ -61,6 +88,8 @@ public:
 
   // From now until its end the session's launches may come from the ring. BAD_MESSAGE when it has one.
   Status attach(std::shared_ptr<Rings> rings, std::shared_ptr<Ring> ring);
+  // The client has another connection now, and may have another ring.
+  void detach_ring();
 
   // Cancels what runs and gives up everything; the caller destroys it where that may take time.
   struct Remains {
@@ -70,17 +99,22 @@ public:
   Remains end();
 
 private:
+  static constexpr std::uint64_t first_id(std::uint32_t epoch) { return std::uint64_t{epoch} << 32; }
+
   const std::uint64_t id_;
   const Principal principal_;
   const std::string client_;
   const Limits& limits_;
   PlaneStore planes_;
   LaunchOutcomes outcomes_;
+  GraphRecords records_;
+  std::atomic<std::chrono::seconds> lease_;
 
   mutable std::mutex mutex_;
   bool ended_ = false;
-  std::uint64_t last_graph_ = 0;
+  std::uint64_t last_graph_;
   std::map<std::uint64_t, std::shared_ptr<LoadedGraph>> graphs_;
+  std::set<std::uint64_t> dormant_;
   struct InFlight {
     std::shared_ptr<Job> job;
     std::uint64_t launch_id = 0;

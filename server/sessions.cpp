@@ -7,6 +7,9 @@
 #include <cstring>
 #include <utility>
 
+#include "eagle/v1/state.pb.h"
+#include "server/fault_point.h"
+
 namespace eagle::server {
 namespace {
 
@@ -29,16 +32,60 @@ std::string loggable(std::string_view text) {
   return shown;
 }
 
-StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std::string& client) {
+Status Sessions::write_down(const Session& session, const Principal& principal, const Digest& digest,
+                            int process, const std::string& attempt) {
+  if (log_ == nullptr) return {};
+  v1::SessionRecord record;
+  record.set_secret_digest(digest.data(), digest.size());
+  record.set_uid(principal.uid);
+  record.set_gid(principal.gid);
+  record.set_pid(process >= 0 ? principal.pid : 0);  // 0: its end is not seen
+  record.set_client(session.client());
+  record.set_lease_s(static_cast<std::uint32_t>(session.lease().count()));
+  record.set_attempt(attempt);
+  StateChange change;
+  change.key = {session.id(), StateKind::session, 0};
+  change.value = record.SerializeAsString();
+  change.fd = process;
+  return log_->write({&change, 1});
+}
+
+// It is known by nobody: its secret never arrived.
+void Sessions::end_unanswered(const Principal& principal, const std::string& attempt) {
+  if (attempt.empty()) return;
+  std::shared_ptr<Session> unanswered;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [digest, entry] : by_digest_) {
+      const bool same = entry.attempt == attempt && entry.session->principal().uid == principal.uid;
+      if (same && entry.left_by_a_worker) unanswered = entry.session;
+    }
+  }
+  if (unanswered) static_cast<void>(end(unanswered, false));
+}
+
+StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std::string& client,
+                                          OpenOptions options) {
   if (client.size() > limits_.label_bytes) {
     return Status(Reason::bad_value, "expected a client name of at most " +
                                          std::to_string(limits_.label_bytes) +
                                          " bytes (label_bytes), found " + std::to_string(client.size()));
   }
+  if (options.lease > longest_lease) {
+    return Status(Reason::bad_value, "expected a lease of at most " + std::to_string(longest_lease.count()) +
+                                         " s, found " + std::to_string(options.lease.count()));
+  }
+  if (options.attempt.size() > limits_.label_bytes) {
+    return Status(Reason::bad_value, "expected an attempt of at most " + std::to_string(limits_.label_bytes) +
+                                         " bytes (label_bytes), found " +
+                                         std::to_string(options.attempt.size()));
+  }
+  end_unanswered(principal, options.attempt);
   EAGLE_ASSIGN_OR_RETURN(const std::uint64_t id, random_id());
   Opened opened;
   EAGLE_RETURN_IF_ERROR(fill_random(opened.secret));
-  opened.session = std::make_shared<Session>(id, principal, client, budget_, limits_);
+  opened.session = std::make_shared<Session>(id, principal, client, budget_, limits_,
+                                             Session::Survival{log_, epoch_, options.lease});
   const Digest digest = digest_of(opened.secret);
   {
     const std::lock_guard lock(mutex_);
@@ -47,11 +94,154 @@ StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std:
                                        " sessions, which is its limit (sessions); close some");
     }
     if (!digest_of_.emplace(id, digest).second) return Status(Reason::internal, "a session id came up twice");
-    by_digest_.emplace(digest, opened.session);
+    opened.attachment = ++last_attachment_;
+    by_digest_[digest] = {opened.session, opened.attachment, false, options.attempt, std::nullopt};
   }
+  fault_point("session.open.before");
+  if (const Status written = write_down(*opened.session, principal, digest, options.process, options.attempt);
+      !written.ok()) {
+    static_cast<void>(end(opened.session, false));
+    return written;
+  }
+  fault_point("session.open.after");
   spdlog::info("session={:016x} opened uid={} pid={} client=\"{}\"", id, principal.uid, principal.pid,
                loggable(client));
   return opened;
+}
+
+StatusOr<std::shared_ptr<Session>> Sessions::restore(std::uint64_t id, const v1::SessionRecord& record) {
+  Digest digest{};
+  if (id == 0 || record.secret_digest().size() != digest.size()) {
+    return Status(Reason::bad_message, "the record of a session is none");
+  }
+  std::copy(record.secret_digest().begin(), record.secret_digest().end(), digest.begin());
+  auto session = std::make_shared<Session>(
+      id, Principal{record.uid(), record.gid(), record.pid()}, record.client(), budget_, limits_,
+      Session::Survival{log_, epoch_, std::chrono::seconds(record.lease_s())});
+  Entry entry{session, 0, true, record.attempt(), std::nullopt};
+  const auto grace = record.left() ? std::chrono::seconds(0) : std::max(session->lease(), orphan_grace);
+  if (record.left() || record.pid() == 0) entry.ends_at = Clock::now() + grace;
+  const std::lock_guard lock(mutex_);
+  if (!digest_of_.emplace(id, digest).second) return Status(Reason::internal, "a session id came up twice");
+  by_digest_[digest] = std::move(entry);
+  return session;
+}
+
+StatusOr<std::shared_ptr<Session>> Sessions::restored(std::uint64_t id) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = digest_of_.find(id);
+  if (known == digest_of_.end())
+    return Status(Reason::bad_message, "a record of a session that is not there");
+  return by_digest_.at(known->second).session;
+}
+
+Sessions::Entry* Sessions::entry_of(std::uint64_t session) {
+  const auto known = digest_of_.find(session);
+  return known == digest_of_.end() ? nullptr : &by_digest_.at(known->second);
+}
+
+StatusOr<Sessions::Opened> Sessions::resume(const Principal& principal, const Resumption& resumption) {
+  const Digest digest = digest_of(resumption.secret);
+  Opened opened;
+  opened.secret = resumption.secret;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = by_digest_.find(digest);
+    if (found == by_digest_.end() || found->second.session->id() != resumption.session ||
+        found->second.session->principal().uid != principal.uid) {
+      return Status(
+          Reason::unauthenticated,
+          "there is no session to resume with this id and secret: its lease is over, it was closed, "
+          "or it is another user's or daemon's; open a new one");
+    }
+    Entry& entry = found->second;
+    opened.session = entry.session;
+    // Nothing that ran before the worker's death runs again, whoever asks.
+    if (entry.left_by_a_worker) opened.session->outcomes().lost_through(resumption.last_launch);
+    entry = {opened.session, ++last_attachment_, false, {}, std::nullopt};
+    opened.attachment = entry.attachment;
+  }
+  fault_point("session.resume.before");
+  EAGLE_RETURN_IF_ERROR(write_down(*opened.session, principal, digest, resumption.process, {}));
+  fault_point("session.resume.after");
+  opened.session->detach_ring();
+  spdlog::info("session={:016x} resumed uid={} pid={}", opened.session->id(), principal.uid, principal.pid);
+  return opened;
+}
+
+Status Sessions::leave(const std::shared_ptr<Session>& session) {
+  session->end_lease();
+  if (log_ == nullptr) return {};
+  Digest digest{};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = digest_of_.find(session->id());
+    if (known == digest_of_.end()) return {};
+    digest = known->second;
+  }
+  v1::SessionRecord record;
+  record.set_secret_digest(digest.data(), digest.size());
+  record.set_uid(session->principal().uid);
+  record.set_left(true);
+  StateChange change;
+  change.key = {session->id(), StateKind::session, 0};
+  change.value = record.SerializeAsString();
+  fault_point("session.leave.before");
+  EAGLE_RETURN_IF_ERROR(log_->write({&change, 1}));
+  fault_point("session.leave.after");
+  return {};
+}
+
+bool Sessions::attached(const Session& session, std::uint64_t attachment) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = digest_of_.find(session.id());
+  return known != digest_of_.end() && by_digest_.at(known->second).attachment == attachment;
+}
+
+PlaneStore::Planes Sessions::detach(const std::shared_ptr<Session>& session, std::uint64_t attachment,
+                                    bool client_lives) {
+  {
+    const std::lock_guard lock(mutex_);
+    Entry* const entry = entry_of(session->id());
+    if (entry == nullptr || entry->attachment != attachment) return {};
+    if (session->lease().count() > 0) {
+      entry->attachment = 0;
+      entry->ends_at = Clock::now() + session->lease();
+      spdlog::info("session={:016x} is kept for {} s", session->id(), session->lease().count());
+      return {};
+    }
+  }
+  return end(session, client_lives);
+}
+
+void Sessions::client_died(std::uint64_t id) {
+  std::shared_ptr<Session> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    Entry* const entry = entry_of(id);
+    // Whoever has a connection hears of it there.
+    if (entry == nullptr || entry->attachment != 0 || entry->ends_at) return;
+    if (entry->session->lease().count() > 0) {
+      entry->ends_at = Clock::now() + entry->session->lease();
+      return;
+    }
+    gone = entry->session;
+  }
+  static_cast<void>(end(gone, false));
+}
+
+void Sessions::expire(Clock::time_point now) {
+  std::vector<std::shared_ptr<Session>> over;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [digest, entry] : by_digest_) {
+      if (entry.ends_at && *entry.ends_at <= now) over.push_back(entry.session);
+    }
+  }
+  for (const auto& session : over) {
+    spdlog::info("session={:016x} was not resumed in time", session->id());
+    static_cast<void>(end(session, false));
+  }
 }
 
 StatusOr<std::shared_ptr<Session>> Sessions::find(std::string_view secret_hex) const {
@@ -60,7 +250,13 @@ StatusOr<std::shared_ptr<Session>> Sessions::find(std::string_view secret_hex) c
     const Digest digest = digest_of(*secret);
     const std::lock_guard lock(mutex_);
     const auto found = by_digest_.find(digest);
-    if (found != by_digest_.end()) return found->second;
+    if (found != by_digest_.end() && found->second.left_by_a_worker) {
+      return Status(
+          Reason::worker_restarted,
+          "the daemon's worker died and another took its place; resume the session first, by a Hello "
+          "on a new side connection");
+    }
+    if (found != by_digest_.end()) return found->second.session;
   }
   return Status(Reason::unauthenticated,
                 "expected the secret of an open session in the call's metadata, found none that the daemon "
@@ -72,8 +268,8 @@ std::vector<std::shared_ptr<Session>> Sessions::visible_to(const Principal& call
   std::vector<std::shared_ptr<Session>> visible;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [digest, session] : by_digest_) {
-      if (sees_all || session->principal().uid == caller.uid) visible.push_back(session);
+    for (const auto& [digest, entry] : by_digest_) {
+      if (sees_all || entry.session->principal().uid == caller.uid) visible.push_back(entry.session);
     }
   }
   std::sort(visible.begin(), visible.end(), [](const auto& a, const auto& b) { return a->id() < b->id(); });
@@ -89,6 +285,14 @@ PlaneStore::Planes Sessions::end(const std::shared_ptr<Session>& session, bool c
     digest_of_.erase(found);
   }
   auto remains = std::make_shared<Session::Remains>(session->end());
+  if (log_ != nullptr) {
+    StateChange change;
+    change.key = {session->id(), StateKind::session, 0};
+    change.gone = true;
+    fault_point("session.end.before");
+    static_cast<void>(log_->write({&change, 1}));  // fails where this process is about to end
+    fault_point("session.end.after");
+  }
   spdlog::info("session={:016x} ended planes={} graphs={}", session->id(), remains->planes.size(),
                remains->graphs.size());
   PlaneStore::Planes kept;
@@ -106,13 +310,20 @@ void Sessions::reap(PlaneStore::Planes planes) {
   static_cast<void>(reaper_.submit([held = std::move(held)]() mutable { held.reset(); }));
 }
 
+std::map<std::uint64_t, std::shared_ptr<Session>> Sessions::by_id() const {
+  std::map<std::uint64_t, std::shared_ptr<Session>> all;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [digest, entry] : by_digest_) all.emplace(entry.session->id(), entry.session);
+  return all;
+}
+
 void Sessions::end_all() {
-  std::map<Digest, std::shared_ptr<Session>> all;
+  std::map<Digest, Entry> all;
   {
     const std::lock_guard lock(mutex_);
     all = by_digest_;
   }
-  for (const auto& [digest, session] : all) static_cast<void>(end(session, false));
+  for (const auto& [digest, entry] : all) static_cast<void>(end(entry.session, false));
 }
 
 std::size_t Sessions::size() const {
@@ -121,13 +332,15 @@ std::size_t Sessions::size() const {
 }
 
 std::size_t Sessions::graphs() const {
-  std::map<Digest, std::shared_ptr<Session>> all;
+  std::map<Digest, Entry> all;
   {
     const std::lock_guard lock(mutex_);
     all = by_digest_;
   }
   std::size_t graphs = 0;
-  for (const auto& [digest, session] : all) graphs += session->graphs().size();
+  for (const auto& [digest, entry] : all) {
+    graphs += entry.session->graphs().size() + entry.session->dormant().size();
+  }
   return graphs;
 }
 

@@ -1,10 +1,17 @@
-// Sessions: who is connected, found by the secret that every call carries.
+// Sessions: who is connected, found by the secret that every call carries; and who may come back.
+//
+// A session is attached to one side connection at a time. When that ends, the session ends, or where it has a
+// lease it is kept for so long, and may be resumed with its secret. One that another worker left is attached
+// to nobody at first: while its client's process lives it is kept without limit, because that client may be
+// idle and not know; where the process cannot be seen, for `orphan_grace`.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,9 +21,18 @@
 #include "server/principal.h"
 #include "server/secret.h"
 #include "server/session.h"
+#include "server/state_log.h"
 #include "server/work_pool.h"
 
+namespace eagle::v1 {
+class SessionRecord;
+}
+
 namespace eagle::server {
+
+// Of a session whose client's process cannot be seen, after a worker's death.
+constexpr std::chrono::seconds orphan_grace{30};
+constexpr std::chrono::seconds longest_lease{30 * 24 * 3600};
 
 // Client-made text for logs: printable ASCII, cut to 64 characters.
 std::string loggable(std::string_view text);
@@ -24,17 +40,58 @@ std::string loggable(std::string_view text);
 // Thread-safe.
 class Sessions {
 public:
-  Sessions(PlaneBudget& budget, const Limits& limits) : budget_(budget), limits_(limits) {}
+  using Clock = std::chrono::steady_clock;
+
+  // `log`: where sessions are written down; null: nowhere. `epoch`: how many workers there were before.
+  Sessions(PlaneBudget& budget, const Limits& limits, StateLog* log = nullptr, std::uint32_t epoch = 0)
+      : budget_(budget), limits_(limits), log_(log), epoch_(epoch) {}
   Sessions(const Sessions&) = delete;
   Sessions& operator=(const Sessions&) = delete;
 
   struct Opened {
     std::shared_ptr<Session> session;
-    Secret secret;  // for the client; kept here as a digest
+    Secret secret;                 // for the client; kept here as a digest
+    std::uint64_t attachment = 0;  // for `detach`
   };
-  // QUOTA (sessions); BAD_VALUE for a client name over label_bytes.
-  StatusOr<Opened> open(const Principal& principal, const std::string& client);
-  // UNAUTHENTICATED. The text is what a call carries.
+  struct OpenOptions {
+    std::chrono::seconds lease{0};
+    int process = -1;  // of the client (pidfd), borrowed; -1: it cannot be had
+    // The same when a client asks again, because a worker died before it could answer: what that one had
+    // opened is ended. Empty: it will not.
+    std::string attempt;
+  };
+  // QUOTA (sessions); BAD_VALUE for a client name over label_bytes or a lease over `longest_lease`.
+  StatusOr<Opened> open(const Principal& principal, const std::string& client, OpenOptions options);
+  StatusOr<Opened> open(const Principal& principal, const std::string& client) {
+    return open(principal, client, OpenOptions{});
+  }
+
+  struct Resumption {
+    std::uint64_t session = 0;
+    Secret secret{};
+    std::uint64_t last_launch = 0;  // the highest id that the client has used
+    int process = -1;               // as in OpenOptions
+  };
+  // The session goes on with whoever calls this, and with nobody else from then on. UNAUTHENTICATED unless it
+  // is there, with that secret, and of the same user.
+  StatusOr<Opened> resume(const Principal& principal, const Resumption& resumption);
+  // The connection has ended. The session does, too, unless it has a lease or somebody else has it by now. As
+  // `end`.
+  PlaneStore::Planes detach(const std::shared_ptr<Session>& session, std::uint64_t attachment,
+                            bool client_lives);
+  [[nodiscard]] bool attached(const Session& session, std::uint64_t attachment) const;
+  // The client wants it no more: it ends with its connection, or with this worker.
+  Status leave(const std::shared_ptr<Session>& session);
+  // A client's process has ended, whether or not its connection tells.
+  void client_died(std::uint64_t session);
+  // Ends what nobody came back for in time.
+  void expire(Clock::time_point now = Clock::now());
+
+  // A session that another worker left. It may be resumed from now on.
+  StatusOr<std::shared_ptr<Session>> restore(std::uint64_t id, const v1::SessionRecord& record);
+  StatusOr<std::shared_ptr<Session>> restored(std::uint64_t id) const;  // BAD_MESSAGE
+
+  // UNAUTHENTICATED; WORKER_RESTARTED for one that is to be resumed first. The text is what a call carries.
   StatusOr<std::shared_ptr<Session>> find(std::string_view secret_hex) const;
 
   // The sessions whose graphs the caller may look at: those of its user, and for root and whom the daemon
@@ -46,6 +103,7 @@ public:
   // to the caller, to keep until that process has ended, and then `reap`.
   PlaneStore::Planes end(const std::shared_ptr<Session>& session, bool client_lives);
   void reap(PlaneStore::Planes planes);
+  [[nodiscard]] std::map<std::uint64_t, std::shared_ptr<Session>> by_id() const;
   // Ends them all.
   void end_all();
 
@@ -53,10 +111,25 @@ public:
   [[nodiscard]] std::size_t graphs() const;
 
 private:
+  struct Entry {
+    std::shared_ptr<Session> session;
+    std::uint64_t attachment = 0;              // 0: nobody has it
+    bool left_by_a_worker = false;             // until it is resumed
+    std::string attempt;                       // by which it was asked for
+    std::optional<Clock::time_point> ends_at;  // while nobody has it
+  };
+  Status write_down(const Session& session, const Principal& principal, const Digest& digest, int process,
+                    const std::string& attempt);
+  void end_unanswered(const Principal& principal, const std::string& attempt);
+  Entry* entry_of(std::uint64_t session);  // with the lock held; null: there is none
+
   PlaneBudget& budget_;
   const Limits& limits_;
+  StateLog* const log_;
+  const std::uint32_t epoch_;
   mutable std::mutex mutex_;
-  std::map<Digest, std::shared_ptr<Session>> by_digest_;
+  std::uint64_t last_attachment_ = 0;
+  std::map<Digest, Entry> by_digest_;
   std::map<std::uint64_t, Digest> digest_of_;  // by session id
   WorkPool reaper_{1, SIZE_MAX, "sessions"};   // what it holds is bounded by the planes and graphs there are
 };

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "eagle/v1/state.pb.h"
 #include "server/testing.h"
 
 namespace eagle::server {
@@ -99,6 +100,165 @@ TEST_F(SessionsTest, EndingThemAllEndsEach) {
   EXPECT_EQ(sessions_.size(), 0u);
   const PlaneStore::Spec spec{4096, "late"};
   EXPECT_EQ(a.session->planes().create({&spec, 1}).status().reason(), Reason::session_closed);
+}
+
+// ---- leases
+
+using std::chrono::seconds;
+
+class Leases : public SessionsTest {
+protected:
+  Sessions::Opened open_for(seconds lease) {
+    Sessions::OpenOptions options;
+    options.lease = lease;
+    return sessions_.open(user_, "test", options).value();
+  }
+  static Sessions::Resumption by(const Sessions::Opened& opened) {
+    Sessions::Resumption resumption;
+    resumption.session = opened.session->id();
+    resumption.secret = opened.secret;
+    return resumption;
+  }
+  const Principal user_{1000, 1000, 1};
+};
+
+TEST_F(Leases, WithoutOneASessionEndsWithItsConnection) {
+  const auto opened = open_for(seconds(0));
+  static_cast<void>(sessions_.detach(opened.session, opened.attachment, false));
+  EXPECT_EQ(sessions_.size(), 0u);
+}
+
+TEST_F(Leases, KeepASessionForSoLong) {
+  const auto opened = open_for(seconds(60));
+  static_cast<void>(sessions_.detach(opened.session, opened.attachment, false));
+  sessions_.expire(Sessions::Clock::now() + seconds(50));
+  EXPECT_EQ(sessions_.size(), 1u);
+  sessions_.expire(Sessions::Clock::now() + seconds(61));
+  EXPECT_EQ(sessions_.size(), 0u);
+  EXPECT_TRUE(opened.session->ended());
+}
+
+TEST_F(Leases, AResumedSessionIsTheSameAndKept) {
+  const auto first = open_for(seconds(60));
+  static_cast<void>(sessions_.detach(first.session, first.attachment, false));
+  const auto second = sessions_.resume(user_, by(first));
+  ASSERT_TRUE(second.ok()) << second.status().to_string();
+  EXPECT_EQ(second->session, first.session);
+  sessions_.expire(Sessions::Clock::now() + seconds(1000));
+  EXPECT_EQ(sessions_.size(), 1u);
+}
+
+TEST_F(Leases, WhoResumesHasItAlone) {
+  const auto first = open_for(seconds(0));
+  const auto second = sessions_.resume(user_, by(first)).value();
+  EXPECT_FALSE(sessions_.attached(*first.session, first.attachment));
+  static_cast<void>(sessions_.detach(first.session, first.attachment, false));
+  EXPECT_EQ(sessions_.size(), 1u) << "that connection had it no more";
+  static_cast<void>(sessions_.detach(second.session, second.attachment, false));
+  EXPECT_EQ(sessions_.size(), 0u);
+}
+
+TEST_F(Leases, NobodyElseResumes) {
+  const auto opened = open_for(seconds(60));
+  Sessions::Resumption forged = by(opened);
+  forged.secret[7] ^= 1;
+  EXPECT_EQ(sessions_.resume(user_, forged).status().reason(), Reason::unauthenticated);
+  forged = by(opened);
+  ++forged.session;
+  EXPECT_EQ(sessions_.resume(user_, forged).status().reason(), Reason::unauthenticated);
+  EXPECT_EQ(sessions_.resume(Principal{1001, 1001, 1}, by(opened)).status().reason(),
+            Reason::unauthenticated);
+  EXPECT_EQ(sessions_.resume(Principal{0, 0, 1}, by(opened)).status().reason(), Reason::unauthenticated);
+  EXPECT_TRUE(sessions_.attached(*opened.session, opened.attachment));
+}
+
+TEST_F(Leases, AClientThatLeavesHasNone) {
+  const auto opened = open_for(seconds(60));
+  EXPECT_TRUE(sessions_.leave(opened.session).ok());
+  static_cast<void>(sessions_.detach(opened.session, opened.attachment, false));
+  EXPECT_EQ(sessions_.size(), 0u);
+}
+
+TEST_F(Leases, AreNotForEver) {
+  Sessions::OpenOptions options;
+  options.lease = longest_lease + seconds(1);
+  EXPECT_EQ(sessions_.open(user_, "test", options).status().reason(), Reason::bad_value);
+}
+
+// ---- what another worker left
+
+class Restored : public Leases {
+protected:
+  v1::SessionRecord record() {
+    v1::SessionRecord record;
+    const Digest digest = digest_of(secret_);
+    record.set_secret_digest(digest.data(), digest.size());
+    record.set_uid(user_.uid);
+    record.set_pid(77);
+    return record;
+  }
+  Sessions::Resumption resumption() {
+    Sessions::Resumption resumption;
+    resumption.session = 5;
+    resumption.secret = secret_;
+    resumption.last_launch = 10;
+    return resumption;
+  }
+  const Secret secret_{1, 2, 3};
+};
+
+TEST_F(Restored, SessionsAreResumedBeforeAnythingElse) {
+  ASSERT_TRUE(sessions_.restore(5, record()).ok());
+  EXPECT_EQ(sessions_.find(to_hex(secret_)).status().reason(), Reason::worker_restarted);
+  ASSERT_TRUE(sessions_.resume(user_, resumption()).ok());
+  EXPECT_TRUE(sessions_.find(to_hex(secret_)).ok());
+}
+
+TEST_F(Restored, NoLaunchOfBeforeRunsAgain) {
+  const auto session = sessions_.restore(5, record()).value();
+  ASSERT_TRUE(sessions_.resume(user_, resumption()).ok());
+  const auto nobody = [](const LaunchOutcome&) {};
+  EXPECT_EQ(session->outcomes().admit({1, 1, 10}, nobody).status().reason(), Reason::worker_restarted);
+  EXPECT_TRUE(session->outcomes().admit({1, 1, 11}, nobody).ok());
+}
+
+TEST_F(Restored, AClientThatIsIdleHasAllTheTime) {
+  ASSERT_TRUE(sessions_.restore(5, record()).ok());
+  sessions_.expire(Sessions::Clock::now() + std::chrono::hours(1000));
+  EXPECT_EQ(sessions_.size(), 1u);
+  sessions_.client_died(5);
+  EXPECT_EQ(sessions_.size(), 0u);
+}
+
+TEST_F(Restored, AClientThatCannotBeSeenHasAGrace) {
+  v1::SessionRecord unseen = record();
+  unseen.set_pid(0);
+  ASSERT_TRUE(sessions_.restore(5, unseen).ok());
+  sessions_.expire(Sessions::Clock::now() + orphan_grace - seconds(1));
+  EXPECT_EQ(sessions_.size(), 1u);
+  sessions_.expire(Sessions::Clock::now() + orphan_grace + seconds(1));
+  EXPECT_EQ(sessions_.size(), 0u);
+}
+
+TEST_F(Restored, WhatItsClientLeftEnds) {
+  v1::SessionRecord left = record();
+  left.set_left(true);
+  ASSERT_TRUE(sessions_.restore(5, left).ok());
+  sessions_.expire();
+  EXPECT_EQ(sessions_.size(), 0u);
+}
+
+TEST_F(Restored, WhatNobodyWasToldOfEndsWhenItIsAskedForAgain) {
+  v1::SessionRecord unanswered = record();
+  unanswered.set_attempt("once");
+  ASSERT_TRUE(sessions_.restore(5, unanswered).ok());
+  Sessions::OpenOptions options;
+  options.attempt = "once";
+  const auto of_another = sessions_.open(Principal{1001, 1001, 1}, "somebody else", options).value();
+  EXPECT_EQ(sessions_.size(), 2u) << "another user's attempt ends nothing";
+  static_cast<void>(sessions_.end(of_another.session, false));
+  ASSERT_TRUE(sessions_.open(user_, "test", options).ok());
+  EXPECT_EQ(sessions_.size(), 1u);
 }
 
 TEST(Loggable, IsPrintableAndShort) {

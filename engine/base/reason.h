@@ -121,6 +121,10 @@ enum class Code : std::uint8_t {
     "the daemon is going away; try again later")                                                        \
   X(connection_lost, CONNECTION_LOST, unavailable, DaemonUnavailable, ConnectionError,                  \
     "the daemon went away during the call")                                                             \
+  X(worker_restarted, WORKER_RESTARTED, aborted, WorkerRestarted, RuntimeError,                         \
+    "the daemon's worker died meanwhile and another took its place: the call may have run in part")     \
+  X(graph_quarantined, GRAPH_QUARANTINED, failed_precondition, EagleError, RuntimeError,                \
+    "a graph that was running at two deaths of the daemon's worker; it is not launched again")          \
   X(missing_package, MISSING_PACKAGE, failed_precondition, MissingPackage, ImportError,                 \
     "an optional package that is not installed; the command that installs it is given")                 \
   X(system, SYSTEM, internal, EagleError, RuntimeError, "a system call failed; which, and errno")       \

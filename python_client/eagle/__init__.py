@@ -42,6 +42,7 @@ from eagle.errors import (
     ProtocolMismatch,
     RacingSiblings,
     SessionClosed,
+    WorkerRestarted,
 )
 from eagle.graph import Graph, SkipGuard, copy, reduce, repeat_while, skippable
 from eagle.language import (
@@ -115,6 +116,7 @@ __all__ = [
     "Table",
     "Terminated",
     "Vector",
+    "WorkerRestarted",
     "__version__",
     "asarray",
     "bounded",

@@ -35,6 +35,7 @@ from eagle._core import (
     ProtocolMismatch,
     RacingSiblings,
     SessionClosed,
+    WorkerRestarted,
 )
 from eagle._core import error as _error
 from eagle._core import reasons as _reasons
@@ -58,6 +59,7 @@ __all__ = [
     "ProtocolMismatch",
     "RacingSiblings",
     "SessionClosed",
+    "WorkerRestarted",
     "refusal",
     "text",
 ]

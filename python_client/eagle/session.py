@@ -18,6 +18,8 @@ from eagle.errors import refusal, text
 if TYPE_CHECKING:
     from eagle.stepping import Run
 
+_LONGEST_LEASE_S = 30 * 24 * 3600
+
 Array = npt.NDArray[Any]
 Shape = Union[int, Sequence[int]]
 
@@ -182,6 +184,13 @@ class Session:
         return (self._info or self.info()).transport
 
     @property
+    def resume_token(self) -> str:
+        """What ``eagle.connect(resume=...)`` takes to go on with this session, which needs a ``lease``. Keep it
+        secret: whoever of this user has it has the session. Empty for a session in process.
+        """
+        return self._core.resume_token()
+
+    @property
     def closed(self) -> bool:
         """Whether the session has ended."""
         return self._core.closed
@@ -207,17 +216,27 @@ class Session:
         return f"<eagle.Session {info.endpoint}, {info.transport}, {info.threads} threads>"
 
 
-def connect(endpoint: str | None = None, *, timeout: float = 10.0) -> Session:
+def connect(
+    endpoint: str | None = None, *, resume: str | None = None, lease: float | None = None, timeout: float = 10.0
+) -> Session:
     """A session in a daemon.
 
     ``endpoint`` is ``"unix:PATH"``; None looks at EAGLE_ENDPOINT, /run/eagled/eagled.sock and
     $XDG_RUNTIME_DIR/eagled.sock, and else starts a private daemon that ends with this process. ``timeout``
-    (seconds) bounds connecting and every short call. Raises DaemonUnavailable (a ConnectionError),
-    ProtocolMismatch, and EagleError (a ValueError) for an endpoint that cannot be one.
+    (seconds) bounds connecting and every short call. With ``lease`` (seconds) the daemon keeps the session for so
+    long when this process goes without closing it; ``resume``, the ``resume_token`` of such a session, goes on
+    with it. Raises DaemonUnavailable (a ConnectionError), ProtocolMismatch, EagleError (a PermissionError) where
+    there is no session to resume, and EagleError (a ValueError) for an endpoint that cannot be one.
     """
     if endpoint is not None and not isinstance(endpoint, str):
         raise refusal("WRONG_TYPE", f"connect: endpoint: expected 'unix:PATH', found {type(endpoint).__name__}")
-    return Session(_core.connect(text("connect: endpoint", endpoint), _real(timeout, "connect: timeout")))
+    kept = 0.0 if lease is None else _real(lease, "connect: lease")
+    if not 0 <= kept <= _LONGEST_LEASE_S:
+        raise refusal("BAD_VALUE", f"connect: a lease of {kept} s; expected 0 to {_LONGEST_LEASE_S}")
+    core = _core.connect(
+        text("connect: endpoint", endpoint), _real(timeout, "connect: timeout"), kept, text("connect: resume", resume)
+    )
+    return Session(core)
 
 
 def local(threads: int | None = None) -> Session:

@@ -35,8 +35,11 @@ Milliseconds milliseconds(double seconds, const char* where) {
   return Milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1000)));
 }
 
-Session connect_to(const std::string& endpoint, double timeout) {
-  const ConnectOptions options{milliseconds(timeout, "connect"), {}};
+Session connect_to(const std::string& endpoint, double timeout, double lease, const std::string& resume) {
+  ConnectOptions options;
+  options.timeout = milliseconds(timeout, "connect");
+  options.lease = std::chrono::seconds(static_cast<std::int64_t>(std::ceil(lease)));
+  options.resume = resume;
   const Released released;
   return take(connect(endpoint, options));
 }
@@ -109,6 +112,7 @@ void bind_sessions(nb::module_& m) {
       .def("allocate", allocate_array, nb::arg("shape"), nb::arg("dtype"), nb::arg("label"), nb::arg("keep"))
       .def("owns", owns, nb::arg("array").none())
       .def("info", info_of)
+      .def("resume_token", &Session::resume_token)
       .def("close", close)
       .def("check_plan", check_plan)
       .def_prop_ro("name", &Session::name)

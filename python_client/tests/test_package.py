@@ -79,6 +79,7 @@ def test_named_exceptions_are_the_builtins_that_users_expect():
         "DaemonUnavailable": ConnectionError,
         "DeadlineExceeded": TimeoutError,
         "SessionClosed": RuntimeError,
+        "WorkerRestarted": RuntimeError,
         "PrivateArray": ValueError,
         "MissingPackage": ImportError,
     }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "eagle/v1/service.grpc.pb.h"
+#include "eagle/v1/state.pb.h"
 #include "engine/graph/edges.h"
 #include "engine/graph/explain.h"
 #include "engine/graph/schedule.h"
@@ -43,34 +44,6 @@ Status build(Daemon& daemon, Session& session, const PendingCall& call, const v1
   return {};
 }
 
-StatusOr<graph::ParamUpdate> update_of(const v1::ParamUpdate& message) {
-  graph::ParamUpdate update;
-  update.address.node = message.argument().node();
-  if (message.argument().has_leaf()) update.address.leaf = message.argument().leaf();
-  update.address.name = message.argument().name();
-  switch (message.value().value_case()) {
-    case v1::ParamValue::kReal:
-      update.value = message.value().real();
-      return update;
-    case v1::ParamValue::kInteger:
-      update.value = std::int64_t{message.value().integer()};
-      return update;
-    case v1::ParamValue::VALUE_NOT_SET:
-      break;
-  }
-  return Status(Reason::malformed_graph, "update: expected a number for each Param, found none");
-}
-
-Status update(const Session& session, const v1::UpdateRequest& request) {
-  EAGLE_ASSIGN_OR_RETURN(const auto graph, session.graph(request.graph()));
-  std::vector<graph::ParamUpdate> updates;
-  for (const v1::ParamUpdate& message : request.params()) {
-    EAGLE_ASSIGN_OR_RETURN(graph::ParamUpdate one, update_of(message));
-    updates.push_back(std::move(one));
-  }
-  return graph->update(request.graph(), updates);
-}
-
 Status rebind(Daemon& daemon, Session& session, const v1::RebindRequest& request, v1::RebindReply& reply) {
   EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
   EAGLE_ASSIGN_OR_RETURN(const auto graph, daemon.rebind(session, request.graph(), request.description()));
@@ -78,9 +51,9 @@ Status rebind(Daemon& daemon, Session& session, const v1::RebindRequest& request
   return {};
 }
 
-Status edges(const Limits& limits, const Session& session, std::uint64_t id, v1::EdgesReply& reply) {
-  EAGLE_ASSIGN_OR_RETURN(const auto graph, session.graph(id));
-  EAGLE_ASSIGN_OR_RETURN(const auto found, graph->edges(limits));
+Status edges(Daemon& daemon, Session& session, std::uint64_t id, v1::EdgesReply& reply) {
+  EAGLE_ASSIGN_OR_RETURN(const auto graph, daemon.graph(session, id));
+  EAGLE_ASSIGN_OR_RETURN(const auto found, graph->edges(daemon.limits()));
   for (const graph::Edge& edge : found) {
     v1::Edge& message = *reply.add_edges();
     message.set_source(edge.source);
@@ -92,19 +65,18 @@ Status edges(const Limits& limits, const Session& session, std::uint64_t id, v1:
 }
 
 // A graph of the caller's own session (`owner` 0), or of one that it may look into.
-StatusOr<std::shared_ptr<LoadedGraph>> graph_of(Daemon& daemon, const Session& caller, std::uint64_t owner,
+StatusOr<std::shared_ptr<LoadedGraph>> graph_of(Daemon& daemon, Session& caller, std::uint64_t owner,
                                                 std::uint64_t graph) {
-  if (owner == 0 || owner == caller.id()) return caller.graph(graph);
+  if (owner == 0 || owner == caller.id()) return daemon.graph(caller, graph);
   for (const auto& session : daemon.sessions().visible_to(caller.principal())) {
-    if (session->id() == owner) return session->graph(graph);
+    if (session->id() == owner) return daemon.graph(*session, graph);
   }
   return Status(Reason::unknown_graph, "there is no graph " + std::to_string(graph) + " of session " +
                                            std::to_string(owner) +
                                            " that the caller may see; eaglectl graphs lists those there are");
 }
 
-Status picture(Daemon& daemon, const Session& caller, const v1::PictureRequest& request,
-               v1::PictureReply& reply) {
+Status picture(Daemon& daemon, Session& caller, const v1::PictureRequest& request, v1::PictureReply& reply) {
   EAGLE_ASSIGN_OR_RETURN(const auto graph, graph_of(daemon, caller, request.session(), request.graph()));
   const auto format = view::format_of(request.format());
   if (!format) {
@@ -118,8 +90,7 @@ Status picture(Daemon& daemon, const Session& caller, const v1::PictureRequest& 
   return {};
 }
 
-Status explain(Daemon& daemon, const Session& caller, const v1::ExplainRequest& request,
-               v1::ExplainReply& reply) {
+Status explain(Daemon& daemon, Session& caller, const v1::ExplainRequest& request, v1::ExplainReply& reply) {
   EAGLE_ASSIGN_OR_RETURN(const auto graph, graph_of(daemon, caller, request.session(), request.graph()));
   EAGLE_ASSIGN_OR_RETURN(const graph::NodeReference node, graph::read(request.node()));
   std::optional<graph::NodeReference> other;
@@ -134,7 +105,7 @@ Status explain(Daemon& daemon, const Session& caller, const v1::ExplainRequest& 
   return {};
 }
 
-void list(const Session& session, v1::ListGraphsReply& reply) {
+void list(Session& session, v1::ListGraphsReply& reply) {
   for (const auto& [id, graph] : session.graphs()) {
     v1::GraphSummary& summary = *reply.add_graphs();
     summary.set_session(session.id());
@@ -145,9 +116,19 @@ void list(const Session& session, v1::ListGraphsReply& reply) {
     summary.set_launches(graph->launches());
     describe(graph->built().scratch(), summary);
   }
+  for (const std::uint64_t id : session.dormant()) {
+    const auto record = session.records().find(id);
+    if (!record.ok()) continue;  // released meanwhile
+    v1::GraphSummary& summary = *reply.add_graphs();
+    summary.set_session(session.id());
+    summary.set_client(session.client());
+    summary.set_graph(id);
+    summary.set_name(record->graph->description().name());
+    summary.set_nodes(record->graph->nodes());
+  }
 }
 
-Status list(Daemon& daemon, const Session& caller, const v1::ListGraphsRequest& request,
+Status list(Daemon& daemon, Session& caller, const v1::ListGraphsRequest& request,
             v1::ListGraphsReply& reply) {
   if (!request.all_sessions()) {
     list(caller, reply);
@@ -188,7 +169,7 @@ public:
                                    v1::UpdateReply*) override {
     return on_pool(
         daemon_, daemon_.build_pool(), *context,
-        [request](const Session& session, const PendingCall&) { return update(session, *request); });
+        [this, request](Session& session, const PendingCall&) { return daemon_.update(session, *request); });
   }
 
   grpc::ServerUnaryReactor* Rebind(grpc::CallbackServerContext* context, const v1::RebindRequest* request,
@@ -210,15 +191,15 @@ public:
   grpc::ServerUnaryReactor* Edges(grpc::CallbackServerContext* context, const v1::EdgesRequest* request,
                                   v1::EdgesReply* reply) override {
     return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request, reply](const Session& session, const PendingCall&) {
-                     return edges(daemon_.limits(), session, request->graph(), *reply);
+                   [this, request, reply](Session& session, const PendingCall&) {
+                     return edges(daemon_, session, request->graph(), *reply);
                    });
   }
 
   grpc::ServerUnaryReactor* Picture(grpc::CallbackServerContext* context, const v1::PictureRequest* request,
                                     v1::PictureReply* reply) override {
     return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request, reply](const Session& session, const PendingCall&) {
+                   [this, request, reply](Session& session, const PendingCall&) {
                      return picture(daemon_, session, *request, *reply);
                    });
   }
@@ -226,14 +207,14 @@ public:
   grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context, const v1::ExplainRequest* request,
                                     v1::ExplainReply* reply) override {
     return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request, reply](const Session& session, const PendingCall&) {
+                   [this, request, reply](Session& session, const PendingCall&) {
                      return explain(daemon_, session, *request, *reply);
                    });
   }
 
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListGraphsRequest* request,
                                  v1::ListGraphsReply* reply) override {
-    return at_once(daemon_, *context, [this, request, reply](const Session& session) {
+    return at_once(daemon_, *context, [this, request, reply](Session& session) {
       return list(daemon_, session, *request, *reply);
     });
   }
@@ -248,6 +229,14 @@ public:
     return on_pool(daemon_, pool, *context, [request](Session& session, const PendingCall&) {
       return session.release_graph(request->graph());
     });
+  }
+
+  grpc::ServerUnaryReactor* Restore(grpc::CallbackServerContext* context,
+                                    const v1::RestoreGraphRequest* request, v1::RestoreGraphReply*) override {
+    return on_pool(daemon_, daemon_.build_pool(), *context,
+                   [this, request](Session& session, const PendingCall&) {
+                     return daemon_.graph(session, request->graph()).status();
+                   });
   }
 
 private:

@@ -83,6 +83,13 @@ public:
     });
   }
 
+  grpc::ServerUnaryReactor* Retain(grpc::CallbackServerContext* context, const v1::RetainRequest* request,
+                                   v1::RetainReply*) override {
+    return on_pool(
+        daemon_, daemon_.memory_pool(0), *context,
+        [this, request](Session& session, const PendingCall&) { return daemon_.retain(session, *request); });
+  }
+
 private:
   Daemon& daemon_;
 };

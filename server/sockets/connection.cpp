@@ -87,6 +87,7 @@ private:
   Owner& owner_;
   asio::local::stream_protocol::socket socket_;
   asio::steady_timer greeting_timer_;
+  UniqueFd client_;                         // its process, until that is watched
   asio::posix::stream_descriptor process_;  // of the client
   SideProtocol protocol_;
   bool greeted_ = false;
@@ -127,6 +128,9 @@ void AsioConnection::receive(Buffer& buffer, Received then) {
 
 void AsioConnection::on_magic() {
   if (std::string_view(magic_.data(), magic_.size()) != side_magic) return give_up("it began with garbage");
+  const auto principal = principal_of(socket_.native_handle());
+  if (principal.ok()) client_ = process_of(socket_.native_handle(), *principal);
+  protocol_.set_process(client_.get());
   read_frame();
 }
 
@@ -193,9 +197,8 @@ void AsioConnection::send() {
 
 // The end of the connection may be hidden by a forked child that has it too: the process itself counts.
 void AsioConnection::watch_process() {
-  UniqueFd process = process_of(socket_.native_handle(), protocol_.session()->principal());
-  if (!process.valid()) return;
-  process_.assign(process.release());
+  if (!client_.valid()) return;
+  process_.assign(client_.release());
   process_.async_wait(process_.wait_read, [self = shared_from_this()](error_code error) {
     if (error) return;
     error_code ignored;
@@ -213,7 +216,7 @@ void AsioConnection::close() {
     closed_ = true;
     greeting_timer_.cancel();
     socket_.close(ignored);
-    if (protocol_.session()) kept_ = daemon_.sessions().end(protocol_.session(), client_lives());
+    if (protocol_.session()) kept_ = protocol_.detach(client_lives());
   }
   if (!kept_.empty() && client_lives()) return;  // the end of the process calls again
   gone_ = true;

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "proto/ring/layout.h"
@@ -232,7 +233,7 @@ TEST_F(SideConnection, WhoSaysNothingIsClosed) {
 TEST_F(SideConnection, WhoSaysNothingMakesRoomForWhoComesAfter) {
   Daemon::Options options = small();
   options.limits.greeting_timeout = std::chrono::hours(1);
-  serve(options);
+  serve(std::move(options));
   std::vector<std::unique_ptr<SideClient>> silent;
   for (int i = 0; i < 5; ++i) silent.push_back(std::make_unique<SideClient>(served_->path()));
   EXPECT_TRUE(silent[0]->at_end());

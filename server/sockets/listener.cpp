@@ -28,19 +28,25 @@ using boost::system::error_code;
 constexpr std::chrono::milliseconds pause_after_failure{100};
 // Accepted at a time, so that connecting in a loop does not keep the thread from those that are connected.
 constexpr int accepts_a_turn = 64;
+// How often leases are looked at, and life is shown.
+constexpr std::chrono::milliseconds tick_interval{500};
 
 }  // namespace
 
 class Listener::State final : public Connection::Owner {
 public:
-  State(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc)
+  State(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc,
+        std::function<void()> beat)
       : daemon_(daemon),
         hand_to_grpc_(std::move(hand_to_grpc)),
+        beat_(std::move(beat)),
         listening_(io_),
         pause_(io_),
+        tick_(io_),
         grpc_connections_(io_, daemon.limits()) {
     listening_.assign(listening.release());
     wait();
+    tick();
     thread_ = std::jthread([this] { io_.run(); });
   }
 
@@ -49,6 +55,7 @@ public:
       stop_accepting();
       close_all();
       grpc_connections_.close();
+      tick_.cancel();
       io_.stop();
     });
   }
@@ -90,6 +97,15 @@ private:
     wait();
   }
 
+  void tick() {
+    daemon_.sessions().expire();
+    if (beat_) beat_();
+    tick_.expires_after(tick_interval);
+    tick_.async_wait([this](error_code error) {
+      if (!error) tick();
+    });
+  }
+
   void pause() {
     spdlog::warn("accept: {}; no connections for {} ms", std::strerror(errno), pause_after_failure.count());
     pause_.expires_after(pause_after_failure);
@@ -125,6 +141,7 @@ private:
 
   Daemon& daemon_;
   const std::function<void(UniqueFd)> hand_to_grpc_;
+  const std::function<void()> beat_;
   asio::io_context io_;
   // Numbered in the order of their arrival.
   std::uint64_t last_number_ = 0;
@@ -133,12 +150,15 @@ private:
   std::set<std::uint64_t> waiting_;  // not yet known to be gRPC, nor a session
   asio::posix::stream_descriptor listening_;
   asio::steady_timer pause_;
+  asio::steady_timer tick_;
   GrpcConnections grpc_connections_;
   std::jthread thread_;  // last: ends before what it uses
 };
 
-Listener::Listener(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc)
-    : state_(std::make_unique<State>(daemon, std::move(listening), std::move(hand_to_grpc))) {}
+Listener::Listener(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc,
+                   std::function<void()> beat)
+    : state_(
+          std::make_unique<State>(daemon, std::move(listening), std::move(hand_to_grpc), std::move(beat))) {}
 
 Listener::~Listener() = default;
 

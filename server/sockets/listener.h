@@ -13,8 +13,10 @@ namespace eagle::server {
 class Listener {
 public:
   // `listening`: a descriptor that listens already, non-blocking. `hand_to_grpc` gets the connections that
-  // are not side connections, with nothing read from them, on the listener's thread.
-  Listener(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc);
+  // are not side connections, with nothing read from them, on the listener's thread. `beat` is called there
+  // every half second, for whoever wants to know that it still goes round.
+  Listener(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc,
+           std::function<void()> beat = {});
   ~Listener();  // closes every side connection, and with it its session
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

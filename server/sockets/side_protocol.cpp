@@ -47,6 +47,9 @@ SideAnswer SideProtocol::handle(std::string_view message) {
     return refusal({Reason::bad_message, "expected a SideRequest, found " + std::to_string(message.size()) +
                                              " bytes that are none"});
   }
+  if (session_ && !daemon_.sessions().attached(*session_, attachment_)) {
+    return refusal({Reason::session_closed, "the session has ended, or was resumed on another connection"});
+  }
   switch (request.kind_case()) {
     case v1::SideRequest::kHello:
       return hello(request.hello());
@@ -54,6 +57,8 @@ SideAnswer SideProtocol::handle(std::string_view message) {
       return fetch(request.fetch());
     case v1::SideRequest::kRing:
       return ring();
+    case v1::SideRequest::kLeave:
+      return leave();
     case v1::SideRequest::KIND_NOT_SET:
       break;
   }
@@ -69,10 +74,11 @@ SideAnswer SideProtocol::hello(const v1::HelloRequest& request) {
   if (const Status accepts = daemon_.accepts_work(); !accepts.ok()) return refusal(accepts);
   const auto protocol = common_protocol(request.protocol());
   if (!protocol.ok()) return refusal(protocol.status());
-  auto opened = daemon_.sessions().open(*principal_, request.client_name());
+  auto opened = open(request);
   if (!opened.ok()) return refusal(opened.status());
 
   session_ = opened->session;
+  attachment_ = opened->attachment;
   v1::SideReply reply;
   v1::HelloReply& hello = *reply.mutable_hello();
   hello.set_protocol(*protocol);
@@ -80,7 +86,39 @@ SideAnswer SideProtocol::hello(const v1::HelloRequest& request) {
   hello.set_session(session_->id());
   hello.set_secret(opened->secret.data(), opened->secret.size());
   run::describe(run::this_host(), *hello.mutable_host());
+  hello.set_survives(daemon_.survives());
   return answer_of(reply);
+}
+
+StatusOr<Sessions::Opened> SideProtocol::open(const v1::HelloRequest& request) {
+  if (!request.has_resume()) {
+    return daemon_.sessions().open(*principal_, request.client_name(),
+                                   {std::chrono::seconds(request.lease_s()), process_, request.attempt()});
+  }
+  Sessions::Resumption resumption;
+  resumption.session = request.resume().session();
+  resumption.last_launch = request.resume().last_launch_id();
+  resumption.process = process_;
+  const std::string& secret = request.resume().secret();
+  if (secret.size() != resumption.secret.size()) {
+    return Status(Reason::bad_message, "expected a secret of " + std::to_string(resumption.secret.size()) +
+                                           " bytes, found " + std::to_string(secret.size()));
+  }
+  std::copy(secret.begin(), secret.end(), resumption.secret.begin());
+  return daemon_.sessions().resume(*principal_, resumption);
+}
+
+SideAnswer SideProtocol::leave() {
+  if (session_) {
+    if (const Status left = daemon_.sessions().leave(session_); !left.ok()) return refusal(left);
+  }
+  v1::SideReply reply;
+  reply.mutable_leave();
+  return answer_of(reply);
+}
+
+PlaneStore::Planes SideProtocol::detach(bool client_lives) {
+  return daemon_.sessions().detach(session_, attachment_, client_lives);
 }
 
 SideAnswer SideProtocol::fetch(const v1::FetchRequest& request) {

@@ -41,8 +41,13 @@ public:
   // The descriptors of an answer were sent: its tokens are good no more.
   void sent(const SideAnswer& answer);
 
+  // Before Hello: the client's process (pidfd), borrowed; -1 where it cannot be had.
+  void set_process(int process) { process_ = process; }
+
   // Once Hello has opened it.
   [[nodiscard]] const std::shared_ptr<Session>& session() const { return session_; }
+  // The connection has ended. As Sessions::detach.
+  PlaneStore::Planes detach(bool client_lives);
 
   static SideAnswer refusal(const Status& status);
 
@@ -50,10 +55,14 @@ private:
   SideAnswer hello(const v1::HelloRequest& request);
   SideAnswer fetch(const v1::FetchRequest& request);
   SideAnswer ring();
+  SideAnswer leave();
+  StatusOr<Sessions::Opened> open(const v1::HelloRequest& request);
 
   Daemon& daemon_;
   const StatusOr<Principal> principal_;
+  int process_ = -1;
   std::shared_ptr<Session> session_;
+  std::uint64_t attachment_ = 0;
 };
 
 }  // namespace eagle::server

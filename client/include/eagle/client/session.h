@@ -40,6 +40,11 @@ struct ConnectOptions {
   // Launch through shared memory where the daemon can; else, and without it, over gRPC. The results are the
   // same.
   bool ring = true;
+  // How long the daemon keeps the session, with its arrays and graphs, when this process has gone without
+  // closing it. 0: not at all.
+  std::chrono::seconds lease{0};
+  // Session::resume_token of a session that is to go on, here instead of where it was.
+  std::string resume;
 };
 
 struct LocalOptions {
@@ -118,6 +123,9 @@ public:
   StatusOr<std::vector<GraphInfo>> graphs(GraphScope scope = GraphScope::session) const;
   // As the host draws it. UNKNOWN_GRAPH where it is gone or not to be seen.
   StatusOr<std::string> picture(const GraphInfo& graph, view::Format format) const;
+  // By which another process of the same user goes on with this session (ConnectOptions::resume), while it
+  // has a lease. A secret: whoever has it has the session. Empty in process.
+  [[nodiscard]] std::string resume_token() const;
   // Ends the session: running calls are cancelled, later ones get SESSION_CLOSED. Arrays stay readable, and
   // only they hold memory from then on.
   Status close() const;

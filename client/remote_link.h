@@ -1,0 +1,88 @@
+// RemoteLink: one connection of a session to one worker: its side channel, its gRPC channel, its ring. A
+// session gets another one when the worker has died. For the .cpp files of this folder only.
+#pragma once
+
+#include <grpcpp/create_channel_posix.h>
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "client/ring_client.h"
+#include "client/side_channel.h"
+#include "eagle/v1/service.grpc.pb.h"
+
+namespace eagle {
+
+// Thread-safe.
+class RemoteLink {
+public:
+  struct Stubs {
+    explicit Stubs(const std::shared_ptr<grpc::Channel>& channel)
+        : planes(channel), graphs(channel), runs(channel), admin(channel) {}
+    v1::Planes::Stub planes;
+    v1::Graphs::Stub graphs;
+    v1::Runs::Stub runs;
+    v1::Admin::Stub admin;
+  };
+
+  // Opens a session, or goes on with one. As SideChannel::open.
+  static StatusOr<std::shared_ptr<RemoteLink>> open(const Endpoint& endpoint, const SessionRequest& request,
+                                                    std::uint64_t number, Deadline deadline) {
+    EAGLE_ASSIGN_OR_RETURN(auto side, SideChannel::open(endpoint, request, deadline));
+    // The calls get a socket of their own whose peer was checked too. A channel that gRPC opened by path
+    // would send the secret to whoever listens there when it reconnects.
+    EAGLE_ASSIGN_OR_RETURN(UniqueFd socket, connect_to_daemon(endpoint, deadline));
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    arguments.SetMaxSendMessageSize(-1);
+    auto channel = grpc::CreateCustomInsecureChannelFromFd("eagled", socket.release(), arguments);
+    return std::make_shared<RemoteLink>(std::move(side), std::move(channel), number);
+  }
+
+  RemoteLink(std::unique_ptr<SideChannel> side, const std::shared_ptr<grpc::Channel>& channel,
+             std::uint64_t number)
+      : number_(number), side_(std::move(side)), stubs_(std::make_unique<Stubs>(channel)) {}
+  ~RemoteLink() {
+    if (abandoned_) {  // the threads behind them live in the parent
+      static_cast<void>(stubs_.release());
+      static_cast<void>(side_.release());
+    }
+  }
+  RemoteLink(const RemoteLink&) = delete;
+  RemoteLink& operator=(const RemoteLink&) = delete;
+
+  [[nodiscard]] std::uint64_t number() const { return number_; }  // of the session's links, from 1
+  [[nodiscard]] bool alive() const { return side_->alive(); }
+  [[nodiscard]] Stubs& rpc() const { return *stubs_; }
+  [[nodiscard]] SideChannel& side() const { return *side_; }
+
+  // Null where there is none. Opened by the first who asks.
+  [[nodiscard]] RingClient* ring(std::chrono::milliseconds timeout) {
+    std::call_once(ring_once_, [&] {
+      auto descriptors = side_->ring(std::chrono::steady_clock::now() + timeout);
+      if (!descriptors.ok()) return;
+      auto opened = RingClient::open(std::move(descriptors->memory), std::move(descriptors->doorbell));
+      if (opened.ok()) ring_ = *std::move(opened);
+    });
+    return ring_.get();
+  }
+
+  // In a forked child: what goes with this object is left alone instead.
+  void abandon() { abandoned_ = true; }
+
+private:
+  const std::uint64_t number_;
+  std::unique_ptr<SideChannel> side_;
+  std::unique_ptr<Stubs> stubs_;
+  std::once_flag ring_once_;
+  std::unique_ptr<RingClient> ring_;
+  bool abandoned_ = false;
+};
+
+}  // namespace eagle

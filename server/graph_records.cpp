@@ -1,0 +1,192 @@
+#include "server/graph_records.h"
+
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "eagle/v1/graph.pb.h"
+#include "eagle/v1/service.pb.h"
+#include "eagle/v1/state.pb.h"
+#include "server/fault_point.h"
+#include "server/secret.h"
+
+namespace eagle::server {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+// The numbers of Params in `to` become those in `from`; both describe the same graph over different planes.
+void copy_params(const Message& from, Message& to) {
+  if (from.GetDescriptor() == v1::ParamValue::descriptor()) return to.CopyFrom(from);
+  const Reflection& read = *from.GetReflection();
+  const Reflection& write = *to.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  read.ListFields(from, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (!field->is_repeated()) {
+      if (write.HasField(to, field))
+        copy_params(read.GetMessage(from, field), *write.MutableMessage(&to, field));
+      continue;
+    }
+    const int count = std::min(read.FieldSize(from, field), write.FieldSize(to, field));
+    for (int i = 0; i < count; ++i) {
+      copy_params(read.GetRepeatedMessage(from, field, i), *write.MutableRepeatedMessage(&to, field, i));
+    }
+  }
+}
+
+// Of several numbers for one address the last one is left, in its place: addresses may mean the same
+// argument.
+void drop_history(v1::ParamsRecord& record) {
+  std::map<std::string, int> last;
+  for (int i = 0; i < record.params_size(); ++i) last[record.params(i).argument().SerializeAsString()] = i;
+  if (last.size() == static_cast<std::size_t>(record.params_size())) return;
+  v1::ParamsRecord kept;
+  for (int i = 0; i < record.params_size(); ++i) {
+    if (last.at(record.params(i).argument().SerializeAsString()) == i) *kept.add_params() = record.params(i);
+  }
+  record.Swap(&kept);
+}
+
+StatusOr<graph::ParamUpdate> update_of(const v1::ParamUpdate& message) {
+  graph::ParamUpdate update;
+  update.address.node = message.argument().node();
+  if (message.argument().has_leaf()) update.address.leaf = message.argument().leaf();
+  update.address.name = message.argument().name();
+  switch (message.value().value_case()) {
+    case v1::ParamValue::kReal:
+      update.value = message.value().real();
+      return update;
+    case v1::ParamValue::kInteger:
+      update.value = std::int64_t{message.value().integer()};
+      return update;
+    case v1::ParamValue::VALUE_NOT_SET:
+      break;
+  }
+  return Status(Reason::malformed_graph, "update: expected a number for each Param, found none");
+}
+
+}  // namespace
+
+GraphHash hash_of(const v1::GraphDescription& description) {
+  v1::GraphDescription bare = description;
+  bare.clear_planes();
+  const std::string text = bare.SerializeAsString();
+  const Digest digest = digest_of({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  GraphHash hash;
+  std::copy_n(digest.begin(), hash.size(), hash.begin());
+  return hash;
+}
+
+template <typename Message>
+StatusOr<std::vector<graph::ParamUpdate>> updates_of(const Message& message_of_params) {
+  std::vector<graph::ParamUpdate> updates;
+  for (const v1::ParamUpdate& message : message_of_params.params()) {
+    EAGLE_ASSIGN_OR_RETURN(graph::ParamUpdate one, update_of(message));
+    updates.push_back(std::move(one));
+  }
+  return updates;
+}
+
+template StatusOr<std::vector<graph::ParamUpdate>> updates_of(const v1::UpdateRequest&);
+template StatusOr<std::vector<graph::ParamUpdate>> updates_of(const v1::ParamsRecord&);
+
+GraphRecords::GraphRecords(StateLog* log, std::uint64_t session) : log_(log), session_(session) {}
+GraphRecords::~GraphRecords() = default;
+
+Status GraphRecords::write(StateKind kind, std::uint64_t graph, std::string record) {
+  StateChange change;
+  change.key = {session_, kind, graph};
+  change.value = std::move(record);
+  return log_->write({&change, 1});
+}
+
+Status GraphRecords::built(std::uint64_t graph, const v1::GraphDescription& description,
+                           std::uint32_t nodes) {
+  if (log_ == nullptr) return {};
+  auto record = std::make_shared<v1::GraphRecord>();
+  *record->mutable_description() = description;
+  record->set_nodes(nodes);
+  const std::lock_guard lock(mutex_);
+  fault_point("graph.build.before");
+  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, record->SerializeAsString()));
+  fault_point("graph.build.after");
+  records_[graph] = {std::move(record), std::make_shared<v1::ParamsRecord>()};
+  return {};
+}
+
+Status GraphRecords::updated(std::uint64_t graph, const v1::UpdateRequest& request) {
+  if (log_ == nullptr) return {};
+  const std::lock_guard lock(mutex_);
+  const auto found = records_.find(graph);
+  if (found == records_.end()) return {};  // released meanwhile
+  auto record = std::make_shared<v1::ParamsRecord>(*found->second.params);
+  record->mutable_params()->MergeFrom(request.params());
+  drop_history(*record);
+  fault_point("graph.update.before");
+  EAGLE_RETURN_IF_ERROR(write(StateKind::params, graph, record->SerializeAsString()));
+  fault_point("graph.update.after");
+  found->second.params = std::move(record);
+  return {};
+}
+
+Status GraphRecords::rebound(std::uint64_t graph, const v1::GraphDescription& description) {
+  if (log_ == nullptr) return {};
+  const std::lock_guard lock(mutex_);
+  const auto found = records_.find(graph);
+  if (found == records_.end()) return {};  // released meanwhile
+  auto record = std::make_shared<v1::GraphRecord>(*found->second.graph);
+  *record->mutable_description() = description;
+  copy_params(found->second.graph->description(), *record->mutable_description());
+  fault_point("graph.rebind.before");
+  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, record->SerializeAsString()));
+  fault_point("graph.rebind.after");
+  found->second.graph = std::move(record);
+  return {};
+}
+
+Status GraphRecords::released(std::uint64_t graph) {
+  if (log_ == nullptr) return {};
+  const std::lock_guard lock(mutex_);
+  records_.erase(graph);
+  std::vector<StateChange> changes(2);
+  changes[0].key = {session_, StateKind::graph, graph};
+  changes[1].key = {session_, StateKind::params, graph};
+  for (StateChange& change : changes) change.gone = true;
+  fault_point("graph.release.before");
+  EAGLE_RETURN_IF_ERROR(log_->write(changes));
+  fault_point("graph.release.after");
+  return {};
+}
+
+// Entries come in the order of their keys: a graph before its numbers.
+Status GraphRecords::restored(const StateKey& key, const std::string& text) {
+  auto graph = std::make_shared<v1::GraphRecord>();
+  auto params = std::make_shared<v1::ParamsRecord>();
+  const bool is_graph = key.kind == StateKind::graph;
+  if (!(is_graph ? graph->ParseFromString(text) : params->ParseFromString(text))) {
+    return {Reason::bad_message, "the record of graph " + std::to_string(key.id) + " is none"};
+  }
+  const std::lock_guard lock(mutex_);
+  if (is_graph) {
+    records_[key.id] = {std::move(graph), std::move(params)};
+  } else if (const auto found = records_.find(key.id); found != records_.end()) {
+    found->second.params = std::move(params);
+  }
+  return {};
+}
+
+StatusOr<GraphRecords::Record> GraphRecords::find(std::uint64_t graph) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = records_.find(graph);
+  if (found != records_.end()) return found->second;
+  return Status(Reason::unknown_graph,
+                "no graph " + std::to_string(graph) + " in this session: it was released, or never built");
+}
+
+}  // namespace eagle::server

@@ -1,0 +1,228 @@
+#include "server/keeper/journal.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/crc.hpp>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "engine/plane/memfd.h"
+
+namespace eagle::server {
+namespace {
+
+constexpr std::uint64_t magic = 0x31'4c'4e'52'4a'4c'47'45;  // "EGLJRNL1", little-endian
+struct Header {
+  std::uint64_t magic_number = magic;
+  std::uint64_t committed = 0;  // where the records end
+};
+
+struct Record {
+  std::uint32_t checksum = 0;  // of all that follows
+  std::uint32_t kind = 0;
+  std::uint64_t value_bytes = 0;
+  std::uint64_t session = 0;
+  std::uint64_t id = 0;
+  std::uint64_t gone = 0;
+};
+
+constexpr std::size_t checksum_bytes = sizeof(Record::checksum);
+
+std::uint32_t checksum_of(std::string_view record) {
+  boost::crc_32_type crc;
+  crc.process_bytes(record.data() + checksum_bytes, record.size() - checksum_bytes);
+  return crc.checksum();
+}
+
+std::string record_of(const StateChange& change) {
+  Record header;
+  header.kind = static_cast<std::uint32_t>(change.key.kind);
+  header.value_bytes = change.value.size();
+  header.session = change.key.session;
+  header.id = change.key.id;
+  header.gone = change.gone ? 1 : 0;
+  std::string record(sizeof header, '\0');
+  std::memcpy(record.data(), &header, sizeof header);
+  record += change.value;
+  header.checksum = checksum_of(record);
+  std::memcpy(record.data(), &header, checksum_bytes);
+  return record;
+}
+
+Status failed(const char* call) {
+  return {Reason::system, std::string("the journal: ") + call + ": " + std::strerror(errno)};
+}
+
+Status damaged(const std::string& found) {
+  return {Reason::bad_message, "expected a journal of this version's format, found " + found};
+}
+
+Status write_at(int fd, std::string_view bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return failed("pwrite");
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+  return {};
+}
+
+StatusOr<std::string> read_at(int fd, std::uint64_t offset, std::uint64_t bytes) {
+  std::string data(bytes, '\0');
+  std::uint64_t got = 0;
+  while (got < bytes) {
+    const ssize_t part = ::pread(fd, data.data() + got, bytes - got, static_cast<off_t>(offset + got));
+    if (part < 0 && errno == EINTR) continue;
+    if (part < 0) return failed("pread");
+    if (part == 0) return damaged("one that ends after " + std::to_string(offset + got) + " bytes");
+    got += static_cast<std::uint64_t>(part);
+  }
+  return data;
+}
+
+std::string bytes_of(const Header& header) {
+  std::string bytes(sizeof header, '\0');
+  std::memcpy(bytes.data(), &header, sizeof header);
+  return bytes;
+}
+
+StateKey session_of(const StateKey& key) { return {key.session, StateKind::session, 0}; }
+
+bool is_session(const StateKey& key) { return key.kind == StateKind::session; }
+
+// Strikes have no session.
+bool needs_session(const StateKey& key) { return !is_session(key) && key.kind != StateKind::strike; }
+
+// Removes what a change ends; whether the change's own entry is to be kept.
+template <typename Entries>
+bool keeps(Entries& entries, const StateChange& change) {
+  if (change.gone && is_session(change.key)) {
+    auto entry = entries.lower_bound(session_of(change.key));
+    while (entry != entries.end() && entry->first.session == change.key.session) entry = entries.erase(entry);
+    return false;
+  }
+  entries.erase(change.key);
+  return !change.gone && (!needs_session(change.key) || entries.count(session_of(change.key)) != 0);
+}
+
+// The record that begins `data`, which goes on behind it.
+struct Parsed {
+  StateChange change;
+  std::size_t bytes = 0;
+};
+StatusOr<Parsed> parse(std::string_view data) {
+  Record header;
+  if (data.size() < sizeof header) return damaged("a record cut short");
+  std::memcpy(&header, data.data(), sizeof header);
+  if (header.value_bytes > data.size() - sizeof header) return damaged("a record cut short");
+  Parsed parsed;
+  parsed.bytes = sizeof header + header.value_bytes;
+  if (checksum_of(data.substr(0, parsed.bytes)) != header.checksum) return damaged("a wrong checksum");
+  if (header.kind < static_cast<std::uint32_t>(StateKind::session) ||
+      header.kind > static_cast<std::uint32_t>(StateKind::strike) || header.gone > 1) {
+    return damaged("a record of kind " + std::to_string(header.kind));
+  }
+  parsed.change.key = {header.session, static_cast<StateKind>(header.kind), header.id};
+  parsed.change.gone = header.gone != 0;
+  parsed.change.value = data.substr(sizeof header, header.value_bytes);
+  return parsed;
+}
+
+}  // namespace
+
+StatusOr<Journal> Journal::create() {
+  EAGLE_ASSIGN_OR_RETURN(UniqueFd file, plane::make_memfd("eagled-journal"));
+  Journal journal(std::move(file));
+  EAGLE_RETURN_IF_ERROR(journal.commit(sizeof(Header)));
+  return journal;
+}
+
+Status Journal::commit(std::uint64_t end) {
+  EAGLE_RETURN_IF_ERROR(write_at(file_.get(), bytes_of({magic, end}), 0));
+  end_ = end;
+  return {};
+}
+
+Status Journal::append(const std::string& records) {
+  EAGLE_RETURN_IF_ERROR(write_at(file_.get(), records, end_));
+  return commit(end_ + records.size());
+}
+
+void Journal::apply_to(Live& live, const StateChange& change, const Place& place) {
+  if (keeps(live, change)) live[change.key] = place;
+}
+
+Status Journal::apply(std::span<const StateChange> changes) {
+  std::string records;
+  std::vector<Place> places;
+  for (const StateChange& change : changes) {
+    const std::string record = record_of(change);
+    places.push_back({end_ + records.size(), record.size()});
+    records += record;
+  }
+  EAGLE_RETURN_IF_ERROR(append(records));
+  for (std::size_t i = 0; i < changes.size(); ++i) apply_to(live_, changes[i], places[i]);
+  return end_ > look_at_ ? look_for_history() : Status();
+}
+
+Status Journal::look_for_history() {
+  std::uint64_t live = 0;
+  for (const auto& [key, place] : live_) live += place.bytes;
+  if (end_ > 2 * live) EAGLE_RETURN_IF_ERROR(compact());
+  look_at_ = std::max(small_bytes, 2 * live);
+  return {};
+}
+
+Status Journal::compact() {
+  EAGLE_ASSIGN_OR_RETURN(Journal fresh, create());
+  for (const auto& [key, place] : live_) {
+    EAGLE_ASSIGN_OR_RETURN(const std::string record, read_at(file_.get(), place.offset, place.bytes));
+    fresh.live_[key] = {fresh.end_, place.bytes};
+    EAGLE_RETURN_IF_ERROR(fresh.append(record));
+  }
+  *this = std::move(fresh);
+  return {};
+}
+
+StatusOr<UniqueFd> Journal::reader() const {
+  const std::string path = "/proc/self/fd/" + std::to_string(file_.get());
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return failed("open");
+  return fd;
+}
+
+std::vector<StateKey> Journal::keys() const {
+  std::vector<StateKey> keys;
+  for (const auto& [key, place] : live_) keys.push_back(key);
+  return keys;
+}
+
+StatusOr<Journal::Values> Journal::read(int fd) {
+  EAGLE_ASSIGN_OR_RETURN(const std::string head, read_at(fd, 0, sizeof(Header)));
+  Header header;
+  std::memcpy(&header, head.data(), sizeof header);
+  if (header.magic_number != magic) return damaged("another beginning");
+  struct stat file {};
+  if (::fstat(fd, &file) != 0) return failed("fstat");
+  if (header.committed < sizeof header || header.committed > static_cast<std::uint64_t>(file.st_size)) {
+    return damaged("one of " + std::to_string(header.committed) + " bytes in a file of " +
+                   std::to_string(file.st_size));
+  }
+  EAGLE_ASSIGN_OR_RETURN(const std::string data,
+                         read_at(fd, sizeof header, header.committed - sizeof header));
+  Values values;
+  for (std::string_view rest = data; !rest.empty();) {
+    EAGLE_ASSIGN_OR_RETURN(Parsed record, parse(rest));
+    rest.remove_prefix(record.bytes);
+    if (keeps(values, record.change)) values[record.change.key] = std::move(record.change.value);
+  }
+  return values;
+}
+
+}  // namespace eagle::server

@@ -1,0 +1,414 @@
+#include "server/keeper/keeper.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "eagle/v1/state.pb.h"
+#include "server/keeper/estate.h"
+#include "server/keeper/packet.h"
+#include "server/keeper/worker_process.h"
+#include "server/ledger.h"
+
+namespace eagle::server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::seconds;
+
+// A worker that says nothing for so long is taken for dead. It says something each second.
+constexpr seconds longest_silence{10};
+// So long it may take from its start until it serves: it has thousands of planes to map.
+constexpr seconds longest_start{60};
+// More deaths than this within that time, and there is no sense in going on.
+constexpr std::size_t most_deaths = 4;
+constexpr seconds deaths_within{60};
+// Above the worker's own last resort, after which it ends by itself.
+constexpr seconds longest_end{15};
+
+Status failed(const char* call) { return {Reason::system, std::string(call) + ": " + std::strerror(errno)}; }
+
+// The entry that has a graph's deaths on record.
+StateChange strike_of(const GraphHash& hash, std::uint32_t deaths) {
+  v1::StrikeRecord record;
+  record.set_hash(hash.data(), hash.size());
+  record.set_deaths(deaths);
+  StateChange change;
+  change.key.kind = StateKind::strike;
+  std::memcpy(&change.key.id, hash.data(), sizeof change.key.id);
+  change.value = record.SerializeAsString();
+  return change;
+}
+
+class Keeper {
+public:
+  Keeper(KeeperOptions options, Estate estate, Ledger ledger)
+      : options_(std::move(options)), estate_(std::move(estate)), ledger_(std::move(ledger)) {}
+
+  int run();
+
+private:
+  Status prepare();
+  // What an event of the epoll is about; any other number is a session, whose process has ended. (Ids of
+  // sessions are 64 random bits.)
+  enum class Source : std::uint8_t { signals, owner, worker, socket, client };
+  void watch(int fd, Source source, std::uint64_t session, std::uint32_t events);
+  void unwatch(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+
+  Status start_worker();
+  void handle(const epoll_event& event);
+  void take_signal();
+  void drain(std::uint32_t seconds);
+  void client_ended(std::uint64_t session);
+
+  void hear();
+  void hear(const v1::WorkerMessage& message, std::vector<UniqueFd> descriptors);
+  void hand_over_more();
+  void tell(const v1::KeeperMessage& message, std::vector<int> descriptors = {});
+  void send_what_waits();
+
+  void worker_ended();
+  void after_death(const Ending& ending, bool served);
+  void blame_graphs();
+  [[nodiscard]] bool too_many_deaths();
+  void give_up(const std::string& why);
+  [[nodiscard]] Clock::time_point patience_ends() const;
+
+  KeeperOptions options_;
+  Estate estate_;
+  Ledger ledger_;
+  UniqueFd epoll_;
+  // By session: the process has ended, and the worker of now has been told or will be.
+  std::map<std::uint64_t, int> clients_;
+  std::set<std::uint64_t> dead_clients_;
+
+  struct Outgoing {
+    std::string bytes;
+    std::vector<int> descriptors;  // of the estate, the options, or `given_`
+  };
+  std::optional<WorkerProcess> worker_;
+  UniqueFd socket_;
+  std::deque<Outgoing> outgoing_;
+  UniqueFd given_;                     // the journal, to be read
+  std::deque<StateKey> to_hand_over_;  // planes
+  bool handed_over_ = false;
+  bool serves_ = false;
+  Clock::time_point heard_;
+  std::string why_failed_;
+
+  std::uint32_t epoch_ = 0;
+  bool served_once_ = false;
+  bool draining_ = false;
+  Clock::time_point drain_ends_;
+  std::deque<Clock::time_point> deaths_;
+  bool death_is_a_graphs_ = false;
+  std::map<GraphHash, std::uint32_t> strikes_;
+  std::optional<int> exit_status_;
+};
+
+Status Keeper::prepare() {
+  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_.valid()) return failed("epoll_create1");
+  watch(options_.signals.get(), Source::signals, 0, EPOLLIN);
+  if (options_.owner.valid()) watch(options_.owner.get(), Source::owner, 0, EPOLLIN);
+  estate_.came = [this](std::uint64_t session, int process) {
+    clients_[session] = process;
+    dead_clients_.erase(session);
+    watch(process, Source::client, session, EPOLLIN);
+  };
+  estate_.goes = [this](std::uint64_t session, int process) {
+    clients_.erase(session);
+    dead_clients_.erase(session);
+    unwatch(process);
+  };
+  return start_worker();
+}
+
+void Keeper::watch(int fd, Source source, std::uint64_t session, std::uint32_t events) {
+  epoll_event event{events, {}};
+  event.data.u64 = source == Source::client ? session : static_cast<std::uint64_t>(source);
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0 && errno == EEXIST) {
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+  }
+}
+
+Status Keeper::start_worker() {
+  EAGLE_ASSIGN_OR_RETURN(auto ends, packet_sockets());
+  socket_ = std::move(ends.first);
+  EAGLE_ASSIGN_OR_RETURN(WorkerProcess worker,
+                         WorkerProcess::start(options_.worker_command, std::move(ends.second), worker_fd));
+  worker_.emplace(std::move(worker));
+  watch(worker_->process(), Source::worker, 0, EPOLLIN);
+  watch(socket_.get(), Source::socket, 0, EPOLLIN);
+  heard_ = Clock::now();
+  serves_ = false;
+  handed_over_ = false;
+  outgoing_.clear();
+  why_failed_.clear();
+
+  EAGLE_ASSIGN_OR_RETURN(given_, estate_.journal().reader());
+  v1::KeeperMessage begin;
+  begin.mutable_begin()->set_epoch(epoch_);
+  std::vector<int> descriptors = {given_.get(), ledger_.fd()};
+  for (const auto& [endpoint, socket] : options_.listening) {
+    begin.mutable_begin()->add_listen(endpoint);
+    descriptors.push_back(socket.get());
+  }
+  tell(begin, descriptors);
+  const std::vector<StateKey> planes = estate_.planes();
+  to_hand_over_.assign(planes.begin(), planes.end());
+  hand_over_more();
+  return {};
+}
+
+// A packet of planes at a time, the next one when that has been taken: the kernel bounds the descriptors that
+// are on their way.
+void Keeper::hand_over_more() {
+  if (handed_over_) return;
+  v1::KeeperMessage message;
+  v1::PlanesMessage& planes = *message.mutable_planes();
+  std::vector<int> descriptors;
+  while (!to_hand_over_.empty() && descriptors.size() < packet_descriptors) {
+    const StateKey key = to_hand_over_.front();
+    to_hand_over_.pop_front();
+    v1::PlanesMessage::Place& place = *planes.add_planes();
+    place.set_session(key.session);
+    place.set_id(key.id);
+    descriptors.push_back(estate_.descriptor(key));
+  }
+  handed_over_ = to_hand_over_.empty();
+  planes.set_last(handed_over_);
+  tell(message, descriptors);
+  if (!handed_over_) return;
+  given_.reset();
+  for (const std::uint64_t session : dead_clients_) {
+    v1::KeeperMessage died;
+    died.set_client_died(session);
+    tell(died);
+  }
+}
+
+void Keeper::tell(const v1::KeeperMessage& message, std::vector<int> descriptors) {
+  outgoing_.push_back({message.SerializeAsString(), std::move(descriptors)});
+  send_what_waits();
+}
+
+// The descriptors of what waits stay open: nothing changes before the hand-over is done.
+void Keeper::send_what_waits() {
+  while (!outgoing_.empty()) {
+    const Outgoing& next = outgoing_.front();
+    const auto sent = send_packet(socket_.get(), next.bytes, next.descriptors, Wait::no);
+    if (!sent.ok()) {  // its end is noticed in its own time
+      outgoing_.clear();
+      break;
+    }
+    if (!*sent) break;
+    outgoing_.pop_front();
+  }
+  epoll_event event{EPOLLIN | (outgoing_.empty() ? 0u : static_cast<std::uint32_t>(EPOLLOUT)), {}};
+  event.data.u64 = static_cast<std::uint64_t>(Source::socket);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket_.get(), &event);
+}
+
+int Keeper::run() {
+  if (const Status prepared = prepare(); !prepared.ok()) give_up(prepared.message());
+  while (!exit_status_) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(patience_ends() - Clock::now());
+    std::array<epoll_event, 64> events{};
+    const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                                   static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000)));
+    for (int i = 0; i < count && !exit_status_; ++i) handle(events[static_cast<std::size_t>(i)]);
+    // Only once nothing of it waits to be heard: this process may have been stopped itself.
+    if (count == 0 && worker_ && Clock::now() >= patience_ends()) {
+      spdlog::error("worker {} says nothing any more; killing it", worker_->pid());
+      worker_->kill();
+      heard_ = Clock::now();
+    }
+  }
+  return *exit_status_;
+}
+
+Clock::time_point Keeper::patience_ends() const {
+  if (draining_) return std::max(drain_ends_, heard_ + seconds(1));
+  return heard_ + (serves_ ? longest_silence : longest_start);
+}
+
+void Keeper::handle(const epoll_event& event) {
+  switch (event.data.u64) {
+    case static_cast<std::uint64_t>(Source::signals):
+      return take_signal();
+    case static_cast<std::uint64_t>(Source::owner):
+      unwatch(options_.owner.get());
+      return drain(0);
+    case static_cast<std::uint64_t>(Source::worker):
+      return worker_ended();
+    case static_cast<std::uint64_t>(Source::socket):
+      if ((event.events & EPOLLOUT) != 0) send_what_waits();
+      if ((event.events & ~EPOLLOUT) != 0) hear();
+      return;
+    default:
+      return client_ended(event.data.u64);
+  }
+}
+
+void Keeper::take_signal() {
+  signalfd_siginfo info{};
+  if (::read(options_.signals.get(), &info, sizeof info) != sizeof info) return;
+  spdlog::info("signal {} from pid {}", info.ssi_signo, info.ssi_pid);
+  drain(options_.drain_timeout_s);
+}
+
+// Once: running work gets its time. Again: it gets none.
+void Keeper::drain(std::uint32_t time_s) {
+  v1::KeeperMessage message;
+  if (draining_) {
+    message.set_hurry(true);
+    drain_ends_ = Clock::now() + longest_end;
+  } else {
+    message.set_drain(time_s);
+    drain_ends_ = Clock::now() + seconds(time_s) + longest_end;
+  }
+  draining_ = true;
+  if (handed_over_) return tell(message);
+  worker_->kill();  // it serves nobody yet
+}
+
+void Keeper::client_ended(std::uint64_t session) {
+  const auto client = clients_.find(session);
+  if (client == clients_.end() || !dead_clients_.insert(session).second) return;
+  unwatch(client->second);
+  if (!handed_over_) return;  // then it is told
+  v1::KeeperMessage message;
+  message.set_client_died(session);
+  tell(message);
+}
+
+// Everything that has come.
+void Keeper::hear() {
+  for (;;) {
+    auto packet = receive_packet(socket_.get(), Wait::no);
+    if (!packet.ok()) {
+      unwatch(socket_.get());
+      return worker_->kill();  // most likely it is dead; it has nobody to talk to in any case
+    }
+    if (!*packet) return;
+    heard_ = Clock::now();
+    v1::WorkerMessage message;
+    if (!message.ParseFromString((*packet)->bytes)) {
+      spdlog::error("worker {} does not talk like one; killing it", worker_->pid());
+      return worker_->kill();
+    }
+    hear(message, std::move((*packet)->descriptors));
+  }
+}
+
+void Keeper::hear(const v1::WorkerMessage& message, std::vector<UniqueFd> descriptors) {
+  if (message.has_change()) {
+    const Status taken = estate_.take(message.change(), std::move(descriptors));
+    if (taken.ok()) return;
+    spdlog::error("the worker's journal: {}", taken.to_string());
+    worker_->kill();
+  } else if (message.has_failed()) {
+    why_failed_ = message.failed();
+  } else if (message.has_adopted()) {
+    hand_over_more();
+  } else if (message.has_serves()) {
+    serves_ = true;
+    if (!std::exchange(served_once_, true)) report(options_.ready, "ready");
+  }
+}
+
+void Keeper::worker_ended() {
+  hear();  // what it had said before
+  estate_.drop_unfinished();
+  unwatch(worker_->process());
+  const Ending ending = worker_->collect();
+  worker_.reset();
+  unwatch(socket_.get());
+  socket_.reset();
+  outgoing_.clear();
+  after_death(ending, std::exchange(handed_over_, false));
+}
+
+void Keeper::after_death(const Ending& ending, bool served) {
+  if (draining_) {
+    const bool orderly = !served || (ending.exited && ending.status == 0);
+    if (!orderly) spdlog::error("the worker {} while it was to end", ending.text());
+    exit_status_ = orderly ? 0 : 1;
+    return;
+  }
+  if (!served_once_) {
+    return give_up(why_failed_.empty() ? "the worker " + ending.text() + " before it served" : why_failed_);
+  }
+  blame_graphs();
+  spdlog::error("the worker {}{}{}; starting another", ending.text(), why_failed_.empty() ? "" : ": ",
+                why_failed_);
+  if (too_many_deaths()) {
+    return give_up("the worker died " + std::to_string(most_deaths + 1) + " times within " +
+                   std::to_string(deaths_within.count()) + " s; giving up. The log says how");
+  }
+  ++epoch_;
+  if (const Status started = start_worker(); !started.ok()) give_up(started.message());
+}
+
+// A graph that was running is what a death is laid to, for the time being.
+void Keeper::blame_graphs() {
+  death_is_a_graphs_ = false;
+  for (const GraphHash& hash : ledger_.running()) {
+    death_is_a_graphs_ = true;
+    const std::uint32_t deaths = ++strikes_[hash];
+    const Status noted = estate_.put(strike_of(hash, deaths));
+    if (!noted.ok()) spdlog::error("{}", noted.to_string());
+    spdlog::error("graph {} was running{}", text_of(hash),
+                  deaths >= deaths_to_quarantine ? ", again: it is not launched any more" : "");
+  }
+}
+
+bool Keeper::too_many_deaths() {
+  if (death_is_a_graphs_) return false;
+  const Clock::time_point now = Clock::now();
+  deaths_.push_back(now);
+  while (now - deaths_.front() > deaths_within) deaths_.pop_front();
+  return deaths_.size() > most_deaths;
+}
+
+void Keeper::give_up(const std::string& why) {
+  spdlog::error("{}", why);
+  report(options_.ready, "error: " + why);
+  exit_status_ = 1;
+}
+
+}  // namespace
+
+int keep(KeeperOptions options) {
+  auto estate = Estate::create();
+  auto ledger = Ledger::create();
+  const Status made = estate.ok() ? ledger.status() : estate.status();
+  if (!made.ok()) {
+    spdlog::error("{}", made.to_string());
+    report(options.ready, "error: " + made.message());
+    return 1;
+  }
+  return Keeper(std::move(options), *std::move(estate), *std::move(ledger)).run();
+}
+
+void report(UniqueFd& fd, std::string line) {
+  if (!fd.valid()) return;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  line += '\n';
+  if (::write(fd.get(), line.data(), line.size()) < 0) spdlog::warn("--ready-fd: {}", std::strerror(errno));
+  fd.reset();
+}
+
+}  // namespace eagle::server

@@ -1,0 +1,36 @@
+// Keeper: the process that outlives its workers. One thread, no gRPC, no engine.
+//
+// It owns what must survive: the listening sockets, every plane's memory, the journal, the ledger, and the
+// processes of the clients. It starts a worker, hands all of it over, and starts another when that one dies.
+// Signals come here alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/unique_fd.h"
+
+namespace eagle::server {
+
+struct KeeperOptions {
+  // The worker's command line; the descriptor `worker_fd` is its end of the socket.
+  std::vector<std::string> worker_command;
+  std::vector<std::pair<std::string, UniqueFd>> listening;  // endpoint, socket
+  UniqueFd signals;  // signalfd of SIGTERM and SIGINT, which are blocked
+  UniqueFd owner;    // end with this process; may be invalid
+  UniqueFd ready;    // gets one line; may be invalid
+  std::uint32_t drain_timeout_s = 30;
+};
+
+// Where the worker finds its end of the socket.
+constexpr int worker_fd = 3;
+
+// Returns the exit status once it is over: 0 after an orderly end.
+int keep(KeeperOptions options);
+
+// The line for whoever started us: "ready" or "error: ...". Nobody may be left to read it.
+void report(UniqueFd& fd, std::string line);
+
+}  // namespace eagle::server

@@ -1,0 +1,58 @@
+// WorkerLink: the worker's end of the socket to its keeper.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/base/unique_fd.h"
+#include "server/restored_state.h"
+#include "server/state_log.h"
+
+namespace eagle::server {
+
+// What a worker starts with.
+struct Inheritance {
+  RestoredState state;
+  UniqueFd ledger;
+  std::vector<std::pair<std::string, UniqueFd>> listening;  // endpoint, socket
+};
+
+class WorkerLink final : public StateLog {
+public:
+  explicit WorkerLink(UniqueFd socket) : socket_(std::move(socket)) {}
+
+  // Takes over what the keeper holds. Before all else, and once. SYSTEM, BAD_MESSAGE.
+  StatusOr<Inheritance> take_over();
+
+  // What the keeper says afterwards. `obey` returns when the keeper is gone, for one thread; the functions
+  // are called there.
+  struct Orders {
+    std::function<void(std::uint32_t seconds)> drain;
+    std::function<void()> hurry;
+    std::function<void(std::uint64_t session)> client_died;
+  };
+  void obey(const Orders& orders);
+
+  // Thread-safe. Where the keeper is gone they do nothing: `obey` tells.
+  void beat();
+  void serves();
+  void failed(const std::string& why);
+
+  Status write(std::span<const StateChange> changes) override;
+
+private:
+  Status write_one(const StateChange& change, bool more);
+  Status send(const std::string& bytes, std::span<const int> descriptors = {});
+
+  const UniqueFd socket_;
+  std::mutex mutex_;  // a batch goes out whole
+};
+
+}  // namespace eagle::server

@@ -1,0 +1,43 @@
+// WorkerProcess: the process of a worker, seen from its keeper.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/base/unique_fd.h"
+
+namespace eagle::server {
+
+// How a process ended, as waitid says.
+struct Ending {
+  bool exited = false;  // else by a signal
+  int status = 0;       // exit status, or the signal's number
+  [[nodiscard]] std::string text() const;
+};
+
+class WorkerProcess {
+public:
+  // Starts `command` in a process group of its own, with default signal dispositions, and `socket` as its
+  // descriptor `as`: the only one besides the standard ones. SYSTEM.
+  static StatusOr<WorkerProcess> start(const std::vector<std::string>& command, UniqueFd socket, int as);
+  WorkerProcess(WorkerProcess&& other) noexcept;
+  WorkerProcess& operator=(WorkerProcess&&) = delete;
+  ~WorkerProcess();  // kills it, if it still runs, with its process group
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] int process() const { return process_.get(); }  // readable when it has ended
+  void kill() const;
+  // Once `process` is readable.
+  Ending collect();
+
+private:
+  WorkerProcess(pid_t pid, UniqueFd process) : pid_(pid), process_(std::move(process)) {}
+  pid_t pid_ = 0;  // 0: collected
+  UniqueFd process_;
+};
+
+}  // namespace eagle::server

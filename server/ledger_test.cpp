@@ -1,0 +1,69 @@
+#include "server/ledger.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <vector>
+
+namespace eagle::server {
+namespace {
+
+constexpr GraphHash hash{1, 2, 3};
+
+std::vector<Ledger::Range> ranges(std::size_t count) {
+  std::vector<Ledger::Range> made;
+  for (std::size_t i = 0; i < count; ++i) made.push_back({{i + 1, 7}, 64 * i, 8});
+  return made;
+}
+
+class LedgerTest : public ::testing::Test {
+protected:
+  // As the process after this one sees it.
+  [[nodiscard]] Ledger next() const { return *Ledger::open(UniqueFd(::dup(ledger_.fd()))); }
+  Ledger ledger_ = *Ledger::create();
+};
+
+TEST_F(LedgerTest, SaysWhatWasCutOff) {
+  const auto line = ledger_.note(5, hash, ranges(2));
+  const auto cut = next().cut_off();
+  ASSERT_EQ(cut.size(), 1u);
+  EXPECT_EQ(cut[0].session, 5u);
+  EXPECT_EQ(cut[0].written, ranges(2));
+  EXPECT_FALSE(cut[0].all_planes);
+  EXPECT_TRUE(next().running().empty()) << "it waits for its client";
+}
+
+TEST_F(LedgerTest, SuspectsWhatWasComputing) {
+  auto line = ledger_.note(5, hash, ranges(1));
+  line.computes(true);
+  EXPECT_EQ(next().running(), std::vector<GraphHash>{hash});
+  line.computes(false);
+  EXPECT_TRUE(next().running().empty());
+  line.cross_out();
+  EXPECT_TRUE(next().cut_off().empty());
+}
+
+TEST_F(LedgerTest, MoreThanThereIsRoomForIsEverything) {
+  const auto line = ledger_.note(5, hash, ranges(100));
+  EXPECT_TRUE(next().cut_off().at(0).all_planes);
+}
+
+TEST_F(LedgerTest, LinesAreUsedAgain) {
+  for (int i = 0; i < 10'000; ++i) {
+    auto line = ledger_.note(5, hash, ranges(1));
+    line.computes(true);
+    ASSERT_EQ(ledger_.running().size(), 1u);
+  }
+  EXPECT_TRUE(ledger_.cut_off().empty());
+}
+
+TEST_F(LedgerTest, WithoutALineLeftWorkGoesOn) {
+  std::vector<Ledger::Line> lines;
+  for (int i = 0; i < 5000; ++i) lines.push_back(ledger_.note(5, hash, ranges(1)));
+  lines.back().computes(true);
+  lines.clear();
+  EXPECT_TRUE(ledger_.cut_off().empty());
+}
+
+}  // namespace
+}  // namespace eagle::server

@@ -1,0 +1,112 @@
+#include "server/serving.h"
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+namespace eagle::server {
+namespace {
+
+// What the end may take once everything has been cancelled.
+constexpr std::chrono::seconds last_resort{10};
+
+// Work on a thread of its own, with a descriptor that becomes readable when it is done.
+class Beside {
+public:
+  explicit Beside(std::function<void()> work)
+      : thread_([this, work = std::move(work)] {
+          work();
+          ::eventfd_write(done_.get(), 1);
+        }) {}
+  [[nodiscard]] int done() const { return done_.get(); }
+
+private:
+  const UniqueFd done_{::eventfd(0, EFD_CLOEXEC)};
+  std::jthread thread_;  // last: ends before what it uses
+};
+
+// By now everything has been cancelled; only a build can still take long.
+void expect_end(const Beside& work) {
+  if (wait_for(-1, work.done(), last_resort) == Event::second) return;
+  spdlog::error("a build does not end; leaving it");
+  std::_Exit(1);
+}
+
+}  // namespace
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) spdlog::warn("setrlimit: {}", std::strerror(errno));
+}
+
+Event wait_for(int first, int second, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    pollfd fds[] = {{first, POLLIN, 0}, {second, POLLIN, 0}};
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const int wait_ms = timeout.count() < 0 ? -1 : static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+    const int ready = ::poll(fds, 2, wait_ms);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return Event::none;
+    return fds[0].revents != 0 ? Event::first : Event::second;
+  }
+}
+
+StatusOr<Serving> Serving::start(const ProgramOptions& options, UniqueFd listening, Survival survival) {
+  Serving serving;
+  Daemon::Options daemon;
+  daemon.threads = options.threads;
+  daemon.plane_budget_bytes = options.plane_budget_bytes;
+  daemon.compiler.timeout = std::chrono::seconds(options.compile_timeout_s);
+  daemon.compiler.cache_directory = options.cache_directory;
+  daemon.log = std::move(survival.log);
+  daemon.restored = std::move(survival.restored);
+  daemon.ledger = std::move(survival.ledger);
+  EAGLE_ASSIGN_OR_RETURN(serving.daemon_, Daemon::create(std::move(daemon)));
+  if (const Status cache = serving.daemon_->engine().compiler().disk_cache(); !cache.ok()) {
+    spdlog::warn("compiled kernels are not kept: {}", cache.message());
+  }
+  EAGLE_ASSIGN_OR_RETURN(serving.rpc_, RpcServer::start(*serving.daemon_, {options.listen}));
+  serving.listener_ = std::make_unique<Listener>(
+      *serving.daemon_, std::move(listening),
+      [&rpc = *serving.rpc_](UniqueFd fd) { rpc.adopt(std::move(fd)); }, std::move(survival.beat));
+  spdlog::info("eagled {} serves {} threads={} plane_budget={} bytes", EAGLE_VERSION, options.listen,
+               serving.daemon_->engine().threads(), serving.daemon_->info().plane_budget_bytes);
+  return serving;
+}
+
+void Serving::clear() {
+  listener_.reset();
+  rpc_.reset();
+  daemon_.reset();
+}
+
+void Serving::stop(const EndOrders& orders, std::chrono::seconds drain) {
+  listener_->stop_accepting();
+  daemon_->begin_drain();
+  spdlog::info("ending: jobs={} sessions={}", daemon_->executor().admitted(), daemon_->sessions().size());
+  std::atomic<bool> hurry = false;
+  {
+    const Beside draining([&] { daemon_->stop(hurry); });
+    if (wait_for(orders.fd, draining.done(), drain) != Event::second) {
+      hurry.store(true);
+      daemon_->executor().wake();
+      expect_end(draining);
+    }
+  }
+  const Beside clearing([&] { clear(); });
+  expect_end(clearing);
+}
+
+}  // namespace eagle::server

@@ -1,0 +1,61 @@
+// Serving: a daemon with its transports, from its start to its orderly end.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/base/status.h"
+#include "engine/base/unique_fd.h"
+#include "server/daemon.h"
+#include "server/options.h"
+#include "server/rpc/rpc_server.h"
+#include "server/sockets/listener.h"
+
+namespace eagle::server {
+
+// A descriptor that becomes readable with each order to end, and `take`, which reads one.
+struct EndOrders {
+  int fd = -1;
+  std::function<void()> take;
+};
+
+enum class Event { none, first, second };
+// Waits for one of two descriptors to become readable; `none` after `timeout` (negative: no timeout).
+Event wait_for(int first, int second, std::chrono::milliseconds timeout);
+
+// Descriptors of clients and planes are many; the soft limit is for programs that still use select().
+void raise_descriptor_limit();
+
+class Serving {
+public:
+  // What a worker with a keeper has besides.
+  struct Survival {
+    std::shared_ptr<StateLog> log;
+    RestoredState restored;
+    std::unique_ptr<Ledger> ledger;
+    std::function<void()> beat;
+  };
+  // `listening`: a socket that listens at `options.listen`.
+  static StatusOr<Serving> start(const ProgramOptions& options, UniqueFd listening, Survival survival);
+  Serving(Serving&&) = default;
+  Serving& operator=(Serving&&) = delete;
+  ~Serving() { clear(); }
+
+  Daemon& daemon() { return *daemon_; }
+  // Ends it: running work gets until `drain` is over or the next order, and is then cancelled.
+  void stop(const EndOrders& orders, std::chrono::seconds drain);
+
+private:
+  Serving() = default;
+  void clear();
+
+  // In the order in which they are made; they end in the opposite one.
+  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<RpcServer> rpc_;
+  std::unique_ptr<Listener> listener_;
+};
+
+}  // namespace eagle::server
