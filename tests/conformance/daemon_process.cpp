@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "engine/base/unique_fd.h"
 
@@ -31,7 +32,9 @@ std::string read_line(int fd) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start(int threads) {
+StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start(int threads,
+                                                              const std::vector<std::string>& more,
+                                                              std::uint64_t descriptors) {
   const char* program = std::getenv("EAGLED");
   if (program == nullptr) {
     return Status(Reason::no_daemon, "EAGLED is not set: no eagled to test with (ctest sets it)");
@@ -55,18 +58,24 @@ StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start(int threads) {
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, writer.get(), ready_fd);
   ::posix_spawn_file_actions_adddup2(&actions, owner.get(), owner_fd);
-  std::string words[] = {program,
-                         "--listen",
-                         daemon->endpoint(),
-                         "--ready-fd",
-                         std::to_string(ready_fd),
-                         "--owner-fd",
-                         std::to_string(owner_fd),
-                         "--threads",
-                         std::to_string(threads)};
-  char* arguments[std::size(words) + 1] = {};
-  for (std::size_t i = 0; i < std::size(words); ++i) arguments[i] = words[i].data();
-  const int error = ::posix_spawn(&daemon->pid_, program, &actions, nullptr, arguments, environ);
+  std::vector<std::string> words = {program,
+                                    "--listen",
+                                    daemon->endpoint(),
+                                    "--ready-fd",
+                                    std::to_string(ready_fd),
+                                    "--owner-fd",
+                                    std::to_string(owner_fd),
+                                    "--threads",
+                                    std::to_string(threads)};
+  words.insert(words.end(), more.begin(), more.end());
+  if (descriptors != 0) {
+    words.insert(words.begin(), {"prlimit", "--nofile=" + std::to_string(descriptors)});
+    program = "/usr/bin/prlimit";
+  }
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const int error = ::posix_spawn(&daemon->pid_, program, &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   writer.reset();
   if (error != 0) {
@@ -83,8 +92,17 @@ DaemonProcess::~DaemonProcess() {
   std::filesystem::remove_all(folder_);
 }
 
+pid_t DaemonProcess::worker() const {
+  const std::string process = std::to_string(pid_);
+  pid_t worker = -1;
+  std::ifstream("/proc/" + process + "/task/" + process + "/children") >> worker;
+  return worker;
+}
+
 void DaemonProcess::kill() { end(SIGKILL); }
 int DaemonProcess::terminate() { return end(SIGTERM); }
+
+int DaemonProcess::wait() { return end(0); }
 
 int DaemonProcess::end(int signal) {
   if (pid_ < 0) return -1;

@@ -3,8 +3,10 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/base/status.h"
 
@@ -15,17 +17,24 @@ public:
   // Starts the program that EAGLED names and waits until it serves. NO_DAEMON (unavailable) where EAGLED is
   // not set, INTERNAL with what eagled said where it does not start.
   // `threads` of its team; 0: as many as it finds.
-  static StatusOr<std::unique_ptr<DaemonProcess>> start(int threads = 0);
+  // `more`: further options; `descriptors`: how many it may have (0: as this process).
+  static StatusOr<std::unique_ptr<DaemonProcess>> start(int threads = 0,
+                                                        const std::vector<std::string>& more = {},
+                                                        std::uint64_t descriptors = 0);
   ~DaemonProcess();  // SIGTERM, and waits
   DaemonProcess(const DaemonProcess&) = delete;
   DaemonProcess& operator=(const DaemonProcess&) = delete;
 
   [[nodiscard]] std::string endpoint() const { return "unix:" + folder_ + "/eagled.sock"; }
   [[nodiscard]] pid_t pid() const { return pid_; }
+  // The process that computes, which `pid` keeps; -1 while there is none.
+  [[nodiscard]] pid_t worker() const;
   // SIGKILL, and waits for its end.
   void kill();
   // SIGTERM, and waits; its exit status, or -1 when a signal ended it.
   int terminate();
+  // Waits for its end, which somebody else brings about; as `terminate`.
+  int wait();
 
 private:
   DaemonProcess() = default;

@@ -34,7 +34,7 @@ protected:
 TEST_F(Daemon, IsTheProcessThatItSaysItIs) {
   const auto info = session->info();
   ASSERT_TRUE(info.ok()) << info.status().to_string();
-  EXPECT_EQ(info->host.pid, process->pid());
+  EXPECT_EQ(info->host.pid, process->worker());
   EXPECT_EQ(info->endpoint, process->endpoint());
   EXPECT_EQ(info->transport, "memfd + ring");
   EXPECT_EQ(info->sessions, 1u);
@@ -141,7 +141,7 @@ TEST_F(Daemon, IsFoundByEagleEndpoint) {
   const Environment endpoint("EAGLE_ENDPOINT", process->endpoint());
   const auto found = connect();
   ASSERT_TRUE(found.ok()) << found.status().to_string();
-  EXPECT_EQ(found->info()->host.pid, process->pid());
+  EXPECT_EQ(found->info()->host.pid, process->worker());
 }
 
 TEST_F(Daemon, AWrongEagleEndpointIsNotPassedOver) {
@@ -160,7 +160,7 @@ TEST_F(Daemon, IsFoundInTheUsersRuntimeDirectory) {
   std::filesystem::create_symlink(process->endpoint().substr(5), std::string(folder) + "/eagled.sock");
   const auto found = connect();
   ASSERT_TRUE(found.ok()) << found.status().to_string();
-  EXPECT_EQ(found->info()->host.pid, process->pid());
+  EXPECT_EQ(found->info()->host.pid, process->worker());
   std::filesystem::remove_all(folder);
 }
 
@@ -179,7 +179,7 @@ TEST_F(Daemon, WhereNoneIsFoundAPrivateOneServesTheProcessAndEndsWithIt) {
     ASSERT_TRUE(second.ok()) << second.status().to_string();
     pid = first->info()->host.pid;
     EXPECT_EQ(second->info()->host.pid, pid) << "one for the whole process";
-    EXPECT_NE(pid, process->pid());
+    EXPECT_NE(pid, process->worker());
     const auto x = first->full<double>({8}, 1.0);
     Graph g(*first);
     ASSERT_TRUE(g.add({affine(), {{"x", *x}, {"y", *x}, {"a", 1.0}, {"b", 1.0}}}).ok());
@@ -254,7 +254,7 @@ TEST_F(Daemon, HasItsGraphsListedAndDrawnByEaglectl) {
 TEST_F(Daemon, IsWhatEaglectlShows) {
   if (std::getenv("EAGLECTL") == nullptr) GTEST_SKIP() << "EAGLECTL is not set (ctest sets it)";
   const auto output = [](const std::string& arguments) { return eaglectl_output(arguments); };
-  const std::string pid = std::to_string(process->pid());
+  const std::string pid = std::to_string(process->worker());
   EXPECT_THAT(output("--endpoint " + process->endpoint() + " --json info"),
               ::testing::HasSubstr("\"pid\": " + pid + ","));
   EXPECT_THAT(output("info --endpoint " + process->endpoint()), ::testing::ContainsRegex("pid +" + pid));

@@ -53,6 +53,8 @@ class Daemon:
         os.close(owner)
         try:
             wait_until(self._answers, f"eagled to answer at {self.endpoint}\n{self.log()}")
+            #: The process that computes; that of `process` is its keeper, unless there is none.
+            self.pid = self.process.pid if "--no-keeper" in options else self._worker()
         except BaseException:
             self.stop()
             raise
@@ -62,9 +64,9 @@ class Daemon:
         with socket.socket(socket.AF_UNIX) as probe:
             return probe.connect_ex(str(self.path)) == 0
 
-    @property
-    def pid(self) -> int:
-        return self.process.pid
+    def _worker(self) -> int:
+        wait_until(lambda: bool(children(self.process.pid)), f"the keeper to start a worker\n{self.log()}")
+        return children(self.process.pid)[0]
 
     def log(self) -> str:
         return self.log_path.read_text(errors="replace")

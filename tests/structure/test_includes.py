@@ -62,6 +62,7 @@ PRIVATE_HEADERS: dict[str, set[str]] = {
     },
     "gRPC": {
         "client/remote_connection.h",
+        "client/remote_link.h",
         "client/watched_call.h",
         "server/rpc/call.h",
         "server/rpc/conversation.h",

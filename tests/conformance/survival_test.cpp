@@ -1,0 +1,567 @@
+// What survives what: real daemons whose workers, keepers and clients are killed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "eagle/client/graph.h"
+#include "eagle/client/session.h"
+#include "tests/conformance/daemon_process.h"
+#include "tests/conformance/models.h"
+
+namespace eagle::conformance {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t endless = std::int64_t{1} << 50;
+
+// Asks until it is so; a test that waits in vain is ended by its watchdog.
+void wait_until(const std::function<bool()>& condition) {
+  while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
+template <typename T>
+T must(StatusOr<T> value) {
+  if (!value.ok()) throw std::runtime_error(value.status().to_string());
+  return *std::move(value);
+}
+void must(const Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.to_string());
+}
+
+// Adds 1 to x. `name` makes it another graph
+// for the daemon, which does not launch one again that was computing at two deaths.
+std::unique_ptr<Graph> stepping(const Session& session, const Array<double>& x,
+                                const std::string& name = "step") {
+  auto g = std::make_unique<Graph>(session);
+  must(g->add({affine(), {{"x", x}, {"y", x}, {"a", 1.0}, {"b", 1.0}}}, name));
+  must(g->build());
+  return g;
+}
+
+class Survival : public ::testing::Test {
+protected:
+  void start(const std::vector<std::string>& options = {}) {
+    process = must(DaemonProcess::start(1, options));
+    session.emplace(connected());
+  }
+  // With a fault point armed.
+  void start_to_fail_at(const std::string& fault) {
+    ::setenv("EAGLED_FAULT", fault.c_str(), 1);
+    start();
+    ::unsetenv("EAGLED_FAULT");
+  }
+  [[nodiscard]] Session connected(ConnectOptions options = {}) const {
+    return must(connect(process->endpoint(), options));
+  }
+  [[nodiscard]] pid_t worker() const { return static_cast<pid_t>(must(session->info()).host.pid); }
+  static void kill_and_wait(pid_t pid) {
+    ASSERT_EQ(::kill(pid, SIGKILL), 0);
+    wait_until([pid] { return ::kill(pid, 0) != 0; });
+  }
+  void kill_worker() const { kill_and_wait(worker()); }
+  // What the daemon holds, in all.
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> held() const {
+    const SessionInfo info = must(session->info());
+    return {info.planes, info.graphs};
+  }
+
+  std::unique_ptr<DaemonProcess> process;
+  std::optional<Session> session;
+};
+
+TEST_F(Survival, TheDeathOfAWorkerIsInvisibleToAClientThatIsIdle) {
+  start();
+  const auto x = must(session->full<double>({1000}, 1.5));
+  const auto g = stepping(*session, x);
+  must(g->launch(2));
+  const auto before = held();
+  const pid_t first = worker();
+  kill_and_wait(first);
+  EXPECT_EQ(x[999], 3.5) << "the memory is the same";
+  const auto report = must(g->launch(3));
+  EXPECT_EQ(x[0], 6.5);
+  EXPECT_NE(report.host.pid, first);
+  EXPECT_EQ(held(), before);
+  const auto y = must(session->full<double>({1000}, 1.0));
+  must(stepping(*session, y)->launch());
+  EXPECT_EQ(y[5], 2.0);
+}
+
+TEST_F(Survival, LaunchesOverGrpcSurviveAsThoseOfTheRing) {
+  start();
+  ConnectOptions options;
+  options.ring = false;
+  const Session other = connected(options);
+  const auto x = must(other.full<double>({10}, 0.0));
+  const auto g = stepping(other, x);
+  must(g->launch());
+  kill_worker();
+  must(g->launch());
+  EXPECT_EQ(x[9], 2.0);
+}
+
+TEST_F(Survival, ALaunchInFlightIsAbortedAndTheNextOneRuns) {
+  start();
+  for (const bool ring : {true, false}) {
+    SCOPED_TRACE(ring);
+    ConnectOptions options;
+    options.ring = ring;
+    const Session mine = connected(options);
+    const auto x = must(mine.full<double>({16}, 0.0));
+    const auto g = stepping(mine, x, ring ? "ring" : "grpc");
+    std::jthread killer([&] {
+      wait_until([&] { return std::atomic_ref<double>(x.span()[0]).load() > 0; });
+      kill_worker();
+    });
+    const auto launched = g->launch(endless);
+    killer.join();
+    EXPECT_EQ(launched.status().reason(), Reason::worker_restarted) << launched.status().to_string();
+    EXPECT_THAT(launched.status().message(), HasSubstr(process->endpoint()));
+    // The array is as the dead worker left it; start it anew.
+    for (double& value : x.span()) value = 0;
+    must(g->launch(5));
+    EXPECT_EQ(x[7], 5.0);
+  }
+}
+
+TEST_F(Survival, ALaunchThatWasEnqueuedIsAbortedOnce) {
+  start();
+  const auto x = must(session->full<double>({16}, 0.0));
+  const auto g = stepping(*session, x);
+  must(g->enqueue(endless));
+  wait_until([&] { return std::atomic_ref<double>(x.span()[0]).load() > 0; });
+  kill_worker();
+  EXPECT_EQ(g->synchronize().status().reason(), Reason::worker_restarted);
+  for (double& value : x.span()) value = 0;
+  must(g->launch(2));
+  EXPECT_EQ(x[0], 2.0);
+}
+
+TEST_F(Survival, ARunInFlightIsAborted) {
+  start();
+  const auto n = must(session->zeros<double>({64}));
+  const auto done = must(session->zeros<bool>({64}));
+  const BoundPlan model{counter(), {{"n", n}, {"limit", 1e300}, {"done", done}}};
+  std::jthread killer([&] {
+    wait_until([&] { return std::atomic_ref<double>(n.span()[0]).load() > 0; });
+    kill_worker();
+  });
+  EXPECT_EQ(session->simulate(model, {endless, {}, {}}).status().reason(), Reason::worker_restarted);
+}
+
+TEST_F(Survival, AWorkerKilledDuringAHostCallAbortsThatLaunchOnly) {
+  start();
+  const auto x = must(session->full<double>({4}, 0.0));
+  int calls = 0;
+  Graph g(*session);
+  must(g.add({affine(), {{"x", x}, {"y", x}, {"a", 1.0}, {"b", 1.0}}}));
+  must(g.add_node(opaque(
+      [&] {
+        if (++calls == 1) kill_worker();
+        return Status();
+      },
+      {{{"x", x}}, {}})));
+  must(g.build());
+  EXPECT_EQ(g.launch(3).status().reason(), Reason::worker_restarted);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(x[0], 1.0) << "nothing of it ran again";
+  must(g.launch(2));
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(x[0], 3.0);
+}
+
+// Each launch adds 1. What was acknowledged has run once; what was aborted ran once or not at all.
+TEST_F(Survival, UnderLoadNoAcknowledgedLaunchIsLostOrDoubled) {
+  start();
+  constexpr int clients = 6;
+  constexpr int deaths = 4;
+  std::atomic<bool> enough = false;
+  std::atomic<std::int64_t> launches = 0;
+  struct Count {
+    double value = 0;
+    std::int64_t acknowledged = 0, aborted = 0;
+    std::string other;
+  };
+  std::vector<Count> counts(clients);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < clients; ++i) {
+    threads.emplace_back([&, i] {
+      ConnectOptions options;
+      options.ring = i % 2 == 0;
+      const Session mine = connected(options);
+      const auto x = must(mine.full<double>({1}, 0.0));
+      auto g = stepping(mine, x, "client " + std::to_string(i));
+      Count& count = counts[static_cast<std::size_t>(i)];
+      while (!enough && count.other.empty()) {
+        const auto launched = g->launch();
+        ++launches;
+        if (launched.ok()) {
+          ++count.acknowledged;
+        } else if (launched.status().reason() == Reason::worker_restarted) {
+          ++count.aborted;
+          g = stepping(mine, x, "client " + std::to_string(i) + " after " + std::to_string(count.aborted));
+        } else {
+          count.other = launched.status().to_string();
+        }
+      }
+      count.value = x[0];
+    });
+  }
+  for (int death = 0; death < deaths; ++death) {
+    const std::int64_t before = launches;
+    wait_until([&] { return launches > before + 200; });
+    kill_worker();
+  }
+  const std::int64_t before = launches;
+  wait_until([&] { return launches > before + 200; });
+  enough = true;
+  threads.clear();
+  for (const Count& count : counts) {
+    EXPECT_EQ(count.other, "");
+    EXPECT_GE(count.value, static_cast<double>(count.acknowledged));
+    EXPECT_LE(count.value, static_cast<double>(count.acknowledged + count.aborted));
+    EXPECT_LE(count.aborted, deaths);
+  }
+}
+
+TEST_F(Survival, NumbersAndPlanesThatAGraphWasGivenLaterAreStillItsOwn) {
+  start();
+  const auto x = must(session->full<double>({8}, 1.0));
+  const auto y = must(session->full<double>({8}, 10.0));
+  const auto g = stepping(*session, x);
+  must(g->update({{{"", {}, "b"}, 2.0}}));
+  must(g->update({{{"", {}, "step.b"}, 5.0}}));
+  must(g->rebind({{{"", {}, "x"}, y}, {{"", {}, "y"}, y}}));
+  kill_worker();
+  must(g->launch());
+  EXPECT_EQ(y[0], 15.0);
+  EXPECT_EQ(x[0], 1.0);
+  must(g->update({{{"", {}, "a"}, 2.0}}));
+  kill_worker();
+  must(g->launch());
+  EXPECT_EQ(y[0], 35.0);
+}
+
+TEST_F(Survival, TwoDeathsInARow) {
+  start();
+  const auto x = must(session->full<double>({8}, 1.0));
+  const auto g = stepping(*session, x);
+  const Session observer = connected();
+  const auto worker_of = [](const Session& s) { return static_cast<pid_t>(must(s.info()).host.pid); };
+  kill_and_wait(worker_of(observer));
+  kill_and_wait(worker_of(observer));
+  must(g->launch());
+  EXPECT_EQ(x[3], 2.0);
+}
+
+TEST_F(Survival, AThousandPlanesAreHandedOver) {
+  start();
+  std::vector<Array<double>> arrays;
+  for (int i = 0; i < 1000; ++i) {
+    arrays.push_back(must(session->full<double>({33'000}, i)));  // each a plane of its own
+  }
+  const auto before = held();
+  ASSERT_GE(before.first, 1000u);
+  kill_worker();
+  EXPECT_EQ(held(), before);
+  const auto g = stepping(*session, arrays[777]);
+  must(g->launch());
+  EXPECT_EQ(arrays[777][32'999], 778.0);
+  EXPECT_EQ(arrays[999][0], 999.0);
+  arrays.clear();
+  EXPECT_LE(held().first, 1u);
+}
+
+// ---- fault points: the worker dies between any two steps of writing down what a client is told
+
+class FaultPoint : public Survival, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(FaultPoint, LosesNothingThatWasAcknowledgedAndLeavesNothingBehind) {
+  start_to_fail_at(GetParam());
+  const pid_t first = worker();
+  const Session mine = connected();
+  {
+    const auto kept = must(mine.full<double>({40'000}, 1.0));
+    const auto other = must(mine.full<double>({40'000}, 2.0));
+    const auto g = stepping(mine, kept);
+    {
+      const auto gone = must(mine.full<double>({40'000}, 3.0));
+      const auto gone_too = stepping(mine, gone);
+    }
+    must(g->update({{{"", {}, "b"}, 4.0}}));
+    must(g->rebind({{{"", {}, "x"}, other}, {{"", {}, "y"}, other}}));
+    must(g->launch());
+    EXPECT_EQ(kept[39'999], 1.0);
+    EXPECT_EQ(other[39'999], 6.0);
+    // Ending the session is the one step that no client sees the end of.
+    const auto later = must(mine.full<double>({40'000}, 5.0));
+    must(g->launch());
+    EXPECT_EQ(other[0], 10.0);
+    EXPECT_EQ(must(mine.info()).planes, 3u);
+    EXPECT_EQ(must(mine.info()).graphs, 1u);
+  }
+  must(mine.close());
+  {
+    const Session brief = connected();  // its end is one, too
+    must(brief.close());
+  }
+  wait_until([&] { return must(session->info()).sessions == 1; });
+  EXPECT_EQ(held(), (std::pair<std::uint64_t, std::uint64_t>{0, 0}));
+  EXPECT_NE(worker(), first) << "the fault point was never reached";
+}
+INSTANTIATE_TEST_SUITE_P(Each, FaultPoint,
+                         ::testing::Values("session.open.before:2", "session.open.after:2",
+                                           "plane.create.before:2", "plane.create.after:2",
+                                           "plane.release.before", "plane.release.after",
+                                           "graph.build.before", "graph.build.after", "graph.release.before",
+                                           "graph.release.after", "graph.update.before", "graph.update.after",
+                                           "graph.rebind.before", "graph.rebind.after",
+                                           "session.leave.before", "session.leave.after",
+                                           "session.end.before", "session.end.after", "log.between"),
+                         [](const auto& fault) {
+                           std::string name(fault.param);
+                           for (char& c : name)
+                             c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+                           return name;
+                         });
+
+// A description too long for one packet to the keeper, cut off in the middle.
+TEST_F(Survival, AGraphThatWasHalfWrittenDownIsBuiltAgain) {
+  start_to_fail_at("log.part:2");
+  const pid_t first = worker();
+  const auto x = must(session->full<double>({4}, 0.0));
+  constexpr int nodes = 3000;
+  Graph g(*session);
+  for (int i = 0; i < nodes; ++i) {
+    must(g.add({affine(), {{"x", x}, {"y", x}, {"a", 1.0}, {"b", 1.0}}}, "node " + std::to_string(i)));
+  }
+  must(g.build());
+  EXPECT_NE(worker(), first) << "the fault point was never reached";
+  must(g.launch());
+  kill_worker();
+  must(g.launch());
+  EXPECT_EQ(x[0], 2.0 * nodes);
+  EXPECT_EQ(held().second, 1u);
+}
+
+// ---- clients
+
+// A child of this process that does something with a session and then waits to be killed.
+class ForkedClient {
+public:
+  explicit ForkedClient(const std::function<void()>& work) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      work();
+      const char done = 1;
+      static_cast<void>(::write(ends[1], &done, 1));
+      for (;;) ::pause();
+    }
+    char done = 0;
+    EXPECT_EQ(::read(ends[0], &done, 1), 1);
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  ~ForkedClient() { kill(); }
+  ForkedClient(const ForkedClient&) = delete;
+  ForkedClient& operator=(const ForkedClient&) = delete;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+private:
+  pid_t pid_ = -1;
+};
+
+// These start their daemon before the test's own process has a session: gRPC does not go through a fork.
+class Clients : public Survival {
+protected:
+  void SetUp() override { process = must(DaemonProcess::start(1)); }
+  void look() { session.emplace(connected()); }
+  std::function<void()> holding() {
+    return [endpoint = process->endpoint()] {
+      static std::optional<Session> mine;
+      static std::optional<Array<double>> array;
+      mine.emplace(must(connect(endpoint)));
+      array.emplace(must(mine->full<double>({100'000}, 1.0)));
+    };
+  }
+  [[nodiscard]] std::uint64_t sessions() const { return must(session->info()).sessions; }
+};
+
+TEST_F(Clients, AClientThatDiesWhileTheWorkerIsDeadIsNoticed) {
+  ForkedClient client(holding());
+  look();
+  EXPECT_EQ(sessions(), 2u);
+  const pid_t first = worker();
+  client.kill();
+  ::kill(first, SIGKILL);
+  wait_until([&] { return sessions() == 1; });
+  EXPECT_EQ(held().first, 0u);
+}
+
+TEST_F(Clients, AClientThatIsStoppedLosesNothing) {
+  ForkedClient client(holding());
+  look();
+  ::kill(client.pid(), SIGSTOP);
+  kill_worker();
+  EXPECT_EQ(sessions(), 2u);
+  EXPECT_EQ(held().first, 1u);
+  kill_worker();
+  EXPECT_EQ(sessions(), 2u);
+  client.kill();
+  wait_until([&] { return sessions() == 1; });
+}
+
+TEST_F(Clients, AForkedChildThatLivesOnKeepsNothing) {
+  ForkedClient client([work = holding()] {
+    work();
+    if (::fork() == 0) {  // has the sockets, too; ends with its parent's test
+      ::alarm(60);
+      for (;;) ::pause();
+    }
+  });
+  look();
+  kill_worker();
+  EXPECT_EQ(sessions(), 2u);
+  client.kill();
+  wait_until([&] { return sessions() == 1; });
+  EXPECT_EQ(held().first, 0u);
+}
+
+// ---- leases
+
+TEST_F(Survival, ASessionWithALeaseIsResumedElsewhere) {
+  start();
+  ConnectOptions kept;
+  kept.lease = std::chrono::seconds(600);
+  const Session first = connected(kept);
+  const auto x = must(first.full<double>({100'000}, 1.0));
+  ConnectOptions resumed;
+  resumed.resume = first.resume_token();
+  const Session second = connected(resumed);
+  EXPECT_EQ(must(second.info()).planes, 1u);
+  EXPECT_EQ(must(session->info()).sessions, 2u);
+  kill_worker();
+  EXPECT_EQ(must(second.info()).planes, 1u);
+  const auto y = must(second.full<double>({8}, 1.0));
+  must(stepping(second, y)->launch());
+  EXPECT_EQ(y[0], 2.0);
+  must(second.close());
+}
+
+TEST_F(Survival, NobodyResumesASessionWithoutItsSecret) {
+  start();
+  ConnectOptions kept;
+  kept.lease = std::chrono::seconds(600);
+  const Session first = connected(kept);
+  ConnectOptions forged;
+  forged.resume = first.resume_token();
+  forged.resume.back() = forged.resume.back() == '0' ? '1' : '0';
+  EXPECT_EQ(connect(process->endpoint(), forged).status().reason(), Reason::unauthenticated);
+  forged.resume = "none";
+  EXPECT_EQ(connect(process->endpoint(), forged).status().reason(), Reason::bad_value);
+  EXPECT_TRUE(first.info().ok());
+}
+
+// ---- keepers
+
+TEST_F(Survival, WithTheKeeperEverythingEnds) {
+  start();
+  const pid_t its_worker = worker();
+  const auto x = must(session->full<double>({8}, 1.0));
+  process->kill();
+  wait_until([&] { return ::kill(its_worker, 0) != 0; });
+  EXPECT_EQ(session->info().status().reason(), Reason::connection_lost);
+  EXPECT_EQ(x[0], 1.0);
+}
+
+TEST_F(Survival, AWorkerThatKeepsDyingIsNotStartedForever) {
+  start();
+  for (int death = 0; death < 5; ++death) {
+    const auto info = session->info();
+    ASSERT_TRUE(info.ok()) << death << ": " << info.status().to_string();
+    ::kill(static_cast<pid_t>(info->host.pid), SIGKILL);
+    wait_until([&] { return ::kill(static_cast<pid_t>(info->host.pid), 0) != 0; });
+  }
+  EXPECT_EQ(process->wait(), 1);
+  EXPECT_EQ(session->info().status().reason(), Reason::connection_lost);
+}
+
+TEST_F(Survival, AWorkerThatSaysNothingIsReplaced) {
+  start();
+  const auto x = must(session->full<double>({8}, 1.0));
+  const auto g = stepping(*session, x);
+  const pid_t stopped = worker();
+  ::kill(stopped, SIGSTOP);
+  wait_until([&] { return ::kill(stopped, 0) != 0; });
+  must(g->launch());
+  EXPECT_EQ(x[0], 2.0);
+}
+
+TEST_F(Survival, AGraphThatWasRunningAtTwoDeathsIsQuarantined) {
+  start();
+  const auto x = must(session->full<double>({16}, 0.0));
+  const auto y = must(session->full<double>({16}, 0.0));
+  const auto bad = stepping(*session, x, "bad");
+  const auto good = stepping(*session, y);
+  for (int death = 0; death < 6; ++death) {  // more than a crash loop may have
+    for (double& value : x.span()) value = 0;
+    std::jthread killer([&] {
+      if (death >= 2) return;
+      wait_until([&] { return std::atomic_ref<double>(x.span()[0]).load() > 100; });
+      kill_worker();
+    });
+    const Status ended = bad->launch(endless).status();
+    killer.join();
+    EXPECT_EQ(ended.reason(), death < 2 ? Reason::worker_restarted : Reason::graph_quarantined)
+        << ended.to_string();
+  }
+  must(good->launch());
+  EXPECT_EQ(y[0], 1.0);
+}
+
+TEST_F(Survival, FewDescriptorsRefuseArraysAndEndNothing) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{200, 200};
+  process = must(DaemonProcess::start(1, {}, few.rlim_max));
+  session.emplace(connected());
+  const pid_t first = worker();
+  std::vector<Array<double>> arrays;
+  Status refused;
+  while (refused.ok()) {
+    ASSERT_LT(arrays.size(), 300u);
+    auto array = session->full<double>({33'000}, 1.0);
+    refused = array.status();
+    if (array.ok()) arrays.push_back(*std::move(array));
+  }
+  EXPECT_GT(arrays.size(), 50u) << refused.to_string();
+  arrays.erase(arrays.begin() + 20, arrays.end());
+  EXPECT_EQ(worker(), first);
+  kill_worker();
+  must(stepping(*session, arrays[7])->launch());
+  EXPECT_EQ(arrays[7][0], 2.0);
+}
+
+}  // namespace
+}  // namespace eagle::conformance
