@@ -169,6 +169,7 @@ public:
   }
 
   void cancel_enqueued() override {
+    connection_->note_failure();
     if (stop_) stop_->store(true);
     v1::CancelRequest request;
     request.set_launch_id(in_flight_.launch_id());
@@ -339,6 +340,11 @@ public:
 
   [[nodiscard]] std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const override {
     return PlaneRegistry::of_process().find(name(), address, bytes);
+  }
+
+  Status accept(const v1::AcceptPlanesRequest& request) override {
+    v1::AcceptPlanesReply reply;
+    return connection_->call("accept", connection_->rpc().planes, &v1::Planes::Stub::Accept, request, reply);
   }
 
   StatusOr<std::unique_ptr<HostGraph>> build(const v1::GraphDescription& description,

@@ -224,6 +224,7 @@ StatusOr<std::unique_ptr<step::Simulation>> Engine::simulate(const v1::RunDescri
   run->model = std::move(bound);
   run->mode = mode_of(model);
   if (model.record) run->recorder.emplace(*model.record, run->model.columns, model.samples, planes);
+  run->touches = model.touches();
   run->host_steps = std::move(model.host_steps);
   run->max_steps = model.max_steps;
   run->steps_per_pass = model.steps_per_pass;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -11,6 +12,7 @@
 #include "engine/graph/edges.h"
 #include "server/limits.h"
 #include "server/plane_store.h"
+#include "server/torn_planes.h"
 
 namespace eagle::v1 {
 class GraphDescription;
@@ -52,6 +54,14 @@ public:
   // UNKNOWN_PLANE when the client has released a plane of this graph: the bytes are still there, but the
   // id may be somebody else's by now.
   [[nodiscard]] Status check_planes() const;
+  // Whether a plane of it has half written arrays. Quick: launches ask it each time.
+  [[nodiscard]] bool has_torn_planes() const;
+  // PLANE_TORN when a launch may read such an array before it has written all of it; names node and array.
+  [[nodiscard]] Status check_torn() const;
+  // After a whole replay: what it surely wrote is half written no more.
+  void note_whole_replay() const;
+  // A replay was given up part way: marks everything that the graph writes, and says so for an error's text.
+  std::string mark_torn() const;
   // Of planes that the client has released, which may go with this graph.
   [[nodiscard]] std::uint64_t released_bytes() const;
   // The edges, where their number is bounded by something sensible: QUOTA (edge_touches).
@@ -66,7 +76,10 @@ public:
   [[nodiscard]] std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
 
 private:
+  [[nodiscard]] TornMarks torn_marks() const;
+
   PlaneStore::Planes planes_;  // outlive what is bound to them
+  std::vector<Plane*> by_index_;  // by plane of the graph; null for the client's private ones and scratch
   std::unique_ptr<run::BuiltGraph> built_;
   std::size_t nodes_ = 0;
   bool has_host_nodes_ = false;

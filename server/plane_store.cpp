@@ -42,6 +42,11 @@ Plane::~Plane() {
                                 static_cast<off_t>(memory_.bytes())));
 }
 
+void Plane::mark_torn(std::string what) {
+  const auto bytes = static_cast<std::int64_t>(memory_.bytes());
+  torn_.mark({0, 0, plane::DType::boolean, 1, {bytes}, {1}}, std::move(what));
+}
+
 Status unknown_plane(graph::PlaneId id) {
   return {Reason::unknown_plane, "no plane " + std::to_string(id.id) + " of generation " +
                                      std::to_string(id.generation) +
@@ -93,6 +98,13 @@ StatusOr<std::shared_ptr<Plane>> PlaneStore::find(graph::PlaneId id) const {
   const Slot* const slot = slot_of(id);
   if (slot == nullptr) return unknown_plane(id);
   return slot->plane;
+}
+
+Status PlaneStore::accept(graph::PlaneId id, const plane::View& view) const {
+  EAGLE_ASSIGN_OR_RETURN(const auto found, find(id));
+  EAGLE_RETURN_IF_ERROR(plane::check(view, found->memory().bytes()));
+  found->torn().accept(view);
+  return {};
 }
 
 std::uint64_t PlaneStore::bytes_of(std::span<const graph::PlaneId> ids) const {

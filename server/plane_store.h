@@ -17,6 +17,7 @@
 #include "engine/base/status.h"
 #include "engine/graph/graph.h"
 #include "engine/plane/memory.h"
+#include "engine/plane/torn_views.h"
 #include "server/limits.h"
 #include "server/plane_budget.h"
 
@@ -36,6 +37,11 @@ public:
   [[nodiscard]] graph::PlaneId id() const { return id_; }
   [[nodiscard]] const std::string& label() const { return label_; }
   [[nodiscard]] const plane::Memory& memory() const { return memory_; }
+  // What launches left half written, and nobody wrote anew or accepted since.
+  [[nodiscard]] plane::TornViews& torn() { return torn_; }
+  [[nodiscard]] const plane::TornViews& torn() const { return torn_; }
+  // All of it: whoever was at work on it is gone, and where it was is not known.
+  void mark_torn(std::string what);
   // A descriptor left this process, or is about to.
   [[nodiscard]] bool fetched() const { return fetched_.load(std::memory_order_acquire); }
   // The client gave it up: no new use.
@@ -49,6 +55,7 @@ private:
   std::atomic<bool> fetched_ = false;
   PlaneBudget::Charge charge_;  // given back after the memory
   plane::Memory memory_;
+  plane::TornViews torn_;
 };
 
 // UNKNOWN_PLANE, for an id that names nothing (any more).
@@ -77,6 +84,9 @@ public:
   // All or none: UNKNOWN_PLANE.
   Status release(std::span<const graph::PlaneId> ids);
   StatusOr<std::shared_ptr<Plane>> find(graph::PlaneId id) const;
+  // The view's bytes are fine as they are, whatever a launch left there: marks of half written arrays that
+  // share a byte with it go. UNKNOWN_PLANE, VIEW_OUTSIDE_PLANE, BAD_VALUE.
+  Status accept(graph::PlaneId id, const plane::View& view) const;
   // Of those planes that exist.
   [[nodiscard]] std::uint64_t bytes_of(std::span<const graph::PlaneId> ids) const;
   [[nodiscard]] Planes list() const;

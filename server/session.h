@@ -39,6 +39,7 @@ public:
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] const Principal& principal() const { return principal_; }
   [[nodiscard]] const std::string& client() const { return client_; }
+  [[nodiscard]] const Limits& limits() const { return limits_; }
   [[nodiscard]] bool ended() const;
 
   PlaneStore& planes() { return planes_; }

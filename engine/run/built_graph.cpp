@@ -168,6 +168,7 @@ StatusOr<Replay::Next> Replay::advance() {
 }
 
 std::uint32_t Replay::call() const { return state_->call; }
+bool Replay::part_way() const { return state_->position > 0 && state_->launches < state_->count; }
 std::int64_t Replay::launches() const { return state_->launches; }
 const KernelCounts& Replay::counts() const { return state_->counts; }
 const std::vector<std::int64_t>& Replay::iterations() const { return state_->iterations; }

@@ -98,6 +98,9 @@ public:
   StatusOr<Next> advance();
   [[nodiscard]] std::uint32_t call() const;     // the host node's number
   [[nodiscard]] std::int64_t launches() const;  // whole replays so far
+  // Whether something of a replay has run and something is left: dropped now, the launch leaves what it
+  // writes half written.
+  [[nodiscard]] bool part_way() const;
   // Bodies run by each repeat_while in the last replay, in the order of its loops.
   [[nodiscard]] const std::vector<std::int64_t>& iterations() const;
   [[nodiscard]] const KernelCounts& counts() const;  // over all replays so far
