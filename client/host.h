@@ -114,7 +114,8 @@ public:
   // did not allocate, and ranges that reach from one array into another.
   [[nodiscard]] virtual std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const = 0;
 
-  // Half written arrays are fine as they are. In process nothing is kept of that: the arrays are the caller's.
+  // Half written arrays are fine as they are. In process nothing is kept of that: the arrays are the
+  // caller's.
   virtual Status accept(const v1::AcceptPlanesRequest& /*request*/) { return {}; }
 
   // `private_planes`: memory of the private planes of the description, by plane index (null data for

@@ -97,6 +97,7 @@ public:
       static_cast<void>(conversation_.release());
     } else if (std::exchange(waited_for_, false)) {
       cancel_enqueued();  // nobody will ask for it
+      if (posted_) connection_->ring()->abandon(*posted_);
       conversation_.reset();
     }
     v1::ReleaseGraphRequest request;
@@ -144,11 +145,13 @@ public:
     request.set_graph(id_);
     request.set_count(n);
     request.set_launch_id(connection_->next_launch());
-    if (calls_back_) {
-      stop_ = std::make_shared<std::atomic<bool>>(false);
+    stop_ = std::make_shared<std::atomic<bool>>(false);
+    RingClient* const ring = this->ring();
+    posted_ = ring != nullptr ? ring->post({id_, n, request.launch_id(), {}}) : std::nullopt;
+    if (!posted_ && calls_back_) {
       conversation_ =
           std::make_unique<Conversation>(*connection_, request, LaunchOptions{std::nullopt, stop_});
-    } else {
+    } else if (!posted_) {
       v1::EnqueueReply reply;
       EAGLE_RETURN_IF_ERROR(connection_->call("enqueue", connection_->rpc().graphs,
                                               &v1::Graphs::Stub::Enqueue, request, reply));
@@ -161,16 +164,21 @@ public:
   StatusOr<LaunchReport> synchronize(const LaunchOptions& options,
                                      const std::function<Status(std::uint32_t)>& host_call) override {
     waited_for_ = false;
+    if (stop_->load()) options.cancel->store(true);
+    if (const auto posted = std::exchange(posted_, std::nullopt)) {
+      auto outcome = finish_by_ring("synchronize", *posted, in_flight_.launch_id(), options, host_call);
+      return outcome ? *std::move(outcome) : ask("synchronize", in_flight_, options);
+    }
     if (!conversation_) return ask("synchronize", in_flight_, options);
     const std::unique_ptr<Conversation> conversation = std::move(conversation_);
     conversation->call.watch(options.timeout, options.cancel);
-    if (stop_->load()) options.cancel->store(true);
     return hear("synchronize", *conversation, host_call);
   }
 
   void cancel_enqueued() override {
     connection_->note_failure();
-    if (stop_) stop_->store(true);
+    stop_->store(true);
+    if (posted_ && connection_->ring()->take_back(*posted_)) return;
     v1::CancelRequest request;
     request.set_launch_id(in_flight_.launch_id());
     connection_->tidy(connection_->rpc().graphs, &v1::Graphs::Stub::Cancel, request);
@@ -180,6 +188,15 @@ public:
     v1::UpdateRequest request;
     request.set_graph(id_);
     for (const graph::ParamUpdate& update : updates) describe(update, *request.add_params());
+    if (RingClient* const ring = connection_->ring()) {
+      EAGLE_RETURN_IF_ERROR(connection_->check("update"));
+      const RingClient::Caller caller{
+          [this] { return connection_->alive() ? RingClient::Wish::go_on : RingClient::Wish::give_up; },
+          nullptr};
+      if (auto updated = ring->update(request.SerializeAsString(), caller)) {
+        return connection_->alive() ? *updated : connection_->lost("update", "its connection is closed");
+      }
+    }
     v1::UpdateReply reply;
     return connection_->call("update", connection_->rpc().graphs, &v1::Graphs::Stub::Update, request, reply);
   }
@@ -204,27 +221,36 @@ public:
   [[nodiscard]] bool compiled() const override { return compiled_; }
 
 private:
+  [[nodiscard]] RingClient* ring() const { return fits_ring_ ? connection_->ring() : nullptr; }
+
   // Empty where it must go another way.
   std::optional<StatusOr<LaunchReport>> launch_by_ring(
       std::int64_t n, std::uint64_t launch_id, const LaunchOptions& options,
       const std::function<Status(std::uint32_t)>& host_call) {
-    RingClient* const ring = fits_ring_ ? connection_->ring() : nullptr;
+    RingClient* const ring = this->ring();
     if (ring == nullptr) return {};
+    const auto posted = ring->post({id_, n, launch_id, options.timeout.value_or(milliseconds(0))});
+    if (!posted) return {};
+    return finish_by_ring("launch", *posted, launch_id, options, host_call);
+  }
+
+  std::optional<StatusOr<LaunchReport>> finish_by_ring(
+      std::string_view operation, const RingClient::Posted& posted, std::uint64_t launch_id,
+      const LaunchOptions& options, const std::function<Status(std::uint32_t)>& host_call) {
     StopWatch watch(*connection_, launch_id, options.timeout, options.cancel);
     using Wish = RingClient::Wish;
     const auto look = [&] {
       if (!connection_->alive() || !watch.look()) return Wish::give_up;
       return watch.stop() == StopWatch::Stop::none ? Wish::go_on : Wish::stop;
     };
-    const RingClient::Caller caller{look, host_call};
-    auto outcome = ring->launch({id_, n, launch_id, options.timeout.value_or(milliseconds(0))}, caller);
+    auto outcome = connection_->ring()->finish(posted, {look, host_call});
     if (!outcome) return {};
     if (outcome->ok()) {
       (*outcome)->host = connection_->host();
       return outcome;
     }
-    if (const Status closed = connection_->state.check("launch"); !closed.ok()) return closed;
-    if (!connection_->alive()) return connection_->lost("launch", "its connection is closed");
+    if (const Status closed = connection_->state.check(operation); !closed.ok()) return closed;
+    if (!connection_->alive()) return connection_->lost(operation, "its connection is closed");
     return watch.in_words(outcome->status());
   }
 
@@ -270,6 +296,7 @@ private:
   v1::LaunchRequest in_flight_;
   bool waited_for_ = false;  // it has not been collected
   std::shared_ptr<std::atomic<bool>> stop_;
+  std::optional<RingClient::Posted> posted_;  // through the ring, or
   std::unique_ptr<Conversation> conversation_;
 };
 

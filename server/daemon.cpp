@@ -9,6 +9,7 @@
 #include "engine/run/host.h"
 #include "engine/run/system_memory.h"
 #include "server/memory_limit.h"
+#include "server/param_update.h"
 #include "server/ring/rings.h"
 
 namespace eagle::server {
@@ -82,12 +83,17 @@ DaemonInfo Daemon::info() const {
   info.graphs = sessions_.graphs();
   info.launches = counters.launches;
   info.kernels_cached = counters.compiler.cached;
+  info.jobs = executor_.admitted();
+  info.jobs_held = executor_.held();
+  info.tenants = sessions_.tenants().reports();
   return info;
 }
 
 StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescription& description) {
+  EAGLE_RETURN_IF_ERROR(session.tenant()->may_compile());
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
   EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory));
+  session.tenant()->note_compiled(built->build_s());
   Built result;
   result.loaded = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(built));
   EAGLE_ASSIGN_OR_RETURN(result.graph, session.add(result.loaded));
@@ -110,7 +116,12 @@ StatusOr<std::shared_ptr<Ring>> Daemon::open_ring(const std::shared_ptr<Session>
     }
     return LaunchJob::start(executor_, open, request, deadline, std::move(events));
   };
-  EAGLE_ASSIGN_OR_RETURN(auto ring, Ring::create(std::move(start)));
+  auto update = [session = std::weak_ptr(session)](const std::string& bytes) -> std::optional<Status> {
+    const auto open = session.lock();
+    if (!open) return Status(Reason::session_closed, "the session was closed");
+    return update_params_quickly(*open, bytes);
+  };
+  EAGLE_ASSIGN_OR_RETURN(auto ring, Ring::create(std::move(start), std::move(update)));
   EAGLE_RETURN_IF_ERROR(session->attach(executor_.rings(), ring));
   return ring;
 }

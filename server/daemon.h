@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/engine.h"
@@ -38,6 +39,9 @@ struct DaemonInfo {
   std::uint64_t graphs = 0;
   std::uint64_t launches = 0;
   std::uint64_t kernels_cached = 0;
+  std::uint64_t jobs = 0;       // launches and runs in hand
+  std::uint64_t jobs_held = 0;  // of them, those that wait for an earlier one over the same bytes
+  std::vector<TenantReport> tenants;
 };
 
 // Thread-safe.

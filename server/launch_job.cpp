@@ -66,7 +66,9 @@ std::shared_ptr<LaunchJob> LaunchJob::start(Executor& executor, const std::share
   job->events_ = std::move(events);
   job->replay_.emplace(job->graph_->built(), request.count, job->control_);
   Status refused = session->enter(job, request.launch_id);
-  if (refused.ok()) refused = executor.submit(job);
+  if (refused.ok()) {
+    refused = executor.submit(job, {session->tenant(), session->id(), job->graph_->footprint()});
+  }
   if (!refused.ok()) {
     static_cast<void>(job->finish(refused));
     return nullptr;
@@ -85,13 +87,15 @@ Status LaunchJob::stop_status() const {
 
 Job::Next LaunchJob::advance() {
   Status failure;
+  bool unanswered = false;
   {
     const std::lock_guard lock(mutex_);
     failure = std::exchange(host_failure_, Status());
+    unanswered = unanswered_;
   }
   // A launch that has begun looks for itself whether it may go on: a replay whose last host call was answered
   // is whole, and counts.
-  if (failure.ok() && !began_) failure = stop_status();
+  if (failure.ok() && (!began_ || unanswered)) failure = stop_status();
   if (failure.ok() && !began_) failure = graph_->check_torn();
   if (!failure.ok()) return finish(failure);
   if (!began_) began_ = Clock::now();
@@ -116,7 +120,7 @@ Job::Next LaunchJob::ask() {
   {
     const std::lock_guard lock(mutex_);
     sequence = ++sequence_;
-    parked_ = true;
+    parked_ = unanswered_ = true;
   }
   events_.host_call(sequence, replay_->call());
   // A cancel that came before `parked_` was set has resumed nothing.
@@ -134,7 +138,7 @@ Status LaunchJob::answer(std::uint64_t sequence, Status result) {
                                        ", found one to " + std::to_string(sequence) +
                                        ", which is not open; reply to each call once"};
     }
-    parked_ = false;
+    parked_ = unanswered_ = false;
     host_failure_ = std::move(result);
   }
   const auto self = shared_from_this();

@@ -64,6 +64,7 @@ private:
 
   std::mutex mutex_;
   bool parked_ = false;         // a host call is open
+  bool unanswered_ = false;     // it was, when the launch was cancelled
   std::uint64_t sequence_ = 0;  // of the last host call
   Status host_failure_;
 };

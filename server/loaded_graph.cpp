@@ -60,12 +60,15 @@ LoadedGraph::LoadedGraph(PlaneStore::Planes planes, std::unique_ptr<run::BuiltGr
                          std::uint64_t launches)
     : planes_(std::move(planes)),
       built_(std::move(built)),
-      nodes_(graph::leaves(built_->graph()).size()),
       has_host_nodes_(has_host_node(built_->graph().stages)),
       launches_(launches) {
   auto next = planes_.begin();
   for (const graph::Plane& plane : built_->graph().planes)
     by_index_.push_back(plane.shared ? (next++)->get() : nullptr);
+  std::vector<graph::Touches> touches;
+  for (graph::Leaf& leaf : graph::leaves(built_->graph())) touches.push_back(std::move(leaf.touches));
+  nodes_ = touches.size();
+  footprint_ = Footprint::of(touches, by_index_);
 }
 
 Status LoadedGraph::check_planes() const {

@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
 #include "engine/engine.h"
 #include "engine/graph/edges.h"
+#include "server/footprint.h"
 #include "server/limits.h"
 #include "server/plane_store.h"
+#include "server/tenants.h"
 #include "server/torn_planes.h"
 
 namespace eagle::v1 {
@@ -67,6 +70,12 @@ public:
   // The edges, where their number is bounded by something sensible: QUOTA (edge_touches).
   StatusOr<std::vector<graph::Edge>> edges(const Limits& limits) const;
 
+  // What it counts as, for as long as it lives.
+  void keep(Tenant::Share share) { share_ = std::move(share); }
+  Tenant::Share take_share() { return std::exchange(share_, {}); }
+  // Which bytes its launches touch.
+  [[nodiscard]] const std::shared_ptr<const Footprint>& footprint() const { return footprint_; }
+
   // New numbers for Params. BUSY while a launch runs.
   Status update(std::uint64_t id, const std::vector<graph::ParamUpdate>& updates);
 
@@ -78,9 +87,11 @@ public:
 private:
   [[nodiscard]] TornMarks torn_marks() const;
 
-  PlaneStore::Planes planes_;  // outlive what is bound to them
+  PlaneStore::Planes planes_;     // outlive what is bound to them
   std::vector<Plane*> by_index_;  // by plane of the graph; null for the client's private ones and scratch
   std::unique_ptr<run::BuiltGraph> built_;
+  std::shared_ptr<const Footprint> footprint_;
+  Tenant::Share share_;
   std::size_t nodes_ = 0;
   bool has_host_nodes_ = false;
   std::atomic<bool> busy_ = false;

@@ -59,10 +59,15 @@ StatusOr<std::vector<PlaneStore::Created>> PlaneStore::create(std::span<const Sp
   std::vector<Created> made;
   made.reserve(specs.size());
   for (const Spec& spec : specs) {
+    Tenant::Share share;
+    if (tenant_) {
+      EAGLE_ASSIGN_OR_RETURN(share, tenant_->hold(Held::plane_bytes, spec.bytes));
+    }
     EAGLE_ASSIGN_OR_RETURN(PlaneBudget::Charge charge, budget_.charge(spec.bytes));
     EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::create(spec.bytes, spec.label, given_up));
     Created& created = made.emplace_back();
-    created.plane = std::make_shared<Plane>(spec.label, std::move(memory), std::move(charge));
+    created.plane =
+        std::make_shared<Plane>(spec.label, std::move(memory), std::move(charge), std::move(share));
     EAGLE_RETURN_IF_ERROR(fill_random(created.token));
   }
   const std::lock_guard lock(mutex_);

@@ -20,6 +20,7 @@
 #include "engine/plane/torn_views.h"
 #include "server/limits.h"
 #include "server/plane_budget.h"
+#include "server/tenants.h"
 
 namespace eagle::server {
 
@@ -27,8 +28,11 @@ namespace eagle::server {
 // with the last of them, however early the client released it.
 class Plane {
 public:
-  Plane(std::string label, plane::Memory memory, PlaneBudget::Charge charge)
-      : label_(std::move(label)), charge_(std::move(charge)), memory_(std::move(memory)) {}
+  Plane(std::string label, plane::Memory memory, PlaneBudget::Charge charge, Tenant::Share share = {})
+      : label_(std::move(label)),
+        charge_(std::move(charge)),
+        share_(std::move(share)),
+        memory_(std::move(memory)) {}
   Plane(const Plane&) = delete;
   Plane& operator=(const Plane&) = delete;
   // Frees the bytes even where a client kept its descriptor: what it keeps is then zeros and its own.
@@ -54,6 +58,7 @@ private:
   std::atomic<bool> released_ = false;
   std::atomic<bool> fetched_ = false;
   PlaneBudget::Charge charge_;  // given back after the memory
+  Tenant::Share share_;         // likewise
   plane::Memory memory_;
   plane::TornViews torn_;
 };
@@ -75,7 +80,9 @@ public:
   };
   using Planes = std::vector<std::shared_ptr<Plane>>;
 
-  PlaneStore(PlaneBudget& budget, const Limits& limits) : budget_(budget), limits_(limits) {}
+  // Planes count for the tenant (may be null) as well.
+  PlaneStore(PlaneBudget& budget, const Limits& limits, std::shared_ptr<Tenant> tenant = nullptr)
+      : budget_(budget), limits_(limits), tenant_(std::move(tenant)) {}
 
   // All or none. BAD_VALUE, PLANE_BUDGET, QUOTA, OUT_OF_MEMORY, SESSION_CLOSED. Takes the time that the
   // system needs to find the memory; CANCELLED if `given_up` (may be empty) says so meanwhile.
@@ -111,6 +118,7 @@ private:
 
   PlaneBudget& budget_;
   const Limits& limits_;
+  const std::shared_ptr<Tenant> tenant_;
   mutable std::mutex mutex_;
   bool closed_ = false;
   std::deque<Slot> slots_;                                    // plane id - 1

@@ -15,6 +15,7 @@
 #include "server/loaded_graph.h"
 #include "server/plane_store.h"
 #include "server/principal.h"
+#include "server/tenants.h"
 
 namespace eagle::server {
 
@@ -28,18 +29,21 @@ public:
   using Graphs = std::vector<std::pair<std::uint64_t, std::shared_ptr<LoadedGraph>>>;
 
   Session(std::uint64_t id, Principal principal, std::string client, PlaneBudget& budget,
-          const Limits& limits)
+          const Limits& limits, std::shared_ptr<Tenant> tenant, Tenant::Share share)
       : id_(id),
         principal_(principal),
         client_(std::move(client)),
         limits_(limits),
-        planes_(budget, limits),
+        tenant_(std::move(tenant)),
+        share_(std::move(share)),
+        planes_(budget, limits, tenant_),
         outcomes_(limits) {}
 
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] const Principal& principal() const { return principal_; }
   [[nodiscard]] const std::string& client() const { return client_; }
   [[nodiscard]] const Limits& limits() const { return limits_; }
+  [[nodiscard]] const std::shared_ptr<Tenant>& tenant() const { return tenant_; }
   [[nodiscard]] bool ended() const;
 
   PlaneStore& planes() { return planes_; }
@@ -75,6 +79,8 @@ private:
   const Principal principal_;
   const std::string client_;
   const Limits& limits_;
+  const std::shared_ptr<Tenant> tenant_;
+  const Tenant::Share share_;  // of its sessions
   PlaneStore planes_;
   LaunchOutcomes outcomes_;
 

@@ -38,7 +38,10 @@ StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std:
   EAGLE_ASSIGN_OR_RETURN(const std::uint64_t id, random_id());
   Opened opened;
   EAGLE_RETURN_IF_ERROR(fill_random(opened.secret));
-  opened.session = std::make_shared<Session>(id, principal, client, budget_, limits_);
+  auto tenant = tenants_.of(principal);
+  EAGLE_ASSIGN_OR_RETURN(Tenant::Share share, tenant->hold(Held::sessions));
+  opened.session =
+      std::make_shared<Session>(id, principal, client, budget_, limits_, std::move(tenant), std::move(share));
   const Digest digest = digest_of(opened.secret);
   {
     const std::lock_guard lock(mutex_);

@@ -37,6 +37,10 @@ public:
   // UNAUTHENTICATED. The text is what a call carries.
   StatusOr<std::shared_ptr<Session>> find(std::string_view secret_hex) const;
 
+  // Whose sessions these are.
+  Tenants& tenants() { return tenants_; }
+  [[nodiscard]] const Tenants& tenants() const { return tenants_; }
+
   // The sessions whose graphs the caller may look at: those of its user, and for root and whom the daemon
   // runs as all of them. Ordered by id.
   std::vector<std::shared_ptr<Session>> visible_to(const Principal& caller) const;
@@ -55,6 +59,7 @@ public:
 private:
   PlaneBudget& budget_;
   const Limits& limits_;
+  Tenants tenants_;
   mutable std::mutex mutex_;
   std::map<Digest, std::shared_ptr<Session>> by_digest_;
   std::map<std::uint64_t, Digest> digest_of_;  // by session id

@@ -53,7 +53,9 @@ Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& descr
       between_steps_.insert(step.node().call());
   }
   const auto self = shared_from_this();
-  EAGLE_RETURN_IF_ERROR(executor_.submit(self));
+  const graph::Touches& touches = simulation_->touches();
+  EAGLE_RETURN_IF_ERROR(
+      executor_.submit(self, {session_->tenant(), session_->id(), Footprint::of({&touches, 1}, by_index_)}));
   if (control_->cancelled()) executor_.expedite(self);  // while it was being built
   return {};
 }

@@ -71,7 +71,7 @@ private:
   Executor& executor_;
   const std::shared_ptr<run::Control> control_ = std::make_shared<run::Control>();
   std::shared_ptr<Session> session_;
-  PlaneStore::Planes planes_;  // outlive what is bound to them
+  PlaneStore::Planes planes_;     // outlive what is bound to them
   std::vector<Plane*> by_index_;  // by plane of the description; null for the client's private ones
   bool begun_ = false;
   bool asked_ = false;  // the client has a part in the step and has not done it

@@ -130,8 +130,7 @@ TEST_F(SimulationJobTest, AMalformedRunIsRefused) {
 
 TEST_F(SimulationJobTest, AHalfWrittenArrayIsRefusedByName) {
   const RunScene scene = oscillator_run(*session_, 10, 1.0, 10);
-  const graph::PlaneId id{scene.message.planes(0).plane().id(),
-                          scene.message.planes(0).plane().generation()};
+  const graph::PlaneId id{scene.message.planes(0).plane().id(), scene.message.planes(0).plane().generation()};
   const auto plane = *session_->planes().find(id);
   plane->mark_torn("'x' of node 'n'");
   start(scene);

@@ -7,9 +7,9 @@
 namespace eagle::graph {
 namespace {
 
-using ::testing::ElementsAre;
-using testing::Description;
 using plane::DType;
+using testing::Description;
+using ::testing::ElementsAre;
 using testing::View;
 
 class TornReads : public ::testing::Test {
@@ -106,8 +106,8 @@ TEST_F(TornReads, AHostNodeIsNotTrustedToWriteAll) {
 TEST_F(TornReads, ABodyMendsForItselfOnly) {
   const View count = d.array({1}, DType::i64);
   d.add(testing::repeat_while(
-      "loop", {count}, {testing::stage(testing::copy("in", x, y)), testing::stage(testing::copy("out", y, z))},
-      5));
+      "loop", {count},
+      {testing::stage(testing::copy("in", x, y)), testing::stage(testing::copy("out", y, z))}, 5));
   const TornOutlook found = outlook({y, z});
   EXPECT_FALSE(found.read);
   EXPECT_TRUE(found.rewritten.empty());

@@ -7,9 +7,7 @@
 namespace eagle::plane {
 namespace {
 
-View doubles(std::int64_t offset, std::int64_t count) {
-  return {0, offset, DType::f64, 8, {count}, {8}};
-}
+View doubles(std::int64_t offset, std::int64_t count) { return {0, offset, DType::f64, 8, {count}, {8}}; }
 // Column `column` of a row-major matrix of `columns`.
 View column(std::int64_t column, std::int64_t rows, std::int64_t columns) {
   return {0, 8 * column, DType::f64, 8, {rows}, {8 * columns}};

@@ -319,6 +319,7 @@ def test_a_launch_is_cancelled_from_another_thread(session):
         g.launch()
     stopper.join()
     assert caught.value.reason == "CANCELLED"
+    session.accept(x)
     live[0] = 0
     g.launch()
 
@@ -331,6 +332,7 @@ def test_an_enqueued_launch_is_cancelled(daemon):
     with pytest.raises(eagle.EagleError) as caught:
         g.synchronize()
     assert caught.value.reason == "CANCELLED"
+    daemon.accept(x)
     live[0] = 0
     g.launch()
 
@@ -388,6 +390,7 @@ def test_a_cancelled_task_cancels_its_launch(session):
             await task
 
     asyncio.run(run())
+    session.accept(x)
     live[0] = 0
     g.launch()
 

@@ -7,6 +7,7 @@
 #include "engine/graph/schedule.h"
 #include "engine/view/explain_text.h"
 #include "engine/view/picture.h"
+#include "server/param_update.h"
 #include "server/rpc/call.h"
 #include "server/rpc/launch_call.h"
 #include "server/rpc/services.h"
@@ -41,34 +42,6 @@ Status build(Daemon& daemon, Session& session, const PendingCall& call, const v1
   reply.set_build_s(graph.build_s());
   describe(graph.scratch(), reply);
   return {};
-}
-
-StatusOr<graph::ParamUpdate> update_of(const v1::ParamUpdate& message) {
-  graph::ParamUpdate update;
-  update.address.node = message.argument().node();
-  if (message.argument().has_leaf()) update.address.leaf = message.argument().leaf();
-  update.address.name = message.argument().name();
-  switch (message.value().value_case()) {
-    case v1::ParamValue::kReal:
-      update.value = message.value().real();
-      return update;
-    case v1::ParamValue::kInteger:
-      update.value = std::int64_t{message.value().integer()};
-      return update;
-    case v1::ParamValue::VALUE_NOT_SET:
-      break;
-  }
-  return Status(Reason::malformed_graph, "update: expected a number for each Param, found none");
-}
-
-Status update(const Session& session, const v1::UpdateRequest& request) {
-  EAGLE_ASSIGN_OR_RETURN(const auto graph, session.graph(request.graph()));
-  std::vector<graph::ParamUpdate> updates;
-  for (const v1::ParamUpdate& message : request.params()) {
-    EAGLE_ASSIGN_OR_RETURN(graph::ParamUpdate one, update_of(message));
-    updates.push_back(std::move(one));
-  }
-  return graph->update(request.graph(), updates);
 }
 
 Status rebind(Daemon& daemon, Session& session, const v1::RebindRequest& request, v1::RebindReply& reply) {
@@ -185,9 +158,10 @@ public:
 
   grpc::ServerUnaryReactor* Update(grpc::CallbackServerContext* context, const v1::UpdateRequest* request,
                                    v1::UpdateReply*) override {
-    return on_pool(
-        daemon_, daemon_.build_pool(), *context,
-        [request](const Session& session, const PendingCall&) { return update(session, *request); });
+    return on_pool(daemon_, daemon_.build_pool(), *context,
+                   [request](const Session& session, const PendingCall&) {
+                     return update_params(session, request->graph(), request->params());
+                   });
   }
 
   grpc::ServerUnaryReactor* Rebind(grpc::CallbackServerContext* context, const v1::RebindRequest* request,

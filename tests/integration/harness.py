@@ -112,15 +112,18 @@ def descendants(pid: int) -> list[int]:
     return [pid, *(below for child in children(pid) for below in descendants(child))]
 
 
-def python_script(script: Path, *arguments: str, environment: dict[str, str]) -> subprocess.Popen[str]:
+def python_script(
+    script: Path, *arguments: str, environment: dict[str, str], stdin: int = subprocess.DEVNULL, **options: Any
+) -> subprocess.Popen[str]:
     """A Python process of the environment that the tests run in, with the package installed there."""
     return subprocess.Popen(
         [sys.executable, script, *arguments],
         env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        **options,
     )
 
 
