@@ -280,6 +280,8 @@ def test_through_a_daemon_a_graph_is_busy_until_it_is_synchronized(daemon):
         with pytest.raises(eagle.Busy):
             method()
     assert g.node_labels() == ["repeat_while"]
+    while not x[0]:
+        pass
     live[0] = 0
     g.synchronize()
     assert loop.iterations() == x[0] > 0

@@ -48,15 +48,22 @@ struct Client {
     for (int i = 0; i < nodes; ++i) add_increment(scene, x);
     return server::testing::build(daemon_, *session, scene);
   }
-  void launch(std::uint64_t graph, std::int64_t count) {
-    const auto found =
-        ring->launch({graph, count, ++last_id_}, {[] { return RingClient::Wish::go_on; }, nullptr});
+  RingClient::Posted post(std::uint64_t graph, std::int64_t count) {
+    const auto posted = ring->post({graph, count, ++last_id_});
+    if (!posted) {
+      std::fprintf(stderr, "every slot of the ring is in use\n");
+      std::exit(1);
+    }
+    return *posted;
+  }
+  void finish(const RingClient::Posted& posted) {
+    const auto found = ring->finish(posted, {[] { return RingClient::Wish::go_on; }, nullptr});
     if (!found || !found->ok()) {
-      std::fprintf(stderr, "launch: %s\n",
-                   found ? found->status().to_string().c_str() : "the ring did not take it");
+      std::fprintf(stderr, "launch: %s\n", found ? found->status().to_string().c_str() : "failed");
       std::exit(1);
     }
   }
+  void launch(std::uint64_t graph, std::int64_t count) { finish(post(graph, count)); }
 
   std::shared_ptr<Session> session;
   std::unique_ptr<RingClient> ring;
@@ -74,20 +81,27 @@ double seconds_of(Daemon& daemon, const std::string& name) {
   return 0;
 }
 
-// Keeps the team busy until it is told to stop: from several threads, so that there is always a next launch.
+// Keeps the team busy until it is told to stop: some launches always wait behind the one that runs.
 class Saturation {
 public:
-  Saturation(Client& client, std::size_t samples, int nodes, std::int64_t count, int threads = 2) {
-    for (int t = 0; t < threads; ++t) {
-      const std::uint64_t graph = client.chain(samples, nodes);
-      threads_.emplace_back([&client, graph, count](const std::stop_token& stop) {
-        while (!stop.stop_requested()) client.launch(graph, count);
-      });
-    }
-  }
+  Saturation(Client& client, std::size_t samples, std::int64_t count, int depth = 4)
+      : thread_([graphs = graphs_of(client, samples, depth), &client, count](const std::stop_token& stop) {
+          std::vector<RingClient::Posted> posted;
+          for (const std::uint64_t graph : graphs) posted.push_back(client.post(graph, count));
+          for (std::size_t next = 0; !stop.stop_requested(); next = (next + 1) % graphs.size()) {
+            client.finish(posted[next]);
+            posted[next] = client.post(graphs[next], count);
+          }
+          for (const RingClient::Posted& each : posted) client.finish(each);
+        }) {}
 
 private:
-  std::vector<std::jthread> threads_;
+  static std::vector<std::uint64_t> graphs_of(Client& client, std::size_t samples, int depth) {
+    std::vector<std::uint64_t> graphs;
+    for (int i = 0; i < depth; ++i) graphs.push_back(client.chain(samples, 1));
+    return graphs;
+  }
+  std::jthread thread_;
 };
 
 void show_shares(Daemon& daemon, std::chrono::seconds duration) {
@@ -102,10 +116,10 @@ void show_shares(Daemon& daemon, std::chrono::seconds duration) {
   };
   std::printf("weights 1:3                          team seconds        ratio (3 is fair)\n");
   for (const Case& each : {Case{"launches of the same kind", 100'000, 20, 100'000, 20},
-                           Case{"long launches against short ones", 1'000'000, 1000, 1000, 50},
-                           Case{"one kernel of 8M samples against short", 8'000'000, 1, 1000, 50}}) {
-    const Saturation of_one(one, each.light_samples, 1, each.light_count);
-    const Saturation of_three(three, each.heavy_samples, 1, each.heavy_count);
+                           Case{"long launches against short ones", 1'000'000, 40, 1000, 5000},
+                           Case{"one kernel of 8M samples against short", 8'000'000, 1, 1000, 5000}}) {
+    const Saturation of_one(one, each.light_samples, each.light_count);
+    const Saturation of_three(three, each.heavy_samples, each.heavy_count, 16);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     const double one_before = seconds_of(daemon, "uid:1");
     const double three_before = seconds_of(daemon, "uid:3");
@@ -152,15 +166,15 @@ void show_latencies(Daemon& daemon, int launches) {
   std::printf("\n100 us of work every 10 ms, us          median       90%%       99%%       max\n");
   small_launches(small, graph, count, launches, every).show("alone");
   {
-    const Saturation busy(large, 100'000, 1, 20);
+    const Saturation busy(large, 100'000, 20);
     small_launches(small, graph, count, launches, every).show("beside short launches");
   }
   {
-    const Saturation busy(large, 1'000'000, 10, 20);
+    const Saturation busy(large, 1'000'000, 20);
     small_launches(small, graph, count, launches, every).show("beside long launches");
   }
   {
-    const Saturation busy(large, 16'000'000, 1, 1, 1);
+    const Saturation busy(large, 16'000'000, 1, 2);
     small_launches(small, graph, count, launches, every).show("beside one kernel of 16M samples");
   }
   std::printf("\none node of 8 samples, us               median       90%%       99%%       max\n");

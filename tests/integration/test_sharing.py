@@ -1,13 +1,12 @@
-"""Two users of one daemon: what each gets, sees, and waits for. The second user needs root to become it."""
+"""Two users of one daemon: what each gets, and waits for. The second user needs root to become it."""
 
-import json
 import os
 import subprocess
 
 import eagle
 import pytest
 from eagle import Mutable, Scalar, kernel
-from harness import EAGLECTL, PATIENCE_S, python_script, wait_until
+from harness import PATIENCE_S, python_script
 
 OTHER_UID = 12_001
 OTHER = {"user": OTHER_UID, "group": OTHER_UID, "extra_groups": []}
@@ -53,10 +52,6 @@ def add_one(x: Mutable[Scalar]):
     x = x + 1.0
 
 
-def tenants(daemon):
-    return {tenant["name"]: tenant for tenant in daemon.info()["tenants"]}
-
-
 @pytest.fixture
 def open_daemon(daemon):
     """A daemon whose socket any user may connect to."""
@@ -79,30 +74,11 @@ def test_small_launches_of_one_user_get_through_beside_another_who_saturates_the
             for _ in range(200):
                 g.launch()
             assert x.tolist() == [200.0] * 100
-            both = tenants(open_daemon)
-            assert {"uid:0", f"uid:{OTHER_UID}"} <= both.keys()
-            assert int(both["uid:0"]["jobs_ended"]) >= 200
-            assert both["uid:0"]["queue_wait_s"] > 0
-            wait_until(lambda: tenants(open_daemon)[f"uid:{OTHER_UID}"]["device_s"] > 0.1, "the other user to compute")
         other.stdin.write("\n")
         other.stdin.flush()
         launches = int(other.stdout.readline() or other.stderr.read())
         assert other.wait(PATIENCE_S) == 0, other.stderr.read()
     assert launches > 0
-    wait_until(
-        lambda: int(tenants(open_daemon)[f"uid:{OTHER_UID}"].get("sessions", 0)) == 0, "the other user's session to end"
-    )
-    left = tenants(open_daemon)[f"uid:{OTHER_UID}"]
-    assert [int(left.get(what, 0)) for what in ("jobs", "graphs", "plane_bytes")] == [0, 0, 0]
-    assert int(left["jobs_ended"]) == launches
-
-
-def test_a_user_sees_its_own_share_alone(open_daemon):
-    with eagle.connect(open_daemon.endpoint):
-        command = [EAGLECTL, "--endpoint", open_daemon.endpoint, "--json", "info"]
-        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S, **OTHER)
-        assert [tenant["name"] for tenant in json.loads(said.stdout)["tenants"]] == [f"uid:{OTHER_UID}"]
-        assert "uid:0" in tenants(open_daemon)
 
 
 def test_launches_over_the_same_bytes_wait_for_each_other(daemon):
