@@ -102,6 +102,8 @@ void LoadedGraph::note_whole_replay() const {
 std::string LoadedGraph::mark_torn() const {
   TornText text;
   for (const graph::Leaf& leaf : graph::leaves(built_->graph())) {
+    // What a callable stores is in its own process's hands.
+    if (std::holds_alternative<graph::HostNode>(leaf.node->kind)) continue;
     for (const graph::NamedView& written : leaf.touches.writes) {
       Plane* const plane = by_index_[written.view.plane];
       if (plane == nullptr) continue;  // nobody else computes on it
