@@ -91,10 +91,10 @@ public:
   Replay& operator=(const Replay&) = delete;
 
   // Runs until the launch is done, a host node is reached, or `replay_turn` is over and something is left
-  // (`again`); at least one instruction, or a batch of one. After `host_call`, run `call()` and advance again; after `again`,
-  // advance again, now or once others have had the thread. A kernel over many samples is cut into batches of
-  // about two milliseconds; what samples make together (accumulators, reductions), copies, and one sample with
-  // a long loop inside take the time they take. To give up, drop the replay.
+  // (`again`); at least one instruction, or a batch of one. After `host_call`, run `call()` and advance
+  // again; after `again`, advance again, now or once others have had the thread. A kernel over many samples
+  // is cut into batches of about two milliseconds; what samples make together (accumulators, reductions),
+  // copies, and one sample with a long loop inside take the time they take. To give up, drop the replay.
   // CANCELLED and DEADLINE say how many replays were whole.
   StatusOr<Next> advance();
   [[nodiscard]] std::uint32_t call() const;     // the host node's number
