@@ -71,8 +71,11 @@ public:
     return branches(spec.branches, *message.mutable_group());
   }
 
-  Status launch(const BoundPlan& plan, std::string_view where, v1::KernelLaunch& message) {
-    if (!plan.kernel) return {Reason::bad_value, std::string(where) + " has no kernel (null)"};
+  // `where()`: which node or kernel it is. That is spelled out for a refusal only: there are thousands of
+  // nodes.
+  template <typename Where>
+  Status launch(const BoundPlan& plan, const Where& where, v1::KernelLaunch& message) {
+    if (!plan.kernel) return {Reason::bad_value, where() + " has no kernel (null)"};
     message.set_kernel(kernels_.index_of(*plan.kernel));
     for (const auto& [name, argument] : plan.arguments) {
       v1::Binding& binding = *message.add_bindings();
@@ -82,9 +85,13 @@ public:
       } else if (const auto* integer = std::get_if<std::int64_t>(&argument)) {
         binding.mutable_param()->set_integer(*integer);
       } else {
-        const std::string subject = std::string(where) + ": argument " + quoted(name);
-        EAGLE_RETURN_IF_ERROR(view(std::get<ArrayView>(argument), writes(*plan.kernel, name), subject,
-                                   *binding.mutable_view()));
+        const auto& array = std::get<ArrayView>(argument);
+        const bool written = writes(*plan.kernel, name);
+        if (!view(array, written, {}, *binding.mutable_view()).ok()) {
+          const std::string subject = where() + ": argument " + quoted(name);
+          binding.clear_view();
+          EAGLE_RETURN_IF_ERROR(view(array, written, subject, *binding.mutable_view()));
+        }
       }
     }
     return {};
@@ -110,10 +117,11 @@ public:
     return {};
   }
 
-  Status view(const ArrayView& array, bool written, const std::string& where, v1::View& message) {
+  Status view(const ArrayView& array, bool written, std::string_view where, v1::View& message) {
     if (written && array.read_only) {
       return {Reason::read_only_array,
-              where + " is a read-only array, and the node writes it; give it a writable array or a copy"};
+              std::string(where) +
+                  " is a read-only array, and the node writes it; give it a writable array or a copy"};
     }
     return views_.add(array, where, message);
   }
@@ -123,10 +131,11 @@ private:
     message.set_name(name);
     return std::visit(
         Overloaded{[&](const BoundPlan& plan) {
-                     const std::string label = !name.empty() ? name
-                                               : plan.kernel ? plan.kernel->name
-                                                             : "kernel";
-                     return launch(plan, "node " + quoted(label), *message.mutable_kernel());
+                     const auto where = [&] {
+                       const std::string label = plan.kernel ? plan.kernel->name : "kernel";
+                       return "node " + quoted(name.empty() ? label : name);
+                     };
+                     return launch(plan, where, *message.mutable_kernel());
                    },
                    [&](const Opaque& opaque) {
                      return host_node(opaque, "node " + quoted(name.empty() ? "opaque" : name),
@@ -142,8 +151,8 @@ private:
                    },
                    [&](const Group&) -> Status {
                      return {Reason::wrong_type,
-                             "a group is a stage of its own: add it with add_group, or as a step "
-                             "of a conditional"};
+                             "a group is no node: add it with add_group, as an item of a branch, or as "
+                             "a step of a conditional"};
                    },
                    [&](const std::shared_ptr<const Conditional>& conditional) {
                      return this->conditional(name, conditional, message);
@@ -173,6 +182,10 @@ private:
     if (loop) {
       message.mutable_repeat_while()->set_max_iterations(*loop);
       status = content(*spec, where, *message.mutable_repeat_while());
+      if (status.ok() && spec->iterations) {
+        status = named_view("iterations", *spec->iterations, true, where + ": counter",
+                            *message.mutable_repeat_while()->mutable_iterations());
+      }
     } else {
       status = content(*spec, where, *message.mutable_skippable());
     }
@@ -206,9 +219,27 @@ private:
     for (const BranchSpec& branch : specs) {
       v1::Branch& branch_message = *message.add_branches();
       for (const auto& [name, kind] : branch.nodes) {
-        EAGLE_RETURN_IF_ERROR(node(name, kind, *branch_message.add_nodes()));
+        v1::Node& item = *branch_message.add_nodes();
+        if (const auto* const group = std::get_if<Group>(&kind)) {
+          EAGLE_RETURN_IF_ERROR(inner_group(name, *group, *item.mutable_group()));
+        } else {
+          EAGLE_RETURN_IF_ERROR(node(name, kind, item));
+        }
       }
     }
+    return {};
+  }
+
+  Status inner_group(const std::string& name, const Group& group, v1::Group& message) {
+    if (!name.empty()) {
+      return {Reason::bad_value,
+              "a group in a branch has no name, and " + quoted(name) + " was given; name its nodes"};
+    }
+    if (++nesting_ > max_nesting) {
+      return {Reason::graph_limit, "a group lies deeper than " + std::to_string(max_nesting) + " others"};
+    }
+    EAGLE_RETURN_IF_ERROR(branches(group.branches, message));
+    --nesting_;
     return {};
   }
 
@@ -246,7 +277,9 @@ Status describe_steps(Describer& describer, std::span<const ModelStep> model, v1
                       std::vector<std::function<step::HostAnswer()>>& calls) {
   for (const ModelStep& part : model) {
     if (const auto* plan = std::get_if<BoundPlan>(&part)) {
-      const std::string where = plan->kernel ? plan->kernel->name : "simulate";
+      const auto where = [&] {
+        return plan->kernel ? "kernel " + quoted(plan->kernel->name) : std::string("simulate: a plan");
+      };
       EAGLE_RETURN_IF_ERROR(describer.launch(*plan, where, *message.add_model()));
       continue;
     }
@@ -294,6 +327,11 @@ StatusOr<Backing> describe_run(const Host& host, std::span<const ModelStep> mode
                                google::protobuf::RepeatedPtrField<v1::NamedView>* views) {
   message.set_max_steps(options.max_steps);
   message.set_steps_per_pass(options.steps);
+  if (options.shard) {
+    message.mutable_shard()->set_base(options.shard->base);
+    message.mutable_shard()->set_count(options.shard->count);
+    message.mutable_shard()->set_of(options.shard->of);
+  }
   Describer describer(host, *message.mutable_kernels());
   EAGLE_RETURN_IF_ERROR(describe_steps(describer, model, message, run_calls));
   for (const BetweenSteps& between : options.between) {

@@ -46,9 +46,10 @@ Fields fields_of(const SessionInfo& info) {
 }
 
 Fields fields_of(const GraphInfo& graph) {
-  return {{"id", eagle::ctl::id_of(graph)}, {"name", graph.name},     {"session", graph.session},
-          {"graph", graph.graph},           {"client", graph.client}, {"nodes", std::uint64_t{graph.nodes}},
-          {"launches", graph.launches}};
+  return {{"id", eagle::ctl::id_of(graph)}, {"name", graph.name},
+          {"session", graph.session},       {"graph", graph.graph},
+          {"client", graph.client},         {"nodes", std::uint64_t{graph.nodes}},
+          {"launches", graph.launches},     {"scratch_bytes", graph.scratch.bytes}};
 }
 
 std::string json_string(std::string_view text) {

@@ -64,6 +64,7 @@ void for_each_array(const NodeKind& kind, const std::function<void(const ArrayVi
     if (*conditional == nullptr) return;
     visit((*conditional)->guard.count.second);
     if ((*conditional)->guard.baseline) visit((*conditional)->guard.baseline->second);
+    if ((*conditional)->iterations) visit(*(*conditional)->iterations);
   }
 }
 
@@ -121,11 +122,12 @@ NodeKind skippable(std::vector<std::pair<std::string, NodeKind>> body, SkipGuard
 }
 
 NodeKind repeat_while(std::vector<std::pair<std::string, NodeKind>> body, SkipGuard guard,
-                      std::int64_t max_iterations) {
+                      std::int64_t max_iterations, std::optional<ArrayView> iterations) {
   auto conditional = std::make_shared<Conditional>();
   conditional->guard = std::move(guard);
   conditional->body = std::move(body);
   conditional->max_iterations = max_iterations;
+  conditional->iterations = std::move(iterations);
   return std::shared_ptr<const Conditional>(std::move(conditional));
 }
 

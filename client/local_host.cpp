@@ -152,7 +152,7 @@ public:
       const auto built = known.built.lock();
       if (!built) continue;
       const auto nodes = static_cast<std::uint32_t>(built->node_labels().size());
-      all.push_back({0, id, built->graph().name, "", nodes, known.launches->load()});
+      all.push_back({0, id, built->graph().name, "", nodes, known.launches->load(), built->scratch()});
     }
     return all;
   }

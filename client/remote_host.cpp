@@ -27,7 +27,10 @@ struct Contents {
 
 void look_into(const google::protobuf::RepeatedPtrField<v1::Stage>& stages, Contents& contents);
 
+void look_into(const v1::Group& group, Contents& contents);
+
 void look_into(const v1::Node& node, Contents& contents) {
+  if (node.has_group()) return look_into(node.group(), contents);
   contents.host_nodes |= node.has_host();
   contents.loops += node.has_repeat_while() ? 1 : 0;
   look_into(node.skippable().body(), contents);
@@ -37,9 +40,13 @@ void look_into(const v1::Node& node, Contents& contents) {
 void look_into(const google::protobuf::RepeatedPtrField<v1::Stage>& stages, Contents& contents) {
   for (const v1::Stage& stage : stages) {
     if (stage.has_node()) look_into(stage.node(), contents);
-    for (const v1::Branch& branch : stage.group().branches()) {
-      for (const v1::Node& node : branch.nodes()) look_into(node, contents);
-    }
+    look_into(stage.group(), contents);
+  }
+}
+
+void look_into(const v1::Group& group, Contents& contents) {
+  for (const v1::Branch& branch : group.branches()) {
+    for (const v1::Node& node : branch.nodes()) look_into(node, contents);
   }
 }
 
@@ -61,7 +68,7 @@ void fill(const NodeReference& node, v1::NodeReference& message) {
   if (const auto* const label = std::get_if<std::string>(&node)) message.set_label(*label);
 }
 
-template <typename Reply>  // BuildReply, RebindReply
+template <typename Reply>  // BuildReply, RebindReply, GraphSummary
 graph::ScratchLayout scratch_of(const Reply& reply) {
   graph::ScratchLayout layout;
   layout.bytes = reply.scratch_bytes();
@@ -243,7 +250,8 @@ private:
       if (!connection_->alive() || !watch.look()) return Wish::give_up;
       return watch.stop() == StopWatch::Stop::none ? Wish::go_on : Wish::stop;
     };
-    auto outcome = connection_->ring()->finish(posted, {look, host_call});
+    const RingClient::Caller caller{look, host_call, [&] { return watch.note(); }};
+    auto outcome = connection_->ring()->finish(posted, caller);
     if (!outcome) return {};
     if (outcome->ok()) {
       (*outcome)->host = connection_->host();
@@ -351,8 +359,8 @@ public:
         connection_->call("graphs", connection_->rpc().graphs, &v1::Graphs::Stub::List, request, reply));
     std::vector<GraphInfo> all;
     for (const v1::GraphSummary& graph : reply.graphs()) {
-      all.push_back(
-          {graph.session(), graph.graph(), graph.name(), graph.client(), graph.nodes(), graph.launches()});
+      all.push_back({graph.session(), graph.graph(), graph.name(), graph.client(), graph.nodes(),
+                     graph.launches(), scratch_of(graph)});
     }
     return all;
   }
@@ -399,6 +407,7 @@ public:
     *request.mutable_run() = description;
     request.set_launch_id(connection_->next_launch());
     request.set_progress(static_cast<bool>(options.progress));
+    request.set_cancelled(options.cancel && options.cancel->load());
     WatchedCall call(*connection_, request.launch_id(), options.timeout, options.cancel);
     v1::RunResult last;
     const grpc::Status status = description.host_steps_size() > 0
@@ -463,7 +472,7 @@ private:
       reader->Read(&event, WatchedCall::tag());
       going = call.wait();
       if (going && event.has_result()) last = event.result();
-      if (going && event.has_progress() && !told(tell, event.progress())) call.ask_to_cancel();
+      if (going && event.has_progress() && !told(call, tell, event.progress())) call.ask_to_cancel();
       call.look();
     }
     grpc::Status status;
@@ -472,8 +481,9 @@ private:
     return status;
   }
 
-  static bool told(ProgressTeller& tell, const v1::RunProgress& progress) {
-    return tell.tell({progress.steps(), progress.finished()});
+  // Who wanted the run to end hears no more of it.
+  static bool told(const WatchedCall& call, ProgressTeller& tell, const v1::RunProgress& progress) {
+    return call.stop() != WatchedCall::Stop::none || tell.tell({progress.steps(), progress.finished()});
   }
 
   // Where the caller has a part in every step, the wish to stop goes with a reply, so that the step is whole.
@@ -498,7 +508,7 @@ private:
       stream->Read(&heard, WatchedCall::tag());
       if (!call.wait()) break;
       if (heard.has_result()) last = std::move(*heard.mutable_result());
-      if (heard.has_progress() && !told(tell, heard.progress())) call.ask_to_cancel();
+      if (heard.has_progress() && !told(call, tell, heard.progress())) call.ask_to_cancel();
       if (!heard.has_call()) continue;
       const step::HostAnswer answer = host_call(heard.call().call());
       call.look();

@@ -136,8 +136,7 @@ std::optional<State> RingClient::wait(ring::Slot& slot, const Caller& caller) {
 State RingClient::answer(ring::Slot& slot, const Caller& caller) {
   const std::uint64_t sequence = slot.sequence.get();
   const Status called = caller.host_call(static_cast<std::uint32_t>(slot.call.get()));
-  static_cast<void>(caller.look());
-  slot.call_failed.set(called.ok() ? 0 : 1);
+  slot.call_failed.set((called.ok() ? 0u : 1u) | (caller.wants_to_stop && caller.wants_to_stop() ? 2u : 0u));
   slot.reply.set(called.message());
   slot.replied_to.set(sequence);
   auto word = static_cast<std::uint32_t>(State::host_call);

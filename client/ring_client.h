@@ -35,6 +35,7 @@ public:
   struct Caller {
     std::function<Wish()> look;
     std::function<Status(std::uint32_t)> host_call;
+    std::function<bool()> wants_to_stop = {};  // asked after a host call, whose reply says so; may be empty
   };
 
   // The descriptors that came with the ring. BAD_MESSAGE for memory that is no ring.

@@ -180,9 +180,14 @@ struct SideChannel::State {
     return error ? failed(error, what) : Status();
   }
 
+  // What a reply brings besides its bytes.
+  struct Received {
+    std::vector<UniqueFd>& descriptors;
+    bool some_lost = false;  // this process had no room for all of them
+  };
+
   // Fills `into`; descriptors may come with any of its bytes.
-  Status receive(std::span<char> into, std::vector<UniqueFd>& descriptors, Deadline deadline,
-                 std::string_view what) {
+  Status receive(std::span<char> into, Received& received, Deadline deadline, std::string_view what) {
     alignas(cmsghdr) std::array<char, CMSG_SPACE(max_descriptors * sizeof(int))> control{};
     while (!into.empty()) {
       if (const error_code error = connection.wait(deadline, Socket::wait_read)) return failed(error, what);
@@ -196,27 +201,23 @@ struct SideChannel::State {
           ::recvmsg(connection.socket.native_handle(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
       if (got <= 0) return broken(what);
-      take_descriptors(message, descriptors);
-      if ((message.msg_flags & MSG_CTRUNC) != 0) {
-        return {Reason::system,
-                "no room for the descriptors of new arrays: this process has too many open files; "
-                "raise `ulimit -n`, or make fewer large arrays"};
-      }
+      take_descriptors(message, received.descriptors);
+      // The frame is read to its end all the same, so that the next one begins where it should.
+      received.some_lost = received.some_lost || (message.msg_flags & MSG_CTRUNC) != 0;
       into = into.subspan(static_cast<std::size_t>(got));
     }
     return {};
   }
 
-  StatusOr<v1::SideReply> reply(std::vector<UniqueFd>& descriptors, Deadline deadline,
-                                std::string_view what) {
+  StatusOr<v1::SideReply> reply(Received& received, Deadline deadline, std::string_view what) {
     std::array<char, 4> prefix{};
-    EAGLE_RETURN_IF_ERROR(receive(prefix, descriptors, deadline, what));
+    EAGLE_RETURN_IF_ERROR(receive(prefix, received, deadline, what));
     std::size_t size = 0;
     for (int i = 0; i < 4; ++i)
       size |= std::size_t(static_cast<unsigned char>(prefix[std::size_t(i)])) << (8 * i);
     if (size > max_frame_bytes) return not_eagled("a frame of " + std::to_string(size) + " bytes");
     std::string body(size, '\0');
-    EAGLE_RETURN_IF_ERROR(receive(body, descriptors, deadline, what));
+    EAGLE_RETURN_IF_ERROR(receive(body, received, deadline, what));
     v1::SideReply message;
     if (!message.ParseFromString(body)) return not_eagled("a frame that is no reply");
     return message;
@@ -230,10 +231,16 @@ struct SideChannel::State {
                                    std::vector<UniqueFd>& descriptors, Deadline deadline,
                                    std::string_view what) {
     const Status sent = send(request, deadline, before, what);
-    StatusOr<v1::SideReply> answer = sent.ok() ? reply(descriptors, deadline, what) : sent;
+    Received received{descriptors};
+    StatusOr<v1::SideReply> answer = sent.ok() ? reply(received, deadline, what) : sent;
     if (!answer.ok()) {
       end();
       return answer;
+    }
+    if (received.some_lost) {
+      return Status(Reason::out_of_memory,
+                    "no room for the descriptors of new arrays: this process has too many open files; "
+                    "raise `ulimit -n`, or make fewer large arrays");
     }
     if (answer->has_error()) return Status(reason_named(answer->error().reason()), answer->error().message());
     return answer;

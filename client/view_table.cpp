@@ -23,26 +23,27 @@ struct Bounds {
 };
 
 StatusOr<Bounds> bounds_of(const ArrayView& array, std::string_view where) {
-  const std::string subject(where);
+  const auto subject = [&] { return std::string(where); };
   if (array.shape.size() != array.strides.size()) {
-    return Status(Reason::bad_value, subject + " has " + std::to_string(array.shape.size()) +
+    return Status(Reason::bad_value, subject() + " has " + std::to_string(array.shape.size()) +
                                          " extents and " + std::to_string(array.strides.size()) +
                                          " strides; give one stride in bytes for each extent");
   }
   if (array.shape.size() > plane::max_dimensions) {
-    return Status(Reason::bad_value, subject + " has " + std::to_string(array.shape.size()) +
+    return Status(Reason::bad_value, subject() + " has " + std::to_string(array.shape.size()) +
                                          " dimensions; at most " + std::to_string(plane::max_dimensions) +
                                          " are possible");
   }
   for (const std::int64_t extent : array.shape) {
     if (extent < 0) {
       return Status(Reason::bad_value,
-                    subject + " has an extent of " + std::to_string(extent) + "; extents start at 0");
+                    subject() + " has an extent of " + std::to_string(extent) + "; extents start at 0");
     }
   }
   const auto data = reinterpret_cast<std::uintptr_t>(array.data);
   if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end()) return Bounds{data, data};
-  if (array.data == nullptr) return Status(Reason::bad_value, subject + " has elements but no memory (null)");
+  if (array.data == nullptr)
+    return Status(Reason::bad_value, subject() + " has elements but no memory (null)");
 
   // At most 32 products of two 63-bit numbers: they fit into 128 bits with room to spare only one by one,
   // so each is held against the address space before the next is added.
@@ -54,7 +55,7 @@ StatusOr<Bounds> bounds_of(const ArrayView& array, std::string_view where) {
     (reach < 0 ? below : above) += reach;
     if (below < -Wide(data) || Wide(data) + above > address_space) {
       return Status(Reason::view_outside_plane,
-                    subject + " reaches outside the address space along axis " + std::to_string(axis) +
+                    subject() + " reaches outside the address space along axis " + std::to_string(axis) +
                         " (extent " + std::to_string(array.shape[axis]) + ", stride " +
                         std::to_string(array.strides[axis]) + " bytes); check its shape and strides");
     }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "client/remote_connection.h"
 #include "eagle/v1/service.grpc.pb.h"
@@ -51,6 +52,17 @@ public:
     if (connection_.state.closed()) return ask(Stop::closed);
     if (cancel_ && cancel_->load(std::memory_order_relaxed)) return ask(Stop::cancelled);
     if (deadline_ && Clock::now() >= *deadline_) return ask(Stop::deadline);
+    return true;
+  }
+  // The same where the daemon is about to hear from the caller anyway. True: tell it now that he wants to
+  // stop.
+  bool note() {
+    const bool before = std::exchange(note_only_, true);
+    static_cast<void>(look());
+    note_only_ = before;
+    if (stop_ == Stop::none) return false;
+    asked_ = Clock::now();
+    if (!drop_at_) drop_at_ = asked_ + connection_.timeout;
     return true;
   }
   // The caller wants to stop, and said so in passing.
@@ -136,6 +148,7 @@ public:
   }
 
   void look() { keep(watch_.look()); }
+  [[nodiscard]] bool note() { return watch_.note(); }
   void ask_to_cancel() { keep(watch_.ask_to_cancel()); }
   void note_only() { watch_.note_only(); }
   void watch(const std::optional<milliseconds>& timeout, const std::shared_ptr<std::atomic<bool>>& cancel) {
@@ -202,14 +215,13 @@ private:
     return call.wait();
   }
 
-  // A launch that was asked to stop waits for no reply; and while one is due, the daemon does nothing else
-  // with this launch, so that is the moment to ask.
+  // A launch that was asked to stop waits for no reply. A wish that the callable itself brought about goes
+  // with its reply: the node has done its part.
   void answer(const v1::HostCallRequest& request, const std::function<Status(std::uint32_t)>& host_call) {
     if (call.stop() != WatchedCall::Stop::none) return;
     const Status called = host_call(request.call());
-    call.look();
-    if (call.stop() != WatchedCall::Stop::none) return;
     v1::HostCallReply& reply = *said_.mutable_reply();
+    reply.set_cancel(call.note());
     reply.set_sequence(request.sequence());
     reply.set_ok(called.ok());
     reply.set_error(rpc::wire_message(called.message()));

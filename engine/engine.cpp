@@ -103,6 +103,19 @@ std::vector<run::ThreadSpace> spaces_for(const step::BoundModel& model, int thre
   return run::ThreadSpace::for_team(threads, needs);
 }
 
+// What a shard will have given to them, still without nodes.
+std::vector<step::ShardReduction> reductions_of(const step::Model& model) {
+  std::vector<step::ShardReduction> reductions;
+  for (std::size_t k = 0; k < model.kernels.size(); ++k) {
+    for (const kernel::Argument& argument : model.kernels[k].kernel->arguments) {
+      if (argument.role != kernel::Role::reduce) continue;
+      reductions.push_back(
+          {static_cast<std::uint32_t>(k), argument.name, argument.reduce, argument.type.scalar, {}});
+    }
+  }
+  return reductions;
+}
+
 step::Mode mode_of(const step::Model& model) {
   if (model.mixes || model.has_host_steps_within()) return step::Mode::stepwise;
   return model.kernels.size() > 1 ? step::Mode::tiled : step::Mode::fused;
@@ -216,31 +229,37 @@ StatusOr<std::unique_ptr<step::Simulation>> Engine::simulate(const v1::RunDescri
   EAGLE_ASSIGN_OR_RETURN(step::Model model, step::read_model(description, state_->options.private_planes,
                                                              state_->options.limits));
   EAGLE_RETURN_IF_ERROR(check_memory(model.planes, planes));
-  EAGLE_ASSIGN_OR_RETURN(ModelCode code, compile(state_->compiler, state_->target, model));
-  EAGLE_ASSIGN_OR_RETURN(step::BoundModel bound, step::bind(model, code.kernels, code.selectors, planes));
-
   auto run = std::make_unique<step::Simulation::State>();
-  run->spaces = spaces_for(bound, state_->threads);
-  run->model = std::move(bound);
   run->mode = mode_of(model);
-  if (model.record) run->recorder.emplace(*model.record, run->model.columns, model.samples, planes);
   run->touches = model.touches();
-  run->host_steps = std::move(model.host_steps);
-  run->max_steps = model.max_steps;
-  run->steps_per_pass = model.steps_per_pass;
-  run->team = state_->threads;
   run->control = std::move(control);
   run->counters = state_->counters;
-  run->known_costs = state_->options.branch_costs;
   step::RunReport& report = run->result.report;
   report.host = run::this_host();
   report.samples = model.samples;
   report.threads = state_->threads;
   report.mode = name_of(run->mode);
-  report.compiled = code.compiled;
   for (const step::StepKernel& part : model.kernels) report.kernels.push_back(part.hash);
+  report.shard = model.shard;
+  if (model.shard) report.reductions = reductions_of(model);
+  // Nobody waits for the compiler to hear that nothing ran.
+  const auto made = [&] { return std::unique_ptr<step::Simulation>(new step::Simulation(std::move(run))); };
+  if (run->end_unbegun(model, planes)) return made();
+
+  EAGLE_ASSIGN_OR_RETURN(ModelCode code, compile(state_->compiler, state_->target, model));
+  EAGLE_ASSIGN_OR_RETURN(step::BoundModel bound, step::bind(model, code.kernels, code.selectors, planes));
+  run->spaces = spaces_for(bound, state_->threads);
+  run->model = std::move(bound);
+  if (model.record) run->recorder.emplace(*model.record, run->model.columns, model.samples, planes);
+  run->host_steps = std::move(model.host_steps);
+  run->max_steps = model.max_steps;
+  run->steps_per_pass = model.steps_per_pass;
+  run->team = state_->threads;
+  run->known_costs = state_->options.branch_costs;
+  run->packs = state_->options.packs_samples;
+  report.compiled = code.compiled;
   report.build_s = seconds_since(start);
-  return std::unique_ptr<step::Simulation>(new step::Simulation(std::move(run)));
+  return made();
 }
 
 }  // namespace eagle

@@ -46,6 +46,7 @@ public:
     std::function<StatusOr<std::shared_ptr<std::byte>>(std::uint64_t bytes)> scratch_memory;
     // What the branches of a dispatch group cost, where that is known and not to be measured; for tests.
     std::function<std::optional<step::BranchCosts>(const std::string& group)> branch_costs;
+    bool packs_samples = true;  // of stepping runs, where it pays; false: for benches
   };
   struct Counters {
     std::uint64_t graph_builds = 0;

@@ -129,7 +129,7 @@ Job::Next LaunchJob::ask() {
   return std::exchange(parked_, false) ? Next::again : Next::parked;
 }
 
-Status LaunchJob::answer(std::uint64_t sequence, Status result) {
+Status LaunchJob::answer(std::uint64_t sequence, Status result, bool cancel) {
   {
     const std::lock_guard lock(mutex_);
     if (control_->cancelled()) return {};
@@ -140,6 +140,7 @@ Status LaunchJob::answer(std::uint64_t sequence, Status result) {
     }
     parked_ = unanswered_ = false;
     host_failure_ = std::move(result);
+    if (cancel) control_->cancel.store(true);
   }
   const auto self = shared_from_this();
   executor_.resume(self);

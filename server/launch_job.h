@@ -39,8 +39,9 @@ public:
   Next advance() override;
   void cancel() override;
   // The client ran its callable, or says why not. BAD_MESSAGE when no such call is open, unless the launch
-  // has been cancelled: the reply was on its way then, and is of no use.
-  Status answer(std::uint64_t sequence, Status result);
+  // has been cancelled: the reply was on its way then, and is of no use. `cancel`: it wants the launch to
+  // end, this node being done.
+  Status answer(std::uint64_t sequence, Status result, bool cancel = false);
 
 private:
   LaunchJob(Executor& executor, std::shared_ptr<Session> session, std::shared_ptr<LoadedGraph> graph,

@@ -20,9 +20,9 @@ bool has_host_node(const std::vector<graph::Stage>& stages) {
     return std::holds_alternative<graph::HostNode>(node.kind);
   };
   return std::any_of(stages.begin(), stages.end(), [&](const graph::Stage& stage) {
-    return std::any_of(stage.branches.begin(), stage.branches.end(), [&](const graph::Branch& branch) {
-      return std::any_of(branch.nodes.begin(), branch.nodes.end(), in_node);
-    });
+    bool found = false;
+    graph::for_each_leaf(stage.branches, [&](const graph::Node& node) { found = found || in_node(node); });
+    return found;
   });
 }
 

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -24,6 +23,7 @@
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
 #include "server/daemon.h"
+#include "server/log_sink.h"
 #include "server/options.h"
 #include "server/rpc/rpc_server.h"
 #include "server/sockets/listener.h"
@@ -207,7 +207,8 @@ int main(int argc, char** argv) {
   server::ProgramOptions options;
   int exit_code = 0;
   if (!server::parse(argc, argv, options, exit_code)) return exit_code;
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("eagled"));
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("eagled", std::make_shared<server::LogSink>(STDERR_FILENO)));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
   spdlog::set_level(spdlog::level::from_str(options.log_level));
 

@@ -35,7 +35,6 @@ void SimulationJob::prepare(Engine& engine, const v1::RunDescription& descriptio
 }
 
 Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& description) {
-  if (control_->cancelled()) return {Reason::cancelled, "the run was cancelled before it began"};
   if (!given_) {
     EAGLE_ASSIGN_OR_RETURN(given_, resolve(description, session_->planes()));
   }

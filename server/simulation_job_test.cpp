@@ -98,7 +98,13 @@ TEST_F(SimulationJobTest, CancelBeforeTheBuildBuildsNothing) {
   ASSERT_TRUE(job.ok());
   session_->cancel(3);
   (*job)->prepare(daemon_->engine(), scene.message);
-  EXPECT_EQ(outcomes_.take().status().reason(), Reason::cancelled);
+  const Outcome outcome = outcomes_.take();
+  ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+  EXPECT_EQ(outcome->status, step::RunStatus::cancelled);
+  EXPECT_EQ(outcome->report.steps, 0);
+  EXPECT_EQ(outcome->report.samples, 10);
+  EXPECT_FALSE(outcome->report.compiled);
+  EXPECT_EQ(daemon_->engine().compiler().counters().misses, 0u);
 }
 
 TEST_F(SimulationJobTest, TheDeadlineEndsARun) {

@@ -3,8 +3,8 @@
 #
 #   tests/run.sh [--suite NAME[,NAME]]... [--asan | --tsan] [--long] [--list]
 #
-#   --suite   structure, unit, conformance, python or integration; all of these when not given. Only by name:
-#             differential, which compares with raptor-eagle in a virtual environment of its own
+#   --suite   structure, unit, conformance, python, integration or service; all of these when not given. Only by
+#             name: differential, which compares with raptor-eagle in a virtual environment of its own
 #   --asan    unit and conformance suites under AddressSanitizer and UndefinedBehaviorSanitizer
 #   --tsan    unit and conformance suites under ThreadSanitizer
 #   --long    more rounds of the tests that make up their input
@@ -14,7 +14,7 @@
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../deploy/steps.sh"
 
-all_suites=(structure unit conformance python integration)
+all_suites=(structure unit conformance python integration service)
 extra_suites=(differential)
 suites=()
 preset=release
@@ -66,7 +66,7 @@ prepare() {
   local name needs_build=false
   for name in "${suites[@]}"; do [[ $name == structure ]] || needs_build=true; done
   if $needs_build; then build release; fi
-  if wants python || wants integration || wants differential; then install_package; fi
+  if wants python || wants integration || wants service || wants differential; then install_package; fi
 }
 
 sanitizer_options() {
@@ -134,7 +134,8 @@ for suite in "${suites[@]}"; do
   status=0
   run_suite "$suite" </dev/null >"$results/$suite.log" 2>&1 || status=$?
   outcomes+=("$suite=$status")
-  [[ $suite != conformance ]] || /usr/bin/python3 "$root/tests/conformance/print_table.py" "$results/$suite.xml"
+  table=$root/tests/$suite/print_table.py
+  [[ ! -f $table ]] || /usr/bin/python3 "$table" "$results/$suite.xml"
   tally --suite "$results" "$suite=$status"
 done
 tally "$results" "${outcomes[@]}"

@@ -30,16 +30,19 @@ public:
     stages(graph_.stages, true);
     return std::move(found_);
   }
+  // Planes of nodes that keep the arrays they were made with: callables, guards, counters.
+  std::vector<Candidate> kept() {
+    stages(graph_.stages, true);
+    return std::move(kept_);
+  }
 
 private:
   void stages(const std::vector<Stage>& list, bool outermost) {
     for (const Stage& stage : list) {
-      for (const Branch& branch : stage.branches) {
-        for (const Node& node : branch.nodes) {
-          visit(node);
-          if (outermost) ++leaf_;
-        }
-      }
+      for_each_leaf(stage.branches, [&](const Node& node) {
+        visit(node);
+        if (outermost) ++leaf_;
+      });
     }
   }
 
@@ -59,7 +62,15 @@ private:
                reduce != nullptr && wanted_ == Wanted::plane) {
       found_.push_back({{number, 0, 0}, leaf_, &node.label, reduce->x.name});
       found_.push_back({{number, 0, 1}, leaf_, &node.label, reduce->out.name});
+    } else if (const auto* host = std::get_if<HostNode>(&node.kind)) {
+      for (const auto* views : {&host->reads, &host->writes}) {
+        for (const NamedView& view : *views) kept_.push_back({{}, leaf_, &node.label, view.name});
+      }
     } else if (const auto* conditional = std::get_if<Conditional>(&node.kind)) {
+      kept_.push_back({{}, leaf_, &node.label, conditional->guard.count.name});
+      if (conditional->guard.baseline)
+        kept_.push_back({{}, leaf_, &node.label, conditional->guard.baseline->name});
+      if (conditional->iterations) kept_.push_back({{}, leaf_, &node.label, conditional->iterations->name});
       stages(conditional->body, false);
     }
   }
@@ -70,7 +81,14 @@ private:
   std::uint32_t launches_ = 0;
   std::uint32_t leaf_ = 0;
   std::vector<Candidate> found_;
+  std::vector<Candidate> kept_;
 };
+
+bool means(const Address& address, const Candidate& one) {
+  if (address.leaf) return one.leaf == *address.leaf && one.name == address.name;
+  if (!address.node.empty()) return *one.label == address.node && one.name == address.name;
+  return one.name == address.name || *one.label + "." + std::string(one.name) == address.name;
+}
 
 using Candidates = std::vector<const Candidate*>;
 
@@ -101,7 +119,8 @@ std::vector<Target> targets_of(const Candidates& candidates) {
 // All that addresses of one graph could mean, found by name.
 class Names {
 public:
-  Names(const Graph& graph, Wanted wanted) : wanted_(wanted), all_(Walk(graph).candidates(wanted)) {
+  Names(const Graph& graph, Wanted wanted)
+      : graph_(graph), wanted_(wanted), all_(Walk(graph).candidates(wanted)) {
     for (std::size_t i = 0; i < all_.size(); ++i) {
       by_name_[all_[i].name].push_back(&all_[i]);
       nodes_ += i == 0 || all_[i].target.node != all_[i - 1].target.node ? 1 : 0;
@@ -159,6 +178,17 @@ private:
 
   [[nodiscard]] Status unknown(const Address& address) const {
     const std::string what = wanted_ == Wanted::param ? "Param" : "plane";
+    if (wanted_ == Wanted::plane) {
+      for (const Candidate& one : Walk(graph_).kept()) {
+        if (!means(address, one)) continue;
+        return {
+            Reason::unknown_name,
+            spelled(address) + " is a plane of node " + std::to_string(one.leaf) + " " +
+                quote_name(*one.label) +
+                ", a callable or conditional, which keeps the arrays that it was made with; store into the "
+                "array that it has, or build another graph"};
+      }
+    }
     Candidates every;
     for (const Candidate& one : all_) every.push_back(&one);
     return {Reason::unknown_name,
@@ -166,6 +196,7 @@ private:
                 (all_.empty() ? "no node of this graph has one" : "the graph has " + list_of(every))};
   }
 
+  const Graph& graph_;
   Wanted wanted_;
   std::vector<Candidate> all_;
   std::unordered_map<std::string_view, Candidates> by_name_;
@@ -201,13 +232,27 @@ private:
     for (std::size_t s = 0; s < built.size(); ++s) {
       const Stage& a = built[s];
       const Stage& b = fresh[s];
-      if (a.group != b.group || a.branches.size() != b.branches.size()) return differs("its branches");
-      for (std::size_t i = 0; i < a.branches.size(); ++i) {
-        if (a.branches[i].nodes.size() != b.branches[i].nodes.size()) return differs("its nodes");
-        for (std::size_t n = 0; n < a.branches[i].nodes.size(); ++n) {
-          EAGLE_RETURN_IF_ERROR(node(a.branches[i].nodes[n], b.branches[i].nodes[n]));
-          if (outermost) ++leaf_;
+      if (a.group != b.group) return differs("its branches");
+      EAGLE_RETURN_IF_ERROR(branches(a.branches, b.branches, outermost));
+    }
+    return {};
+  }
+
+  Status branches(const std::vector<Branch>& built, const std::vector<Branch>& fresh, bool outermost) {
+    if (built.size() != fresh.size()) return differs("its branches");
+    for (std::size_t i = 0; i < built.size(); ++i) {
+      if (built[i].nodes.size() != fresh[i].nodes.size()) return differs("its nodes");
+      for (std::size_t n = 0; n < built[i].nodes.size(); ++n) {
+        const Node& a = built[i].nodes[n];
+        const Node& b = fresh[i].nodes[n];
+        const auto* const group = std::get_if<Group>(&a.kind);
+        const auto* const other = std::get_if<Group>(&b.kind);
+        if (group != nullptr && other != nullptr) {
+          EAGLE_RETURN_IF_ERROR(branches(group->branches, other->branches, outermost));
+          continue;
         }
+        EAGLE_RETURN_IF_ERROR(node(a, b));
+        if (outermost) ++leaf_;
       }
     }
     return {};
@@ -261,8 +306,15 @@ private:
       EAGLE_RETURN_IF_ERROR(
           same_view(built.guard.baseline->view, fresh.guard.baseline->view, where + ": guard"));
     }
+    if (built.iterations.has_value() != fresh.iterations.has_value()) return differs("its counters");
+    if (built.iterations) {
+      EAGLE_RETURN_IF_ERROR(same_view(built.iterations->view, fresh.iterations->view, where + ": counter"));
+    }
     return stages(built.body, fresh.body, false);
   }
+
+  // Groups are compared where they stand.
+  static Status same(const Group&, const Group&, const std::string&) { return differs("its nodes"); }
 
   static Status same_views(const std::vector<NamedView>& built, const std::vector<NamedView>& fresh,
                            const std::string& where) {
@@ -301,12 +353,10 @@ StatusOr<std::vector<std::pair<Target, std::uint64_t>>> resolve_updates(
   std::vector<const KernelLaunch*> launches;
   const std::function<void(const std::vector<Stage>&)> collect = [&](const std::vector<Stage>& stages) {
     for (const Stage& stage : stages) {
-      for (const Branch& branch : stage.branches) {
-        for (const Node& node : branch.nodes) {
-          if (const auto* launch = std::get_if<KernelLaunch>(&node.kind)) launches.push_back(launch);
-          if (const auto* conditional = std::get_if<Conditional>(&node.kind)) collect(conditional->body);
-        }
-      }
+      for_each_leaf(stage.branches, [&](const Node& node) {
+        if (const auto* launch = std::get_if<KernelLaunch>(&node.kind)) launches.push_back(launch);
+        if (const auto* conditional = std::get_if<Conditional>(&node.kind)) collect(conditional->body);
+      });
     }
   };
   collect(graph.stages);

@@ -9,25 +9,6 @@
 namespace eagle::graph {
 namespace {
 
-// Later leaves that are not siblings of a leaf: those up to `own_last` in its branch, and all from `later`
-// on, in later stages.
-struct Followers {
-  std::uint32_t own_last = 0;
-  std::uint32_t later = 0;
-};
-
-std::vector<Followers> followers_of(const std::vector<Leaf>& leaves) {
-  const auto count = static_cast<std::uint32_t>(leaves.size());
-  std::vector<Followers> out(count);
-  for (std::uint32_t i = count; i-- > 0;) {
-    const bool last_of_stage = i + 1 == count || leaves[i + 1].stage != leaves[i].stage;
-    const bool last_of_branch = last_of_stage || leaves[i + 1].branch != leaves[i].branch;
-    out[i].own_last = last_of_branch ? i + 1 : out[i + 1].own_last;
-    out[i].later = last_of_stage ? i + 1 : out[i + 1].later;
-  }
-  return out;
-}
-
 struct Hit {
   std::uint32_t source = 0;
   std::uint32_t destination = 0;
@@ -36,8 +17,8 @@ struct Hit {
   Hazard kind = Hazard::raw;
 };
 
-void collect(const std::vector<Leaf>& leaves, const std::vector<Followers>& followers, const Side& side,
-             std::vector<Hit>& hits) {
+// Later leaves that are not siblings of the source: all but those beside it.
+void collect(const std::vector<Leaf>& leaves, const Side& side, std::vector<Hit>& hits) {
   const std::vector<Touch>& all = *side.destinations;
   const auto from = [&](std::uint32_t leaf) {
     return std::lower_bound(all.begin(), all.end(), leaf,
@@ -49,8 +30,12 @@ void collect(const std::vector<Leaf>& leaves, const std::vector<Followers>& foll
       for (; first < last; ++first)
         hits.push_back({source.leaf, first->leaf, order, source.index, side.kind});
     };
-    add(from(source.leaf + 1), from(followers[source.leaf].own_last));
-    add(from(followers[source.leaf].later), all.end());
+    auto next = from(source.leaf + 1);
+    for (const Leaf::Range& beside : leaves[source.leaf].beside) {
+      add(next, from(beside.first));
+      next = from(beside.last);
+    }
+    add(next, all.end());
   }
 }
 
@@ -80,6 +65,13 @@ std::string_view meaning_of(Hazard hazard) {
   return "unknown";
 }
 
+bool siblings(const std::vector<Leaf>& leaves, std::uint32_t a, std::uint32_t b) {
+  const auto holds_later = [&](const Leaf::Range& beside) {
+    return beside.first <= std::max(a, b) && std::max(a, b) < beside.last;
+  };
+  return std::ranges::any_of(leaves[std::min(a, b)].beside, holds_later);
+}
+
 std::vector<Leaf> leaves(const Graph& graph) { return leaves(graph, graph.stages); }
 
 std::vector<Leaf> leaves(const Graph& graph, const std::vector<Stage>& stages) {
@@ -88,12 +80,11 @@ std::vector<Leaf> leaves(const Graph& graph, const std::vector<Stage>& stages) {
 
 std::vector<Edge> edges(const Graph& graph) {
   const std::vector<Leaf> all = leaves(graph);
-  const std::vector<Followers> followers = followers_of(all);
   const std::vector<Place> places = places_of(all);
   std::vector<Hit> hits;
   Work work;
   for_each_meeting(places, work, [&](const Place& a, const Place& b) {
-    for (const Side& side : sides_of(a, b)) collect(all, followers, side, hits);
+    for (const Side& side : sides_of(a, b)) collect(all, side, hits);
   });
   std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) {
     return std::tie(a.source, a.destination, a.rank) < std::tie(b.source, b.destination, b.rank);

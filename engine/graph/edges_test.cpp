@@ -223,7 +223,9 @@ TEST(Edges, AnUnusedArgumentHasNoneAndAKeptStateIsOnlyRead) {
 }
 
 // The definition, pair by pair over sets of bytes.
-std::vector<Edge> naive_edges(const std::vector<Leaf>& all) {
+std::vector<Edge> naive_edges(const Graph& graph) {
+  const std::vector<Leaf> all = leaves(graph);
+  const std::vector<testing::Forks> forks = testing::forks_of(graph.stages);
   const auto meet = [](const NamedView& a, const std::vector<NamedView>& others) {
     return std::any_of(others.begin(), others.end(),
                        [&](const NamedView& b) { return testing::share_bytes(a.view, b.view); });
@@ -231,7 +233,7 @@ std::vector<Edge> naive_edges(const std::vector<Leaf>& all) {
   std::vector<Edge> out;
   for (std::uint32_t i = 0; i < all.size(); ++i) {
     for (std::uint32_t j = i + 1; j < all.size(); ++j) {
-      if (all[i].stage == all[j].stage && all[i].branch != all[j].branch) continue;
+      if (testing::in_different_branches(forks[i], forks[j])) continue;
       std::vector<Edge> pair;
       const auto add = [&](const std::string& plane, Hazard kind) {
         const Edge edge{i, j, plane, kind};
@@ -259,7 +261,7 @@ TEST(Edges, AgreeWithTheDefinitionOnRandomGraphs) {
     SCOPED_TRACE("round " + std::to_string(round));
     const Graph graph = testing::random_description(random).graph();
     const std::vector<Edge> listed = edges(graph);
-    ASSERT_EQ(listed, naive_edges(leaves(graph)));
+    ASSERT_EQ(listed, naive_edges(graph));
     found += listed.size();
   }
   EXPECT_GT(found, 4000U);
@@ -274,6 +276,35 @@ TEST(Edges, ThousandsOfColumnsThatDoNotMeetAreNotAllCompared) {
   ASSERT_EQ(found.size(), 5000U);
   EXPECT_TRUE(
       std::all_of(found.begin(), found.end(), [](const Edge& edge) { return edge.destination == 5000; }));
+}
+
+TEST(Edges, OfAGroupInABranchAreThoseOfItsNodes) {
+  Description d;
+  const View x = d.array({8});
+  const View y = d.array({8});
+  const View z = d.array({8});
+  d.add_group(
+      {{host("first", {}, {{"x", x}}),
+        testing::inner_group({{host("a", {{"x", x}}, {{"y", y}})}, {host("b", {{"x", x}}, {{"z", z}})}}),
+        host("join", {{"y", y}, {"z", z}}, {})},
+       {host("beside", {}, {})}});
+  d.add(host("after", {}, {{"x", x}}));
+  EXPECT_THAT(edges(d.graph()), ElementsAre(Edge{0, 1, "x", Hazard::raw}, Edge{0, 2, "x", Hazard::raw},
+                                            Edge{0, 5, "x", Hazard::waw}, Edge{1, 3, "y", Hazard::raw},
+                                            Edge{1, 5, "x", Hazard::war}, Edge{2, 3, "z", Hazard::raw},
+                                            Edge{2, 5, "x", Hazard::war}));
+}
+
+TEST(Edges, OfALoopsCounterLeadToWhoReadsItAndFromWhoWroteIt) {
+  Description d;
+  const View live = d.array({1}, plane::DType::i64);
+  const View index = d.array({1}, plane::DType::i64);
+  d.add(host("reset", {}, {{"index", index}}));
+  d.add(testing::repeat_while("loop", {live}, {testing::stage(host("body", {{"i", index}}, {}))}, 4, index));
+  d.add(host("after", {{"n", index}}, {}));
+  EXPECT_THAT(edges(d.graph()),
+              ElementsAre(Edge{0, 1, "index", Hazard::raw}, Edge{0, 1, "index", Hazard::waw},
+                          Edge{0, 2, "index", Hazard::raw}, Edge{1, 2, "iterations", Hazard::raw}));
 }
 
 TEST(Leaves, AreNumberedInAddOrder) {

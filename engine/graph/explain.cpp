@@ -15,8 +15,6 @@ namespace {
 
 using kernel::quote_name;
 
-bool siblings(const Leaf& a, const Leaf& b) { return a.stage == b.stage && a.branch != b.branch; }
-
 NodeName name_of(const std::vector<Leaf>& leaves, std::uint32_t index) {
   return {index, leaves[index].node->label};
 }
@@ -94,7 +92,13 @@ std::string kind_of(const Graph& /*graph*/, const Reduce& reduce) {
 }
 
 std::string kind_of(const Graph& /*graph*/, const Copy& copy) {
-  return "a copy of " + std::to_string(plane::touched_bytes(copy.source).count) + " bytes, element by element";
+  return "a copy of " + std::to_string(plane::touched_bytes(copy.source).count) +
+         " bytes, element by element";
+}
+
+// No leaf is one.
+std::string kind_of(const Graph& /*graph*/, const Group& group) {
+  return "a group of " + std::to_string(group.branches.size()) + " branches";
 }
 
 std::string kind_of(const Graph& /*graph*/, const Conditional& conditional) {
@@ -176,7 +180,7 @@ StatusOr<PairExplanation> explain(const Graph& graph, const NodeReference& node,
                                            std::to_string(explain_work_limit) + " steps can compare");
   }
   const bool met = !out.meetings.empty();
-  if (siblings(all[first], all[second])) {
+  if (siblings(all, first, second)) {
     out.relation = met ? Relation::racing : Relation::siblings;
   } else {
     out.relation = met ? Relation::ordered : Relation::independent;
@@ -201,7 +205,7 @@ StatusOr<NodeExplanation> explain(const Graph& graph, const NodeReference& node,
 
   Work work{explain_work_limit};
   for (std::uint32_t i = 0; i < all.size(); ++i) {
-    if (i == index || siblings(all[i], leaf) || work.left <= 0) continue;
+    if (i == index || siblings(all, i, index) || work.left <= 0) continue;
     const std::uint32_t first = std::min(i, index);
     const std::uint32_t last = std::max(i, index);
     std::vector<Edge> edges = edges_of(meetings_between(graph, all[first], all[last], work), first, last);

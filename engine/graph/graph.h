@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -99,11 +100,21 @@ struct Conditional {
   Guard guard;
   std::vector<Stage> body;
   std::int64_t max_iterations = 0;  // 0: skippable (at most once); else repeat_while
+  // Of a repeat_while: one i64 or i32 element that the loop writes, the number of bodies run so far. No node
+  // of the body writes it.
+  std::optional<NamedView> iterations = std::nullopt;
+};
+
+struct Branch;
+
+// A group as an item of a branch. It has no label and is no leaf: its nodes are, as if it were a stage.
+struct Group {
+  std::vector<Branch> branches;
 };
 
 struct Node {
   std::string label;  // the given name, else the kernel's, else the kind's
-  std::variant<KernelLaunch, HostNode, Conditional, Reduce, Copy> kind;
+  std::variant<KernelLaunch, HostNode, Conditional, Reduce, Copy, Group> kind;
   kernel::Location location;
 };
 
@@ -116,6 +127,20 @@ struct Stage {
   std::vector<Branch> branches;
   bool group = false;
 };
+
+// Visits the leaves of some branches in order: their nodes, and those of groups in them; not those of bodies.
+template <typename Visit>
+void for_each_leaf(std::span<const Branch> branches, const Visit& visit) {
+  for (const Branch& branch : branches) {
+    for (const Node& node : branch.nodes) {
+      if (const auto* const group = std::get_if<Group>(&node.kind)) {
+        for_each_leaf(std::span<const Branch>(group->branches), visit);
+      } else {
+        visit(node);
+      }
+    }
+  }
+}
 
 struct Graph {
   std::string name;
@@ -140,9 +165,10 @@ enum class PrivateKernelPlanes {
 
 // Verifies a description node by node: kernels, views inside planes, dtypes, shapes, equal sample counts
 // within a launch, each argument bound once, guards of one integer cell, groups of two or more non-empty
-// branches, caps of at least 1, partial overlap of an input and an output of one launch, copies between views
-// of one shape that share no byte, scratch planes out of host nodes' reach, no derivative kernels. A rejected
-// description leaves nothing behind. Errors name node label and index, argument, expected, found, cure.
+// branches, caps of at least 1, counters of loops that their bodies leave alone, partial overlap of an input
+// and an output of one launch, copies between views of one shape that share no byte, scratch planes out of
+// host nodes' reach, no derivative kernels. A rejected description leaves nothing behind. Errors name node
+// label and index, argument, expected, found, cure.
 StatusOr<Graph> read(const v1::GraphDescription& message, PrivateKernelPlanes private_planes,
                      const Limits& limits = {});
 

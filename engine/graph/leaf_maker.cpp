@@ -35,20 +35,37 @@ LeafMaker::LeafMaker(const Graph& graph) : graph_(graph) {
 
 std::vector<Leaf> LeafMaker::leaves(const std::vector<Stage>& stages) const {
   std::vector<Leaf> out;
-  for (std::uint32_t s = 0; s < stages.size(); ++s) {
-    for (std::uint32_t b = 0; b < stages[s].branches.size(); ++b) {
-      for (const Node& node : stages[s].branches[b].nodes) {
-        Leaf leaf{&node, s, b, {}};
-        add(node, leaf.touches);
-        if (std::holds_alternative<Conditional>(node.kind)) {
-          drop_repeated(leaf.touches.reads);
-          drop_repeated(leaf.touches.writes);
-        }
-        out.push_back(std::move(leaf));
+  for (std::uint32_t s = 0; s < stages.size(); ++s) add_leaves(stages[s].branches, s, out);
+  return out;
+}
+
+// `Leaf::branch` is left to the outermost call, which writes it last.
+void LeafMaker::add_leaves(const std::vector<Branch>& branches, std::uint32_t stage,
+                           std::vector<Leaf>& out) const {
+  const std::size_t begin = out.size();
+  std::vector<std::uint32_t> ends;  // of the branches
+  for (const Branch& branch : branches) {
+    for (const Node& node : branch.nodes) {
+      if (const auto* const group = std::get_if<Group>(&node.kind)) {
+        add_leaves(group->branches, stage, out);
+        continue;
+      }
+      Leaf& leaf = out.emplace_back(Leaf{&node, stage, 0, {}});
+      add(node, leaf.touches);
+      if (std::holds_alternative<Conditional>(node.kind)) {
+        drop_repeated(leaf.touches.reads);
+        drop_repeated(leaf.touches.writes);
       }
     }
+    ends.push_back(static_cast<std::uint32_t>(out.size()));
   }
-  return out;
+  std::size_t leaf = begin;
+  for (std::uint32_t b = 0; b < ends.size(); ++b) {
+    for (; leaf < ends[b]; ++leaf) {
+      out[leaf].branch = b;
+      if (ends[b] < ends.back()) out[leaf].beside.push_back({ends[b], ends.back()});
+    }
+  }
 }
 
 void LeafMaker::add(const Node& node, Touches& touches) const {
@@ -83,11 +100,14 @@ void LeafMaker::add_kind(const Copy& copy, Touches& touches) const {
 void LeafMaker::add_kind(const Conditional& conditional, Touches& touches) const {
   touches.reads.push_back(conditional.guard.count);
   if (conditional.guard.baseline) touches.reads.push_back(*conditional.guard.baseline);
+  if (conditional.iterations) touches.writes.push_back(*conditional.iterations);
   for (const Stage& stage : conditional.body) {
-    for (const Branch& branch : stage.branches) {
-      for (const Node& node : branch.nodes) add(node, touches);
-    }
+    for_each_leaf(stage.branches, [&](const Node& node) { add(node, touches); });
   }
+}
+
+void LeafMaker::add_kind(const Group& group, Touches& touches) const {
+  for_each_leaf(group.branches, [&](const Node& node) { add(node, touches); });
 }
 
 }  // namespace eagle::graph

@@ -38,26 +38,25 @@ struct Race {
   }
 };
 
-// For each leaf, the first leaf of the next branch.
-std::vector<std::uint32_t> ends_of_branches(const std::vector<Leaf>& leaves) {
-  std::vector<std::uint32_t> ends(leaves.size());
-  for (std::size_t i = leaves.size(); i-- > 0;) {
-    const bool last = i + 1 == leaves.size() || leaves[i + 1].branch != leaves[i].branch;
-    ends[i] = last ? static_cast<std::uint32_t>(i + 1) : ends[i + 1];
+// The first of these touches that is by a leaf beside the source: its groups' other branches, which may lie
+// further out the later they come.
+const Touch* first_beside(const Siblings& siblings, std::uint32_t source, const std::vector<Touch>& touches) {
+  for (const Leaf::Range& beside : siblings.leaves[source].beside) {
+    const auto found =
+        std::lower_bound(touches.begin(), touches.end(), beside.first - siblings.first,
+                         [](const Touch& touch, std::uint32_t first) { return touch.leaf < first; });
+    if (found != touches.end() && found->leaf < beside.last - siblings.first) return &*found;
   }
-  return ends;
+  return nullptr;
 }
 
 // Keeps the first race in node order. Sources ascend, so the first of them that races with anything ends
 // the look at this side.
-void keep_first(const Siblings& siblings, const std::vector<std::uint32_t>& ends, const Side& side,
-                std::optional<Race>& best) {
+void keep_first(const Siblings& siblings, const Side& side, std::optional<Race>& best) {
   for (const Touch& source : *side.sources) {
     if (best && source.leaf > best->source) return;
-    const auto other =
-        std::lower_bound(side.destinations->begin(), side.destinations->end(), ends[source.leaf],
-                         [](const Touch& touch, std::uint32_t first) { return touch.leaf < first; });
-    if (other == side.destinations->end()) continue;
+    const Touch* const other = first_beside(siblings, source.leaf, *side.destinations);
+    if (other == nullptr) continue;
     const Race race{source.leaf,  other->leaf,  rank(siblings.leaves[source.leaf], side.kind, source.index),
                     other->index, source.index, side.kind};
     if (!best || race < *best) best = race;
@@ -88,13 +87,12 @@ Status describe(const Siblings& siblings, const Race& race, const std::string& w
 }
 
 Status check_group(const Siblings& siblings, const std::string& where) {
-  const std::vector<std::uint32_t> ends = ends_of_branches(siblings.leaves);
   std::optional<Race> first;
   Work work{race_work_limit};
   const std::vector<Place> places = places_of(siblings.leaves);
   const bool compared = for_each_meeting(places, work, [&](const Place& a, const Place& b) {
     for (const Side& side : sides_of(a, b)) {
-      keep_first(siblings, ends, side, first);
+      keep_first(siblings, side, first);
       work.left -= static_cast<std::int64_t>(side.sources->size());
     }
   });
@@ -130,22 +128,21 @@ public:
 
 private:
   static std::uint32_t nodes_in(const Stage& stage) {
-    std::size_t count = 0;
-    for (const Branch& branch : stage.branches) count += branch.nodes.size();
-    return static_cast<std::uint32_t>(count);
+    std::uint32_t count = 0;
+    for_each_leaf(stage.branches, [&](const Node&) { ++count; });
+    return count;
   }
 
   [[nodiscard]] Status check_bodies(const Stage& stage, std::uint32_t index, const std::string& where) const {
-    for (const Branch& branch : stage.branches) {
-      for (const Node& node : branch.nodes) {
-        if (const auto* const conditional = std::get_if<Conditional>(&node.kind)) {
-          EAGLE_RETURN_IF_ERROR(
-              check(conditional->body, where + "in the body of " + node_name(index, node.label) + ": "));
-        }
-        ++index;
+    Status status;
+    for_each_leaf(stage.branches, [&](const Node& node) {
+      const auto* const conditional = std::get_if<Conditional>(&node.kind);
+      if (conditional != nullptr && status.ok()) {
+        status = check(conditional->body, where + "in the body of " + node_name(index, node.label) + ": ");
       }
-    }
-    return {};
+      ++index;
+    });
+    return status;
   }
 
   LeafMaker maker_;

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
 #include <random>
+#include <string>
 
 #include "engine/graph/leaf_maker.h"
 #include "engine/graph/random_graph.h"
@@ -117,6 +119,39 @@ TEST(Races, AConditionalRacesWithWhatItsBodyTouches) {
   expect_race(by_guard, {"reads 'count'", "writes 'cell'"});
 }
 
+TEST(Races, ReachIntoAndOutOfAGroupInABranch) {
+  using testing::Planes;
+  const auto with = [](const Planes& inner_a, const Planes& inner_b, const Planes& beside) {
+    Description d;
+    const View x = d.array({8});
+    const View y = d.array({8});
+    const std::map<std::string, View> arrays{{"x", x}, {"y", y}};
+    const auto writes = [&](const Planes& names) {
+      Planes out;
+      for (const auto& [name, view] : names) out.emplace_back(name, arrays.at(name));
+      return out;
+    };
+    d.add(host("before", {}, {}));
+    d.add_group({{host("first", {}, {}),
+                  testing::inner_group({{host("a", {}, writes(inner_a))}, {host("b", {}, writes(inner_b))}})},
+                 {host("beside", {}, writes(beside))}});
+    return d;
+  };
+  expect_race(with({{"x", {}}}, {{"x", {}}}, {}), {"node 2 'a' and node 3 'b'", "WAW", "in one branch"});
+  expect_race(with({}, {{"y", {}}}, {{"y", {}}}), {"node 3 'b' and node 4 'beside'"});
+  expect_race(with({{"x", {}}, {"y", {}}}, {{"x", {}}}, {{"y", {}}}), {"node 2 'a' and node 3 'b'"});
+  expect_none(with({{"x", {}}}, {{"y", {}}}, {}));
+}
+
+TEST(Races, SiblingsThatReadALoopsCounterRaceWithTheLoop) {
+  Description d;
+  const View live = d.array({1}, plane::DType::i64);
+  const View index = d.array({1}, plane::DType::i64);
+  d.add_group({{testing::repeat_while("loop", {live}, {testing::stage(host("body", {}, {}))}, 4, index)},
+               {host("look", {{"n", index}}, {})}});
+  expect_race(d, {"node 0 'loop' and node 1 'look'", "writes 'iterations'", "reads 'n'"});
+}
+
 TEST(Races, ThousandsOfBranchesOverColumnsAreFine) {
   Description d;
   const View x = d.array({100});
@@ -152,6 +187,7 @@ TEST(Races, AGroupTooIntricateToCompareIsRefusedInBoundedTime) {
 // The definition, for one list of stages and everything inside it.
 std::string first_race(const LeafMaker& maker, const std::vector<Stage>& stages, const std::string& where) {
   const std::vector<Leaf> all = maker.leaves(stages);
+  const std::vector<testing::Forks> forks = testing::forks_of(stages);
   const auto meet = [](const std::vector<NamedView>& some, const std::vector<NamedView>& others) {
     for (const NamedView& a : some) {
       for (const NamedView& b : others) {
@@ -166,7 +202,7 @@ std::string first_race(const LeafMaker& maker, const std::vector<Stage>& stages,
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       for (std::size_t j = i + 1; j < all.size(); ++j) {
-        if (all[i].stage != stage || all[j].stage != stage || all[i].branch == all[j].branch) continue;
+        if (all[i].stage != stage || !testing::in_different_branches(forks[i], forks[j])) continue;
         const Touches& a = all[i].touches;
         const Touches& b = all[j].touches;
         if (meet(a.writes, b.reads) || meet(a.writes, b.writes) || meet(a.reads, b.writes)) {

@@ -1,8 +1,13 @@
 // Random graph descriptions, for tests that compare with a slow definition.
 #pragma once
 
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <random>
 #include <set>
+#include <variant>
+#include <vector>
 
 #include "engine/graph/testing.h"
 
@@ -42,9 +47,30 @@ private:
     std::vector<std::vector<v1::Node>> branches(static_cast<std::size_t>(2 + up_to(1)));
     for (std::vector<v1::Node>& branch : branches) {
       const std::int64_t count = 1 + up_to(1);
-      for (std::int64_t i = 0; i < count; ++i) branch.push_back(node(depth));
+      for (std::int64_t i = 0; i < count; ++i) {
+        const bool inner = depth < 2 && up_to(5) == 0;
+        if (inner) {
+          v1::Node item;
+          *item.mutable_group() = random_group(depth + 1).group();
+          branch.push_back(std::move(item));
+        } else {
+          branch.push_back(node(depth));
+        }
+      }
     }
     return group(branches);
+  }
+
+  // Each loop counts in a cell of its own, or not at all. Host nodes look at those of earlier ones.
+  v1::Node loop(int depth) {
+    const v1::Node made =
+        repeat_while(name(), guard(), stages(1 + up_to(1), depth + 1), 1 + up_to(3), counter());
+    return made;
+  }
+  std::optional<View> counter() {
+    if (up_to(1) == 0) return std::nullopt;
+    counters_.push_back(out_.array({1}, up_to(1) == 0 ? DType::i64 : DType::i32));
+    return counters_.back();
   }
 
   v1::Node node(int depth) {
@@ -67,9 +93,13 @@ private:
       case 5:
         return skippable(name(), guard(), stages(1 + up_to(1), depth + 1));
       case 6:
-        return repeat_while(name(), guard(), stages(1 + up_to(1), depth + 1), 1 + up_to(3));
-      default:
-        return host(name(), views(), views());
+        return loop(depth);
+      default: {
+        Planes reads = views();
+        if (!counters_.empty() && up_to(1) == 0)
+          reads.emplace_back("n", counters_[static_cast<std::size_t>(up_to(99)) % counters_.size()]);
+        return host(name(), reads, views());
+      }
     }
   }
 
@@ -103,11 +133,39 @@ private:
   Description out_;
   std::vector<View> bytes_;
   View cells_;
+  std::vector<View> counters_;
   std::uint32_t accumulate_ = 0;
   std::uint32_t finishing_ = 0;
 };
 
 inline Description random_description(std::mt19937_64& random) { return RandomDescription(random).make(); }
+
+// The groups around each leaf of some stages, and which of their branches it is in.
+using Forks = std::map<const void*, std::size_t>;
+inline void add_forks(const std::vector<Branch>& branches, const Forks& around, std::vector<Forks>& out) {
+  for (std::size_t b = 0; b < branches.size(); ++b) {
+    Forks inside = around;
+    inside[&branches] = b;
+    for (const Node& node : branches[b].nodes) {
+      if (const auto* const inner = std::get_if<Group>(&node.kind)) {
+        add_forks(inner->branches, inside, out);
+      } else {
+        out.push_back(inside);
+      }
+    }
+  }
+}
+inline std::vector<Forks> forks_of(const std::vector<Stage>& stages) {
+  std::vector<Forks> out;
+  for (const Stage& one : stages) add_forks(one.branches, {}, out);
+  return out;
+}
+inline bool in_different_branches(const Forks& a, const Forks& b) {
+  return std::any_of(a.begin(), a.end(), [&](const auto& fork) {
+    const auto other = b.find(fork.first);
+    return other != b.end() && other->second != fork.second;
+  });
+}
 
 // Whether two views share a byte, by listing the bytes.
 inline bool share_bytes(const View& a, const View& b) {

@@ -46,6 +46,7 @@ public:
       return Status(Reason::graph_state, "empty graph: it has no node; add one before it is built");
     }
     EAGLE_RETURN_IF_ERROR(read_stages(message_.stages(), Scope{}, graph_.stages));
+    if (counters_) EAGLE_RETURN_IF_ERROR(check_counters(graph_));
     return std::move(graph_);
   }
 
@@ -86,45 +87,54 @@ private:
                         "graph_planes");
     }
     std::unordered_map<std::uint64_t, std::size_t> seen;
+    seen.reserve(static_cast<std::size_t>(message_.planes_size()));
+    graph_.planes.reserve(static_cast<std::size_t>(message_.planes_size()));
     for (const v1::PlaneDeclaration& declaration : message_.planes()) {
-      const std::string where = numbered("plane", graph_.planes.size());
-      EAGLE_ASSIGN_OR_RETURN(Plane plane, read_plane_within(declaration, where, limits_.name_bytes));
-      if (plane.shared) {
+      const auto where = [&] { return numbered("plane", graph_.planes.size()); };
+      StatusOr<Plane> plane = read_plane_within(declaration, "", limits_.name_bytes);
+      if (!plane.ok()) return read_plane_within(declaration, where(), limits_.name_bytes).status();
+      if (plane->shared) {
         // Views of different planes count as disjoint; the same memory declared twice would hide edges.
-        const auto [first, fresh] = seen.emplace(plane.shared->id, graph_.planes.size());
+        const auto [first, fresh] = seen.emplace(plane->shared->id, graph_.planes.size());
         if (!fresh) {
-          return {Reason::malformed_graph, where + ": plane " + std::to_string(plane.shared->id) +
+          return {Reason::malformed_graph, where() + ": plane " + std::to_string(plane->shared->id) +
                                                " of the session is already declared as " +
                                                numbered("plane", first->second) + "; declare it once"};
         }
       }
-      graph_.planes.push_back(std::move(plane));
+      graph_.planes.push_back(*std::move(plane));
     }
     return {};
   }
 
   Status read_stages(const StageMessages& messages, Scope scope, std::vector<Stage>& stages) {
     for (const v1::Stage& message : messages) {
-      const std::string where = scope.prefix + numbered("stage", stages.size());
-      EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, where));
+      const auto where = [&] { return scope.prefix + numbered("stage", stages.size()); };
+      if (!refuse_unknown_fields(message, {}).ok()) return refuse_unknown_fields(message, where());
       Stage stage;
       switch (message.kind_case()) {
         case v1::Stage::kNode:
           stage.branches.emplace_back();
+          if (message.node().has_group()) {
+            return {Reason::malformed_graph,
+                    where() + ": found a group as a node; it is a stage of its own here"};
+          }
           EAGLE_RETURN_IF_ERROR(read_node(message.node(), scope, stage.branches.back()));
           break;
         case v1::Stage::kGroup:
-          EAGLE_RETURN_IF_ERROR(read_group(message.group(), where, scope, stage));
+          stage.group = true;
+          EAGLE_RETURN_IF_ERROR(read_group(message.group(), where(), scope, stage.branches));
           break;
         case v1::Stage::KIND_NOT_SET:
-          return {Reason::malformed_graph, where + ": expected a node or a group, found neither"};
+          return {Reason::malformed_graph, where() + ": expected a node or a group, found neither"};
       }
       stages.push_back(std::move(stage));
     }
     return {};
   }
 
-  Status read_group(const v1::Group& message, const std::string& where, Scope& scope, Stage& stage) {
+  Status read_group(const v1::Group& message, const std::string& where, Scope& scope,
+                    std::vector<Branch>& branches) {
     EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, where));
     EAGLE_RETURN_IF_ERROR(check_depth(scope.depth + 1, where));
     if (message.branches_size() < 2) {
@@ -132,31 +142,62 @@ private:
                                            std::to_string(message.branches_size()) +
                                            "; add the nodes of a single branch one by one"};
     }
-    stage.group = true;
     scope.depth += 1;
     for (const v1::Branch& branch : message.branches()) {
-      const std::string here = where + ", " + numbered("branch", stage.branches.size());
+      const std::string here = where + ", " + numbered("branch", branches.size());
       EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(branch, here));
       if (branch.nodes().empty()) {
         return {Reason::malformed_graph, here + ": a branch needs at least one node, found none"};
       }
-      stage.branches.emplace_back();
+      Branch& read = branches.emplace_back();
       for (const v1::Node& node : branch.nodes()) {
-        EAGLE_RETURN_IF_ERROR(read_node(node, scope, stage.branches.back()));
+        EAGLE_RETURN_IF_ERROR(node.has_group() ? read_inner_group(node, here, scope, read)
+                                               : read_node(node, scope, read));
       }
     }
     scope.depth -= 1;
     return {};
   }
 
+  // A group as an item of a branch.
+  Status read_inner_group(const v1::Node& message, const std::string& branch, Scope& scope, Branch& into) {
+    const std::string where = branch + ", " + numbered("item", into.nodes.size());
+    EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, where));
+    if (!message.name().empty() || message.has_location()) {
+      return {Reason::malformed_graph, where + ": a group has no name and no location; its nodes have"};
+    }
+    Group group;
+    EAGLE_RETURN_IF_ERROR(read_group(message.group(), where, scope, group.branches));
+    into.nodes.push_back({"", std::move(group), {}});
+    return {};
+  }
+
+  // Where a node stands is spelled out for a refusal and for what has a body: most nodes are fine, and there
+  // are thousands.
   Status read_node(const v1::Node& message, Scope& scope, Branch& branch) {
-    std::string where = scope.prefix + numbered("node", scope.nodes);
     if (++nodes_ > limits_.nodes) return over_limit("nodes", nodes_, limits_.nodes, "graph_nodes");
+    Node node;
+    const bool has_body = message.has_skippable() || message.has_repeat_while();
+    if (has_body || !read_head(message, "", node).ok() || !read_kind(message, scope, "", node).ok()) {
+      node = Node();
+      std::string where = scope.prefix + numbered("node", scope.nodes);
+      EAGLE_RETURN_IF_ERROR(read_head(message, where, node));
+      where += " " + quote_name(node.label);
+      EAGLE_RETURN_IF_ERROR(read_kind(message, scope, where, node));
+    }
+    branch.nodes.push_back(std::move(node));
+    scope.nodes += 1;
+    return {};
+  }
+
+  Status read_head(const v1::Node& message, const std::string& where, Node& node) const {
     EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, where));
     EAGLE_RETURN_IF_ERROR(check_name(message.name(), where, "name", limits_.name_bytes));
-    Node node;
     node.label = message.name().empty() ? default_label(message) : message.name();
-    where += " " + quote_name(node.label);
+    return {};
+  }
+
+  Status read_kind(const v1::Node& message, const Scope& scope, const std::string& where, Node& node) {
     EAGLE_RETURN_IF_ERROR(read_location(message, where, node.location));
     switch (message.kind_case()) {
       case v1::Node::kKernel: {
@@ -185,7 +226,15 @@ private:
           return {Reason::bad_value, where + ": expected max_iterations of at least 1, found " +
                                          std::to_string(loop.max_iterations())};
         }
-        EAGLE_ASSIGN_OR_RETURN(node.kind, read_conditional(loop, loop.max_iterations(), where, scope.depth));
+        EAGLE_ASSIGN_OR_RETURN(Conditional conditional,
+                               read_conditional(loop, loop.max_iterations(), where, scope.depth));
+        if (loop.has_iterations()) {
+          EAGLE_ASSIGN_OR_RETURN(conditional.iterations,
+                                 read_counter(loop.iterations(), graph_.planes, loop.max_iterations(),
+                                              where + ": counter", private_planes_, limits_.name_bytes));
+          counters_ = true;
+        }
+        node.kind = std::move(conditional);
         break;
       }
       case v1::Node::kReduce: {
@@ -197,13 +246,12 @@ private:
         EAGLE_ASSIGN_OR_RETURN(node.kind, read_copy(message.copy(), graph_.planes, where, private_planes_));
         break;
       }
+      case v1::Node::kGroup:
       case v1::Node::KIND_NOT_SET:
         return {Reason::malformed_graph, where +
                                              ": expected a kernel launch, a host node or a conditional, "
                                              "found none"};
     }
-    branch.nodes.push_back(std::move(node));
-    scope.nodes += 1;
     return {};
   }
 
@@ -234,6 +282,7 @@ private:
         return "reduce";
       case v1::Node::kCopy:
         return "copy";
+      case v1::Node::kGroup:
       case v1::Node::KIND_NOT_SET:
         break;
     }
@@ -269,8 +318,8 @@ private:
     for (const v1::NamedView& message : messages) {
       EAGLE_ASSIGN_OR_RETURN(NamedView view,
                              read_named_view(message, graph_.planes, where, limits_.name_bytes));
-      EAGLE_RETURN_IF_ERROR(
-          refuse_scratch(graph_.planes[view.view.plane], where + ": plane " + quote_name(view.name)));
+      const Plane& plane = graph_.planes[view.view.plane];
+      if (plane.scratch) return refuse_scratch(plane, where + ": plane " + quote_name(view.name));
       views.push_back(std::move(view));
     }
     return {};
@@ -347,6 +396,7 @@ private:
   Graph graph_;
   std::vector<std::vector<kernel::Access>> accesses_;  // by kernel
   std::uint64_t nodes_ = 0;
+  bool counters_ = false;  // some loop has one
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Reads one kernel launch: binds every argument and checks what the planes must have in common.
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -61,22 +62,31 @@ private:
   }
 
   Status bind_all(const v1::KernelLaunch& message) {
-    std::unordered_map<std::string_view, std::size_t> index;
-    for (std::size_t i = 0; i < kernel_.arguments.size(); ++i) index.emplace(kernel_.arguments[i].name, i);
     std::vector<bool> bound(kernel_.arguments.size());
+    std::size_t next = 0;
     for (const v1::Binding& binding : message.bindings()) {
       EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(binding, where_));
-      const auto found = index.find(binding.argument());
-      if (found == index.end()) return bad_binding("there is no argument " + quote_name(binding.argument()));
-      if (bound[found->second])
-        return bad_binding("argument " + quote_name(binding.argument()) + " is bound twice");
-      bound[found->second] = true;
-      EAGLE_RETURN_IF_ERROR(bind(binding, found->second));
+      const std::optional<std::size_t> found = find(binding.argument(), next++);
+      if (!found) return bad_binding("there is no argument " + quote_name(binding.argument()));
+      if (bound[*found]) return bad_binding("argument " + quote_name(binding.argument()) + " is bound twice");
+      bound[*found] = true;
+      EAGLE_RETURN_IF_ERROR(bind(binding, *found));
     }
     for (std::size_t i = 0; i < bound.size(); ++i) {
       if (!bound[i]) return bad_binding("argument " + quote_name(kernel_.arguments[i].name) + " is missing");
     }
     return {};
+  }
+
+  // The argument of this name; `likely` is where it is if bindings come in the order of arguments.
+  std::optional<std::size_t> find(std::string_view name, std::size_t likely) {
+    const std::vector<Argument>& arguments = kernel_.arguments;
+    if (likely < arguments.size() && arguments[likely].name == name) return likely;
+    if (index_.empty()) {
+      for (std::size_t i = 0; i < arguments.size(); ++i) index_.emplace(arguments[i].name, i);
+    }
+    const auto found = index_.find(name);
+    return found == index_.end() ? std::nullopt : std::optional(found->second);
   }
 
   Status bind(const v1::Binding& binding, std::size_t index) {
@@ -97,8 +107,14 @@ private:
     return {Reason::malformed_graph, here(argument) + ": expected an array or a number, found neither"};
   }
 
+  // Where it stands is spelled out for a refusal only: most are fine, and there are thousands.
   Status bind_view(const v1::View& message, const Argument& argument, Bound& bound) const {
-    const std::string at = here(argument);
+    const bool fine = bind_view_at(message, argument, bound, {}).ok();
+    return fine ? Status() : bind_view_at(message, argument, bound, here(argument));
+  }
+
+  Status bind_view_at(const v1::View& message, const Argument& argument, Bound& bound,
+                      std::string_view at) const {
     EAGLE_ASSIGN_OR_RETURN(plane::View view, read_view(message, planes_, at));
     if (private_planes_ == PrivateKernelPlanes::refused) {
       EAGLE_RETURN_IF_ERROR(refuse_private(planes_[view.plane], at, "the kernel"));
@@ -115,9 +131,15 @@ private:
   }
 
   Status bind_param(const v1::ParamValue& message, const Argument& argument, Bound& bound) const {
-    EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, here(argument)));
-    EAGLE_ASSIGN_OR_RETURN(const Number number, read_number(message, here(argument)));
-    EAGLE_ASSIGN_OR_RETURN(bound.bits, param_bits(number, argument, here(argument)));
+    const bool fine = bind_param_at(message, argument, bound, {}).ok();
+    return fine ? Status() : bind_param_at(message, argument, bound, here(argument));
+  }
+
+  static Status bind_param_at(const v1::ParamValue& message, const Argument& argument, Bound& bound,
+                              std::string_view at) {
+    EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, at));
+    EAGLE_ASSIGN_OR_RETURN(const Number number, read_number(message, at));
+    EAGLE_ASSIGN_OR_RETURN(bound.bits, param_bits(number, argument, at));
     return {};
   }
 
@@ -190,6 +212,7 @@ private:
   std::string_view where_;
   PrivateKernelPlanes private_planes_;
   KernelLaunch launch_;
+  std::unordered_map<std::string_view, std::size_t> index_;  // made when it is first needed
 };
 
 }  // namespace

@@ -75,20 +75,24 @@ public:
     if (conditional.guard.baseline) {
       put(*conditional.guard.baseline, true, false, body + "guard: what the count is compared with");
     }
-    for (const Stage& stage : conditional.body) {
-      for (const Branch& branch : stage.branches) {
-        for (const Node& node : branch.nodes) {
-          const std::string where = body + "in the body, " + kernel::quote_name(node.label) + ": ";
-          std::visit([&](const auto& kind) { add(kind, where); }, node.kind);
-        }
-      }
+    if (conditional.iterations) {
+      put(*conditional.iterations, false, true, body + "counter: the number of bodies that have run");
     }
+    for (const Stage& stage : conditional.body) add_leaves(stage.branches, body + "in the body, ");
   }
+  void add(const Group& group, const std::string& body) { add_leaves(group.branches, body); }
 
   [[nodiscard]] bool complete() const { return complete_; }
   std::vector<PlaneExplanation> take() && { return std::move(planes_); }
 
 private:
+  void add_leaves(std::span<const Branch> branches, const std::string& where) {
+    for_each_leaf(branches, [&](const Node& node) {
+      const std::string here = where + kernel::quote_name(node.label) + ": ";
+      std::visit([&](const auto& kind) { add(kind, here); }, node.kind);
+    });
+  }
+
   using Key = std::tuple<std::string, std::uint32_t, std::int64_t, std::uint32_t, std::vector<std::int64_t>,
                          std::vector<std::int64_t>>;
   struct Known {

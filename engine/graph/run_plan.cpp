@@ -7,7 +7,11 @@ namespace {
 
 class Lowering {
 public:
-  explicit Lowering(const Graph& graph) { plan_.kernels = graph.kernels; }
+  explicit Lowering(const Graph& graph) {
+    plan_.kernels = graph.kernels;
+    plan_.program.reserve(graph.stages.size());
+    plan_.launches.reserve(graph.stages.size());
+  }
 
   void stage(const Stage& stage, StageSchedule schedule) {
     if (schedule == StageSchedule::branch_tasks) {
@@ -21,20 +25,24 @@ public:
 
 private:
   // Branch after branch; races are refused, so the order between branches changes nothing.
-  void in_order(const Stage& stage) {
-    for (const Branch& branch : stage.branches) {
+  void in_order(const Stage& stage) { in_order(stage.branches); }
+
+  void in_order(const std::vector<Branch>& branches) {
+    for (const Branch& branch : branches) {
       for (const Node& node : branch.nodes) {
         std::visit([&](const auto& kind) { emit(kind, node.label); }, node.kind);
       }
     }
   }
 
-  // The schedule promises that every node is a launch.
+  // The schedule promises that every node is a launch. Groups in a branch run in order like the rest of it.
   void branches(const Stage& stage) {
     const auto first = static_cast<std::uint32_t>(plan_.branches.size());
     for (const Branch& branch : stage.branches) {
       std::vector<std::uint32_t>& tasks = plan_.branches.emplace_back();
-      for (const Node& node : branch.nodes) tasks.push_back(add_launch(std::get<KernelLaunch>(node.kind)));
+      for_each_leaf(std::span(&branch, 1), [&](const Node& node) {
+        tasks.push_back(add_launch(std::get<KernelLaunch>(node.kind)));
+      });
     }
     plan_.program.emplace_back(RunBranches{first, static_cast<std::uint32_t>(stage.branches.size())});
   }
@@ -62,6 +70,8 @@ private:
     plan_.program.emplace_back(RunCopy{static_cast<std::uint32_t>(plan_.copies.size() - 1)});
   }
 
+  void emit(const Group& group, const std::string&) { in_order(group.branches); }
+
   void emit(const Conditional& conditional, const std::string&) {
     if (conditional.max_iterations == 0) {
       const std::uint32_t head = next();
@@ -71,11 +81,13 @@ private:
       return;
     }
     const std::uint32_t loop = plan_.loops++;
+    plan_.counters.push_back(conditional.iterations ? std::optional(conditional.iterations->view)
+                                                    : std::nullopt);
     plan_.program.emplace_back(LoopEnter{loop});
     const std::uint32_t head = next();
     plan_.program.emplace_back(LoopTest{conditional.guard, loop, conditional.max_iterations, 0});
     body(conditional);
-    plan_.program.emplace_back(LoopBack{head});
+    plan_.program.emplace_back(LoopBack{head, loop});
     std::get<LoopTest>(plan_.program[head]).target = next();
   }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -42,6 +43,8 @@ struct SkipUnless {
 // Head of a loop whose body follows: sets counter `loop` to 0 when entered from above (`LoopEnter` runs
 // once), and `LoopTest` goes on at `target` unless the guard holds and fewer than `max_iterations` bodies
 // ran, counting one where it does; `LoopBack` ends the body.
+// Where the loop has a counter (RunPlan::counters), `LoopEnter` writes 0 to it and `LoopBack` how many bodies
+// have run by then.
 struct LoopEnter {
   std::uint32_t loop = 0;
 };
@@ -53,10 +56,11 @@ struct LoopTest {
 };
 struct LoopBack {
   std::uint32_t target = 0;  // its LoopTest
+  std::uint32_t loop = 0;
 };
 
-using Instruction =
-    std::variant<RunKernel, RunHostCall, RunBranches, SkipUnless, LoopEnter, LoopTest, LoopBack, RunReduce, RunCopy>;
+using Instruction = std::variant<RunKernel, RunHostCall, RunBranches, SkipUnless, LoopEnter, LoopTest,
+                                 LoopBack, RunReduce, RunCopy>;
 
 struct RunPlan {
   std::vector<std::shared_ptr<const kernel::Kernel>> kernels;
@@ -65,7 +69,8 @@ struct RunPlan {
   std::vector<Copy> copies;
   std::vector<std::vector<std::uint32_t>> branches;  // launch indices, in order
   std::vector<Instruction> program;
-  std::uint32_t loops = 0;  // number of loop counters
+  std::uint32_t loops = 0;                           // number of loops
+  std::vector<std::optional<plane::View>> counters;  // by loop: one i64 or i32 element
 };
 
 // `schedule` has one entry a stage of `graph`; branch_tasks stages become RunBranches.

@@ -122,6 +122,39 @@ TEST(RunPlan, NodesRunInOrder) {
   EXPECT_EQ(plan.launches[0].samples, 8);
 }
 
+TEST(RunPlan, AGroupInABranchRunsInItsPlace) {
+  Description d;
+  const std::uint32_t kernel = d.double_kernel();
+  const auto plan_node = [&] {
+    const View x = d.array({8});
+    const View y = d.array({8});
+    return launch("", kernel, {{"x", x}, {"y", y}});
+  };
+  const auto inner = testing::inner_group({{plan_node(), plan_node()}, {plan_node()}});
+  d.add_group({{plan_node(), inner, plan_node()}, {plan_node()}});
+  const RunPlan together = plan_of(d, 2);
+  Machine machine(together);
+  machine.run();
+  EXPECT_THAT(machine.trace, ElementsAre("branches 0,1,2,3,4|5"));
+
+  Description mixed;
+  mixed.add_group({{call(1), testing::inner_group({{call(2)}, {call(3)}}), call(4)}, {call(5)}});
+  const RunPlan in_order = plan_of(mixed, 2);
+  Machine other(in_order);
+  other.run();
+  EXPECT_THAT(other.trace, ElementsAre("call 1", "call 2", "call 3", "call 4", "call 5"));
+}
+
+TEST(RunPlan, ALoopHasItsCounterWhereItWasGivenOne) {
+  Fixture d;
+  const View index = d.array({1}, plane::DType::i32);
+  d.add(testing::repeat_while("plain", {plane::testing::at(d.cell, 0, 0)}, {step(1)}, 3));
+  d.add(testing::repeat_while("counting", {plane::testing::at(d.cell, 0, 0)}, {step(1)}, 3, index));
+  const RunPlan plan = plan_of(d);
+  EXPECT_THAT(plan.counters, ElementsAre(std::nullopt, index));
+  EXPECT_EQ(std::get<LoopBack>(plan.program.back()).loop, 1U);
+}
+
 TEST(RunPlan, BranchTasksRunTogetherAndWorkShareInOrder) {
   Description d;
   const std::uint32_t kernel = d.double_kernel();

@@ -8,13 +8,11 @@ namespace {
 StageFacts facts_of(const Stage& stage) {
   StageFacts facts;
   facts.branches = stage.group ? stage.branches.size() : 1;
-  for (const Branch& branch : stage.branches) {
-    for (const Node& node : branch.nodes) {
-      const auto* const launch = std::get_if<KernelLaunch>(&node.kind);
-      facts.all_launches = facts.all_launches && launch != nullptr;
-      if (launch != nullptr) facts.largest_samples = std::max(facts.largest_samples, launch->samples);
-    }
-  }
+  for_each_leaf(stage.branches, [&](const Node& node) {
+    const auto* const launch = std::get_if<KernelLaunch>(&node.kind);
+    facts.all_launches = facts.all_launches && launch != nullptr;
+    if (launch != nullptr) facts.largest_samples = std::max(facts.largest_samples, launch->samples);
+  });
   return facts;
 }
 
@@ -41,14 +39,14 @@ ScheduleObstacle obstacle_of(const Stage& stage) {
   using Kind = ScheduleObstacle::Kind;
   const Kind kind = obstacle_of(facts_of(stage));
   if (kind != Kind::not_a_launch && kind != Kind::too_many_samples) return {kind, nullptr};
-  for (const Branch& branch : stage.branches) {
-    for (const Node& node : branch.nodes) {
-      const auto* const launch = std::get_if<KernelLaunch>(&node.kind);
-      const bool too_many = launch != nullptr && launch->samples > branch_tasks_max_samples;
-      if (kind == Kind::not_a_launch ? launch == nullptr : too_many) return {kind, &node};
-    }
-  }
-  return {kind, nullptr};
+  ScheduleObstacle first{kind, nullptr};
+  for_each_leaf(stage.branches, [&](const Node& node) {
+    const auto* const launch = std::get_if<KernelLaunch>(&node.kind);
+    const bool too_many = launch != nullptr && launch->samples > branch_tasks_max_samples;
+    const bool found = kind == Kind::not_a_launch ? launch == nullptr : too_many;
+    if (found && first.node == nullptr) first.node = &node;
+  });
+  return first;
 }
 
 StageSchedule schedule_of(const StageFacts& stage, int team) {

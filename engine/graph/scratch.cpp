@@ -159,14 +159,13 @@ public:
   Status check(const std::vector<Stage>& stages, Written& written, const std::string& prefix) {
     std::uint32_t number = 0;
     for (const Stage& stage : stages) {
-      for (const Branch& branch : stage.branches) {
-        for (const Node& node : branch.nodes) {
-          const std::string where =
-              prefix + "node " + std::to_string(number++) + " " + quote_name(node.label);
-          EAGLE_RETURN_IF_ERROR(
-              std::visit([&](const auto& kind) { return check_kind(kind, written, where); }, node.kind));
-        }
-      }
+      Status status;
+      for_each_leaf(stage.branches, [&](const Node& node) {
+        const std::string where = prefix + "node " + std::to_string(number++) + " " + quote_name(node.label);
+        if (!status.ok()) return;
+        status = std::visit([&](const auto& kind) { return check_kind(kind, written, where); }, node.kind);
+      });
+      EAGLE_RETURN_IF_ERROR(status);
     }
     return {};
   }
@@ -198,10 +197,13 @@ private:
   }
   // `read` keeps scratch out of the reach of host nodes.
   static Status check_kind(const HostNode&, const Written&, const std::string&) { return {}; }
+  static Status check_kind(const Group&, const Written&, const std::string&) { return {}; }  // no leaf is one
 
-  // The body may run never; when it runs again, more is written than the first time.
+  // The body may run never; when it runs again, more is written than the first time. The counter is written
+  // before the guard is looked at.
   Status check_kind(const Conditional& conditional, Written& written, const std::string& where) {
     const Guard& guard = conditional.guard;
+    if (conditional.iterations) write(conditional.iterations->view, written);
     EAGLE_RETURN_IF_ERROR(read(guard.count.name, guard.count.view, written, where + ": guard"));
     if (guard.baseline) {
       EAGLE_RETURN_IF_ERROR(read(guard.baseline->name, guard.baseline->view, written, where + ": guard"));

@@ -104,6 +104,13 @@ inline v1::Stage group(const std::vector<std::vector<v1::Node>>& branches) {
   return out;
 }
 
+// A group as an item of a branch.
+inline v1::Node inner_group(const std::vector<std::vector<v1::Node>>& branches) {
+  v1::Node node;
+  *node.mutable_group() = group(branches).group();
+  return node;
+}
+
 struct Cells {
   View count;
   std::optional<View> baseline = std::nullopt;
@@ -126,11 +133,13 @@ inline v1::Node skippable(const std::string& name, const Cells& guard, const std
 }
 
 inline v1::Node repeat_while(const std::string& name, const Cells& guard, const std::vector<v1::Stage>& body,
-                             std::int64_t max_iterations) {
+                             std::int64_t max_iterations,
+                             const std::optional<View>& iterations = std::nullopt) {
   v1::Node node;
   node.set_name(name);
   fill_conditional(*node.mutable_repeat_while(), guard, body);
   node.mutable_repeat_while()->set_max_iterations(max_iterations);
+  if (iterations) to_message("iterations", *iterations, *node.mutable_repeat_while()->mutable_iterations());
   return node;
 }
 

@@ -101,10 +101,11 @@ StatusOr<NamedView> read_named_view(const v1::NamedView& message, const std::vec
                                     std::string_view where, std::uint32_t name_bytes) {
   EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, where));
   EAGLE_RETURN_IF_ERROR(check_name(message.name(), where, "plane name", name_bytes));
-  const std::string here = std::string(where) + ": plane " + quote_name(message.name());
-  if (!message.has_view()) return malformed(here, "expected a view, found none");
-  EAGLE_ASSIGN_OR_RETURN(plane::View view, read_view(message.view(), planes, here));
-  return NamedView{message.name(), std::move(view)};
+  const auto here = [&] { return std::string(where) + ": plane " + quote_name(message.name()); };
+  if (!message.has_view()) return malformed(here(), "expected a view, found none");
+  StatusOr<plane::View> view = read_view(message.view(), planes, {});
+  if (!view.ok()) return read_view(message.view(), planes, here()).status();
+  return NamedView{message.name(), *std::move(view)};
 }
 
 Status refuse_private(const Plane& plane, std::string_view where, std::string_view user) {

@@ -62,6 +62,13 @@ StatusOr<Reduce> read_reduce(const v1::Reduce& message, const std::vector<Plane>
                              std::string_view where, PrivateKernelPlanes private_planes,
                              std::uint32_t name_bytes);
 
+// The counter of a loop of at most `max_iterations` bodies: one i64 or i32 element that can hold that number.
+StatusOr<NamedView> read_counter(const v1::NamedView& message, const std::vector<Plane>& planes,
+                                 std::int64_t max_iterations, std::string_view where,
+                                 PrivateKernelPlanes private_planes, std::uint32_t name_bytes);
+// BAD_VALUE, if the body of a loop writes the loop's counter.
+Status check_counters(const Graph& graph);
+
 // PRIVATE_ARRAY, if the plane is private memory: `user` is what the daemon would have to run.
 Status refuse_private(const Plane& plane, std::string_view where, std::string_view user);
 // SCRATCH_PLANE, if the plane is scratch: a callable of the client has no memory to look at.

@@ -16,6 +16,13 @@ constexpr unsigned noexec_seal = 0x0008U;
 constexpr std::size_t longest_label = 200;  // the kernel takes 249 bytes
 
 Status failed(std::string_view call) {
+  if (errno == EMFILE || errno == ENFILE) {
+    return {Reason::out_of_memory,
+            "no file descriptor is left for another plane (" + std::string(call) + ": " +
+                std::generic_category().message(errno) +
+                "); release arrays, or let the process that owns the planes have more: "
+                "`ulimit -n`, LimitNOFILE= of its unit"};
+  }
   return {Reason::system, std::string(call) + " failed: " + std::generic_category().message(errno)};
 }
 

@@ -134,11 +134,14 @@ Replay::Next Replay::State::step() {
     ++position;
   } else if (const auto* enter = std::get_if<graph::LoopEnter>(&instruction)) {
     iterations[enter->loop] = 0;
+    program.tell(enter->loop, 0);
     ++position;
   } else if (const auto* loop = std::get_if<graph::LoopTest>(&instruction)) {
     test(*loop);
   } else {
-    position = std::get<graph::LoopBack>(instruction).target;
+    const auto& back = std::get<graph::LoopBack>(instruction);
+    program.tell(back.loop, iterations[back.loop]);
+    position = back.target;
   }
   return Next::done;
 }

@@ -7,10 +7,12 @@ namespace eagle::step {
 namespace {
 
 Status bind_selectors(const StepKernel& part, const std::shared_ptr<const codegen::Code>& code,
-                      std::span<const run::PlaneMemory> planes, std::size_t first_group, BoundKernel& bound) {
+                      std::span<const run::PlaneMemory> planes, const Shard& numbers, std::size_t first_group,
+                      BoundKernel& bound) {
   StatusOr<run::BoundLaunch> launch =
       run::BoundLaunch::bind(part.selectors_launch, *part.selectors, code, planes);
   if (!launch.ok()) return launch.status();
+  launch->number_samples(numbers.base, numbers.of);
   bound.selectors = *std::move(launch);
   bound.selectors_columns = part.selectors_columns;
   bound.first_output = part.selectors->arguments.size() - part.selected_groups.size();
@@ -50,17 +52,30 @@ StatusOr<BoundModel> bind(const Model& model, std::span<const std::shared_ptr<co
                           std::span<const run::PlaneMemory> planes) {
   BoundModel bound;
   bound.samples = model.samples;
+  const Shard numbers = model.shard.value_or(Shard{0, model.samples, model.samples});
+  bound.is_shard = model.shard.has_value();
+  bound.first_number = numbers.base;
+  std::size_t reductions = 0;
   bound.mask = model.mask;
   for (std::size_t i = 0; i < model.kernels.size(); ++i) {
     const StepKernel& part = model.kernels[i];
     EAGLE_ASSIGN_OR_RETURN(run::BoundLaunch launch,
                            run::BoundLaunch::bind(part.launch, *part.kernel, code[i], planes));
+    launch.number_samples(numbers.base, numbers.of);
     std::optional<run::SharedLaunch> shared = run::SharedLaunch::of(part.launch, part.kernel, launch);
-    BoundKernel kernel{
-        std::move(launch), std::move(shared), part.columns, part.long_loops, std::nullopt, {}, 0, {}};
+    BoundKernel kernel{std::move(launch),
+                       std::move(shared),
+                       reductions,
+                       part.columns,
+                       part.long_loops,
+                       std::nullopt,
+                       {},
+                       0,
+                       {}};
+    if (kernel.shared) reductions += kernel.shared->reductions().size();
     add_made(part, kernel.launch, bound);
     if (selectors[i])
-      EAGLE_RETURN_IF_ERROR(bind_selectors(part, selectors[i], planes, bound.groups.size(), kernel));
+      EAGLE_RETURN_IF_ERROR(bind_selectors(part, selectors[i], planes, numbers, bound.groups.size(), kernel));
     add_groups(part, i, bound);
     bound.lanes = std::max(bound.lanes, kernel.launch.code().lanes());
     bound.long_loops |= part.long_loops;

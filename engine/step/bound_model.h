@@ -21,6 +21,7 @@ namespace eagle::step {
 struct BoundKernel {
   run::BoundLaunch launch;
   std::optional<run::SharedLaunch> shared;  // samples make something together: all of them in one call
+  std::size_t first_reduction = 0;          // of the model's; of a kernel that shares
   std::vector<std::size_t> columns;         // by argument
   bool long_loops = false;
   // What samples would select in its dispatch groups: a launch of its own, of which the arguments from
@@ -56,6 +57,8 @@ struct BoundModel {
   std::vector<MadeMemory> made;
   std::size_t mask = none;  // column
   std::int64_t samples = 0;
+  bool is_shard = false;
+  std::int64_t first_number = 0;      // of the first sample, in its batch
   int lanes = 1;                      // of the widest kernel
   std::int64_t bytes_per_sample = 0;  // of all columns
   bool long_loops = false;            // of some kernel

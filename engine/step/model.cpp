@@ -11,6 +11,7 @@
 #include "engine/kernel/names.h"
 #include "engine/kernel/wire.h"
 #include "engine/plane/overlap.h"
+#include "engine/run/reduction/reduction.h"
 
 namespace eagle::step {
 namespace {
@@ -57,6 +58,7 @@ public:
     add_masks();
     for (StepKernel& part : model_.kernels) finish(part);
     find_mixing();
+    EAGLE_RETURN_IF_ERROR(read_shard());
     EAGLE_RETURN_IF_ERROR(read_record());
     EAGLE_RETURN_IF_ERROR(check_stop_steps());
     return std::move(model_);
@@ -160,8 +162,9 @@ private:
       }
       for (const auto* views : {&step.node().reads(), &step.node().writes()}) {
         for (const v1::NamedView& view : *views) {
-          EAGLE_RETURN_IF_ERROR(
-              graph::read_named_view(view, model_.planes, where, limits_.name_bytes).status());
+          EAGLE_ASSIGN_OR_RETURN(graph::NamedView read,
+                                 graph::read_named_view(view, model_.planes, where, limits_.name_bytes));
+          host_views_.push_back(std::move(read));
         }
       }
       if (step.before() > model_.kernels.size() || step.before() < before) {
@@ -319,45 +322,117 @@ private:
     part.selectors_columns = columns_of(*part.selectors, part.selectors_launch);
   }
 
-  // Two parts of the model that meet at other elements than their own sample's. Where looking takes long the
-  // answer is yes, which costs time and no bits.
-  void find_mixing() {
-    struct Touch {
-      const plane::View* view;
-      plane::Extent extent;
-      std::size_t column;
-      bool written;
-    };
+  // Bytes that a part of the model touches.
+  struct Touch {
+    const plane::View* view;
+    plane::Extent extent;
+    bool written;
+    std::string name;  // for people
+  };
+
+  // Columns as one each; and what has no element a sample, once an argument.
+  std::vector<Touch> touches() const {
     std::vector<Touch> touches;
-    for (const Column& column : model_.columns) {
-      touches.push_back({&column.view, plane::extent(column.view),
-                         static_cast<std::size_t>(&column - model_.columns.data()), column.written});
-    }
+    std::vector<bool> named(model_.columns.size());
     for (const StepKernel& part : model_.kernels) {
       const std::vector<kernel::Access> accesses = kernel::accesses(*part.kernel);
-      for (std::size_t a = 0; a < accesses.size(); ++a) {
-        if (part.columns[a] != none || !part.launch.arguments[a].view) continue;
-        model_.mixes |= accesses[a].written;  // samples make something together
-        const plane::View& view = *part.launch.arguments[a].view;
-        touches.push_back({&view, plane::extent(view), none, accesses[a].written});
+      for (std::size_t a = 0; a < part.kernel->arguments.size(); ++a) {
+        const std::size_t c = part.columns[a];
+        if (!part.launch.arguments[a].view || (c != none && named[c])) continue;
+        if (c != none) named[c] = true;
+        const plane::View& view = c != none ? model_.columns[c].view : *part.launch.arguments[a].view;
+        touches.push_back(
+            {&view, plane::extent(view), c != none ? model_.columns[c].written : accesses[a].written,
+             quote_name(part.kernel->arguments[a].name) + " of kernel " + quote_name(part.kernel->name)});
       }
     }
     std::sort(touches.begin(), touches.end(), [](const Touch& a, const Touch& b) {
       return std::tie(a.view->plane, a.extent.first) < std::tie(b.view->plane, b.extent.first);
     });
+    return touches;
+  }
+
+  // Two parts of the model that meet at other elements than their own sample's. Where looking takes long the
+  // answer is yes, which costs time and no bits.
+  void find_mixing() {
+    for (const StepKernel& part : model_.kernels) model_.mixes |= part.kernel->shares();
+    if (model_.mixes && !message_.has_shard()) return;
+    const std::vector<Touch> all = touches();
     std::int64_t work = 1'000'000;
-    for (std::size_t i = 0; i < touches.size() && !model_.mixes; ++i) {
-      for (std::size_t j = i + 1; j < touches.size() && !model_.mixes; ++j) {
-        const Touch& a = touches[i];
-        const Touch& b = touches[j];
+    for (std::size_t i = 0; i < all.size() && !meeting_; ++i) {
+      for (std::size_t j = i + 1; j < all.size() && !meeting_; ++j) {
+        const Touch& a = all[i];
+        const Touch& b = all[j];
         if (a.view->plane != b.view->plane || b.extent.first >= a.extent.last) break;
-        if (--work < 0) model_.mixes = true;
-        if (!a.written && !b.written) continue;
-        const plane::Overlap overlap = plane::overlap(*a.view, *b.view);
-        work -= overlap.steps;
-        model_.mixes |= overlap.overlaps;
+        bool meet = --work < 0;
+        if (!meet && (a.written || b.written)) {
+          const plane::Overlap overlap = plane::overlap(*a.view, *b.view);
+          work -= overlap.steps;
+          meet = overlap.overlaps;
+        }
+        if (meet) meeting_.emplace(a.name, b.name);
       }
     }
+    model_.mixes |= meeting_.has_value();
+  }
+
+  // ---- a part of a batch
+
+  Status read_shard() {
+    if (!message_.has_shard()) return {};
+    EAGLE_RETURN_IF_ERROR(graph::refuse_unknown_fields(message_.shard(), "shard"));
+    const Shard shard{message_.shard().base(), message_.shard().count(), message_.shard().of()};
+    const std::string all = "shard=(" + std::to_string(shard.base) + ", " + std::to_string(shard.count) +
+                            ", " + std::to_string(shard.of) + ")";
+    if (shard.count < 0 || shard.base < 0 || shard.of < shard.count || shard.base > shard.of - shard.count) {
+      return {Reason::bad_value, all +
+                                     ": expected (base, count, n), samples [base, base + count) of a batch "
+                                     "of n"};
+    }
+    if (shard.count != model_.samples) {
+      return {Reason::sample_mismatch,
+              all + ": the planes have " + std::to_string(model_.samples) +
+                  " samples; pass those of the shard alone, x[base:base + count] of each plane"};
+    }
+    if (meeting_) {
+      return {Reason::bad_value,
+              all + ": " + meeting_->first + " and " + meeting_->second +
+                  " touch the same memory at other elements than their own sample's, so what a sample reads "
+                  "may depend on another shard; run the whole batch in one"};
+    }
+    for (const StepKernel& part : model_.kernels) EAGLE_RETURN_IF_ERROR(check_made(part, shard, all));
+    model_.shard = shard;
+    return {};
+  }
+
+  // What samples make together must come out of the shards' parts, and nobody may look at a part of it.
+  Status check_made(const StepKernel& part, const Shard& shard, const std::string& where) const {
+    for (std::size_t a = 0; a < part.kernel->arguments.size(); ++a) {
+      const kernel::Argument& argument = part.kernel->arguments[a];
+      const bool adds = argument.role == kernel::Role::accum, reduces = argument.role == kernel::Role::reduce;
+      if (!adds && !reduces) continue;
+      const std::string name = quote_name(argument.name) + " of kernel " + quote_name(part.kernel->name);
+      if (adds && kernel::is_real(argument.type.scalar) && model_.max_steps > 1) {
+        return {
+            Reason::bad_value,
+            where + ": accumulator " + name +
+                " gets reals in the order of steps, then samples, which shards cannot keep; add integers, "
+                "or take one step at a time (max_steps=1) and pass the accumulator on from shard to shard"};
+      }
+      constexpr std::int64_t leaf = run::plain_leaf_samples;
+      if (reduces &&
+          (shard.base % leaf != 0 || (shard.base + shard.count != shard.of && shard.count % leaf != 0))) {
+        return {Reason::bad_value, where + ": reduction " + name + " adds leaves of " + std::to_string(leaf) +
+                                       " samples; cut the batch at multiples of that, as eagle.shards does"};
+      }
+      for (const graph::NamedView& view : host_views_) {
+        if (!plane::overlap(view.view, *part.launch.arguments[a].view).overlaps) continue;
+        return {Reason::bad_value,
+                where + ": your own code touches " + quote_name(view.name) + ", which is " + name +
+                    ": a shard knows its own part of it alone; run the whole batch in one"};
+      }
+    }
+    return {};
   }
 
   // ---- what is wanted beside the state
@@ -464,6 +539,8 @@ private:
   std::vector<std::shared_ptr<const kernel::Kernel>> kernels_;
   std::optional<std::size_t> finisher_;  // the first kernel that finishes samples
   std::optional<plane::View> stop_steps_;
+  std::vector<graph::NamedView> host_views_;                    // that host steps read or write
+  std::optional<std::pair<std::string, std::string>> meeting_;  // parts that touch other samples' elements
   std::map<Identity, std::size_t> known_;
   Model model_;
 };

@@ -13,6 +13,7 @@
 #include "engine/graph/edges.h"
 #include "engine/graph/graph.h"
 #include "engine/kernel/transform.h"
+#include "engine/step/shard.h"
 
 namespace eagle::v1 {
 class RunDescription;
@@ -85,6 +86,7 @@ struct Model {
   std::int64_t max_steps = 0;
   std::int64_t steps_per_pass = 0;  // 0: as many as suit
   std::optional<Record> record;
+  std::optional<Shard> shard;  // that the samples are
 
   [[nodiscard]] bool has_host_steps_within() const;  // that come in every step
   // What its kernels and its recording read and write, by argument name.

@@ -472,6 +472,18 @@ TEST(Dispatching, MixedSamplesOfUnequalBranchesAreSplit) {
   EXPECT_GE(group.gain, split_gain);
 }
 
+// The same samples under other costs: branches of which none is worth the ordering.
+TEST(Dispatching, WhatBranchesCostFlipsTheChoice) {
+  for (const BranchCosts& cheap :
+       {BranchCosts{1e-6, {1e-9, 1e-9, 1e-9}, 1e-12}, BranchCosts{1e-9, {1e-9, 50e-9, 100e-9}, 1e-6}}) {
+    auto engine = engine_with_costs(2, cheap);
+    Branching samples(20'000, mixed);
+    const GroupReport group = samples.run(*engine, kernel::DispatchPolicy::automatic).report.dispatch[0];
+    EXPECT_EQ(group.policy, kernel::DispatchPolicy::switch_);
+    EXPECT_LT(group.gain, split_gain);
+  }
+}
+
 TEST(Dispatching, UniformSamplesStayFused) {
   auto engine = engine_with_costs(2, unequal);
   Branching samples(20'000, [](std::size_t i) { return i < 10'000 ? 0 : 2; });

@@ -39,7 +39,7 @@ struct PassCost {
   double step_s = 0;   // one step of every tile
 };
 
-constexpr double pass_s = 0.020;
+constexpr double pass_s = 0.010;
 
 // Steps of a pass that is to take about `pass_s`: 1 .. left, left >= 1. Stepping takes at least two thirds of
 // it: where moving the state through memory alone takes long, the pass is longer. All that is left is taken
@@ -55,7 +55,8 @@ constexpr std::int64_t pass_steps(PassCost cost, std::int64_t left) {
 
 constexpr double window_s = 0.002;
 constexpr std::int64_t first_window = 64;
-constexpr std::int64_t blind_sample_steps = 32'768;  // of a window whose duration nobody knows
+constexpr std::int64_t longest_thinning_window = 256;  // where samples finish, but packing them does not pay
+constexpr std::int64_t blind_sample_steps = 1'024;     // of a window whose duration nobody knows
 
 // Steps of a window that is to last at most `window_s`; at least 1. step_s: one step of the tile, 0 when not
 // known.
@@ -67,15 +68,32 @@ constexpr std::int64_t longest_window(double step_s, std::int64_t samples) {
 }
 
 // A pass that lasts longer than this is left by tiles when somebody wants the run to stop; a shorter one is
-// done first, so that every sample is at the same step.
-constexpr double patience_s = 0.010;
+// done first, so that every sample is at the same step. It is processor time, so that others on the machine
+// do not make passes that are left; but nobody waits for longer than the second by the clock.
+constexpr double patience_s = 0.012;
+constexpr double longest_patience_s = 0.050;
 
-// What is known about a tile some of whose samples finished in the last window.
+// What a pass that was left has done, and what would bring all tiles to the step of the furthest.
+struct LeftPass {
+  double took_s = 0;
+  std::int64_t done = 0;     // steps of tiles, added up
+  std::int64_t missing = 0;  // the same
+};
+
+constexpr double levelling_s = 0.006;
+
+// Whether to bring the tiles of a pass that was left to one step: where that is soon done.
+constexpr bool levelling_pays(const LeftPass& pass) {
+  if (pass.missing == 0 || pass.done == 0) return false;
+  return pass.took_s * static_cast<double>(pass.missing) <= levelling_s * static_cast<double>(pass.done);
+}
+
+// What is known about a tile of whose samples some have finished.
 struct Thinning {
   std::int64_t blocks = 0;  // with a live sample, as they lie now
   std::int64_t packed = 0;  // that the live samples need
   std::int64_t live = 0;
-  std::int64_t finished = 0;  // in the window
+  std::int64_t finished = 0;  // in the last window
   std::int64_t window = 1;    // its steps
   std::int64_t left = 0;      // steps, at most
   double block_step_s = 0;    // one step of one block
@@ -83,14 +101,24 @@ struct Thinning {
 };
 
 // Whether to pack the live samples of a tile together. Samples are taken to go on finishing at the rate of
-// the last window, so that what is left takes window * live / finished steps.
+// the last window, so that what is left takes window * live / finished steps. Where none finished in it, they
+// are taken to last as long again.
 constexpr bool packing_pays(const Thinning& tile) {
-  if (tile.finished <= 0 || tile.live <= 0 || tile.packed * 8 > tile.blocks * 7) return false;
-  const double expected =
-      static_cast<double>(tile.window) * static_cast<double>(tile.live) / static_cast<double>(tile.finished);
+  if (tile.live <= 0 || tile.packed * 8 > tile.blocks * 7) return false;
+  double expected = static_cast<double>(tile.window);
+  if (tile.finished > 0) expected *= static_cast<double>(tile.live) / static_cast<double>(tile.finished);
   const double steps = std::min(expected, static_cast<double>(tile.left));
   const double saved = static_cast<double>(tile.blocks - tile.packed) * tile.block_step_s * steps;
   return saved > 1.5 * tile.move_s;
+}
+
+// The window after one in which samples finished that it did not pay to pack: until an eighth of the live
+// ones should have finished, which is the least that is packed.
+constexpr std::int64_t thinning_window(const Thinning& tile) {
+  const double eighth = static_cast<double>(tile.window) * static_cast<double>(tile.live) /
+                        (8 * static_cast<double>(std::max<std::int64_t>(tile.finished, 1)));
+  return static_cast<std::int64_t>(
+      std::clamp(eighth, static_cast<double>(first_window), static_cast<double>(longest_thinning_window)));
 }
 
 }  // namespace eagle::step

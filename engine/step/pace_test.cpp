@@ -29,10 +29,10 @@ TEST(TileSize, GivesEveryThreadOfALargeTeamSomething) {
 }
 
 TEST(PassSteps, FillAPass) {
-  // 20 ms at 1 us a step.
-  EXPECT_EQ(pass_steps({0, 1e-6}, 1'000'000), 20'000);
+  // 10 ms at 1 us a step.
+  EXPECT_EQ(pass_steps({0, 1e-6}, 1'000'000), 10'000);
   // What is spent on moving state is not spent on stepping.
-  EXPECT_EQ(pass_steps({4e-3, 1e-6}, 1'000'000), 16'000);
+  EXPECT_EQ(pass_steps({3e-3, 1e-6}, 1'000'000), 7'000);
 }
 
 TEST(PassSteps, SteppingOutweighsMovingState) {
@@ -42,16 +42,24 @@ TEST(PassSteps, SteppingOutweighsMovingState) {
 
 TEST(PassSteps, StayWithinWhatIsLeft) {
   EXPECT_EQ(pass_steps({0, 1e-6}, 10), 10);
-  EXPECT_EQ(pass_steps({0, 0}, std::numeric_limits<std::int64_t>::max()), 20'000'000'000);
-  EXPECT_EQ(pass_steps({0, 1e-6}, 28'000), 28'000);  // a rest of 8,000 is not worth a pass
-  EXPECT_EQ(pass_steps({0, 1e-6}, 32'000), 20'000);
+  EXPECT_EQ(pass_steps({0, 0}, std::numeric_limits<std::int64_t>::max()), 10'000'000'000);
+  EXPECT_EQ(pass_steps({0, 1e-6}, 14'000), 14'000);  // a rest of 4,000 is not worth a pass
+  EXPECT_EQ(pass_steps({0, 1e-6}, 16'000), 10'000);
 }
 
 TEST(LongestWindow, IsBoundedInTime) {
   EXPECT_EQ(longest_window(1e-6, 500), 2'000);
   EXPECT_EQ(longest_window(1.0, 500), 1);
-  EXPECT_EQ(longest_window(0, 512), 64);  // not known: so many sample steps
+  EXPECT_EQ(longest_window(0, 64), 16);  // not known: so many sample steps
+  EXPECT_EQ(longest_window(0, 1024), 1);
   EXPECT_EQ(longest_window(0, 1'000'000'000), 1);
+}
+
+TEST(Levelling, IsDoneWhereItIsSoonDone) {
+  EXPECT_TRUE(levelling_pays({.took_s = 0.012, .done = 1000, .missing = 400}));
+  EXPECT_FALSE(levelling_pays({.took_s = 0.012, .done = 1000, .missing = 600}));
+  EXPECT_FALSE(levelling_pays({.took_s = 0.012, .done = 1000, .missing = 0}));
+  EXPECT_FALSE(levelling_pays({.took_s = 0.012, .done = 0, .missing = 1}));  // nobody knows how long
 }
 
 // 16 blocks of 32 lanes, a step of one block takes 1 ns.
@@ -84,10 +92,24 @@ TEST(PackingPays, NotWhereBlocksEmptyByThemselves) {
   EXPECT_FALSE(packing_pays(sorted));
 }
 
-TEST(PackingPays, NotWhereNobodyFinished) {
+TEST(PackingPays, WhereThoseThatAreLeftHaveLastedLong) {
   Thinning still = half_gone;
   still.finished = 0;
+  still.move_s = 1e-6;  // what 8 blocks less save in 188 steps
+  still.window = 128;
   EXPECT_FALSE(packing_pays(still));
+  still.window = 256;
+  EXPECT_TRUE(packing_pays(still));
+}
+
+TEST(ThinningWindow, IsUntilAnEighthShouldHaveFinished) {
+  Thinning tile = half_gone;
+  tile.finished = 16;  // of 256 in 64 steps: 32 in 128
+  EXPECT_EQ(thinning_window(tile), 128);
+  tile.finished = 200;
+  EXPECT_EQ(thinning_window(tile), first_window);
+  tile.finished = 1;
+  EXPECT_EQ(thinning_window(tile), longest_thinning_window);
 }
 
 TEST(PassSteps, AreAtLeastOne) { EXPECT_EQ(pass_steps({0, 10.0}, 100), 1); }

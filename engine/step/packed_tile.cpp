@@ -65,12 +65,13 @@ std::int64_t rounded(std::int64_t count, std::int64_t grain) { return (count + g
 }  // namespace
 
 PackedTile::PackedTile(std::span<const ColumnMemory> columns, std::size_t mask, std::int64_t capacity,
-                       std::int64_t lanes)
+                       std::int64_t lanes, std::int64_t first_number)
     : home_(columns.begin(), columns.end()),
       columns_(home_),
       mask_(mask),
       capacity_(rounded(capacity, lanes)),
       lanes_(lanes),
+      first_number_(first_number),
       numbers_(static_cast<std::size_t>(capacity_)) {
   constexpr std::int64_t line = 64;
   std::int64_t at = 0;
@@ -88,6 +89,16 @@ PackedTile::PackedTile(std::span<const ColumnMemory> columns, std::size_t mask, 
   for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].data = base + offsets[i];
 }
 
+const std::int64_t* PackedTile::batch_numbers() {
+  if (first_number_ == 0) return numbers_.data();
+  if (batch_numbers_known_) return batch_numbers_.data();
+  batch_numbers_known_ = true;
+  batch_numbers_.resize(numbers_.size());
+  for (std::size_t i = 0; i < static_cast<std::size_t>(padded()); ++i)
+    batch_numbers_[i] = numbers_[i] + first_number_;
+  return batch_numbers_.data();
+}
+
 std::int64_t PackedTile::padded() const { return mask_ == npos ? size_ : rounded(size_, lanes_); }
 
 // Copies of the first sample, which take no step but must be numbers that kernels may meet.
@@ -99,6 +110,7 @@ void PackedTile::pad() {
 
 void PackedTile::load(std::int64_t begin, std::int64_t end) {
   size_ = 0;
+  batch_numbers_known_ = false;
   const std::byte* masks = mask_ == npos ? nullptr : home_[mask_].data;
   for (std::int64_t i = begin; i < end; ++i) {
     if (masks == nullptr || masks[i] == std::byte{0}) numbers_[static_cast<std::size_t>(size_++)] = i;
@@ -132,6 +144,7 @@ void PackedTile::drop_finished() {
   });
   const auto finished = static_cast<std::int64_t>(from_.size());
   if (finished == 0) return;
+  batch_numbers_known_ = false;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     if (home_[c].written) move_samples(home_[c], to_.data(), columns_[c], from_.data(), finished);
   }
@@ -163,6 +176,7 @@ void PackedTile::order_by(std::span<const std::int64_t> keys) {
   for (std::int64_t i = 0; i < size_; ++i)
     from_[static_cast<std::size_t>(to_[static_cast<std::size_t>(keys[static_cast<std::size_t>(i)])]++)] = i;
   if (std::is_sorted(from_.begin(), from_.end())) return;
+  batch_numbers_known_ = false;
 
   scratch_numbers_.assign(numbers_.begin(), numbers_.begin() + size_);
   for (std::int64_t i = 0; i < size_; ++i)

@@ -27,8 +27,9 @@ class PackedTile {
 public:
   // `mask` is one of the columns, or npos; with one, samples are padded to blocks of `lanes`.
   static constexpr std::size_t npos = ~std::size_t{0};
+  // `first_number`: that sample 0 of the planes has in its batch.
   PackedTile(std::span<const ColumnMemory> columns, std::size_t mask, std::int64_t capacity,
-             std::int64_t lanes);
+             std::int64_t lanes, std::int64_t first_number = 0);
 
   // Copies the samples of [begin, end) whose mask is not set.
   void load(std::int64_t begin, std::int64_t end);
@@ -46,6 +47,8 @@ public:
   [[nodiscard]] std::int64_t size() const { return size_; }
   [[nodiscard]] std::int64_t padded() const;
   [[nodiscard]] const std::int64_t* numbers() const { return numbers_.data(); }
+  // The same in the batch, for kernels that ask; until samples move.
+  [[nodiscard]] const std::int64_t* batch_numbers();
   [[nodiscard]] std::byte* column(std::size_t index) const { return columns_[index].data; }
   [[nodiscard]] std::int64_t component_stride(std::size_t index) const {
     return columns_[index].component_stride;
@@ -61,10 +64,12 @@ private:
   const std::size_t mask_;
   const std::int64_t capacity_;
   const std::int64_t lanes_;
+  const std::int64_t first_number_;
   std::int64_t size_ = 0;
+  bool batch_numbers_known_ = false;
   std::vector<std::int64_t> numbers_;
   // Kept for the next call.
-  std::vector<std::int64_t> from_, to_, scratch_numbers_;
+  std::vector<std::int64_t> from_, to_, scratch_numbers_, batch_numbers_;
   std::vector<std::byte> scratch_;
 };
 

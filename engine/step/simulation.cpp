@@ -70,13 +70,14 @@ void Simulation::State::begin() {
   branches.assign(groups ? model.groups.size() : 0,
                   std::vector<std::int16_t>(static_cast<std::size_t>(samples), takes_none));
   stepping.model = &model;
-  stepping.control = control.get();
+  if (control && model.long_loops) loop_watch.emplace(control);
+  heed_control(true);
   stepping.recorder = recorder ? &*recorder : nullptr;
   stepping.samples_per_tile = samples_per_tile;
   stepping.branches = &branches;
   stepping.costs.resize(model.groups.size());
   // Records taken often would have every packed tile written back as often.
-  stepping.may_pack = !recorder || recorder->every() >= first_window;
+  stepping.may_pack = packs && (!recorder || recorder->every() >= first_window);
   stepping.looks = groups && stepping.may_pack &&
                    std::any_of(model.groups.begin(), model.groups.end(), [](const BoundGroup& group) {
                      return group.selectable && (group.policy == kernel::DispatchPolicy::automatic ||
@@ -100,6 +101,32 @@ void Simulation::State::begin() {
   }
   retire();
   settle();
+}
+
+bool Simulation::State::end_unbegun(const Model& described, std::span<const run::PlaneMemory> planes) {
+  const auto asked = asked_to_stop();
+  if (!asked) return false;
+  const std::byte* masks = nullptr;
+  if (described.mask != none && described.samples > 0) {
+    const plane::View& view = described.columns[described.mask].view;
+    masks = planes[view.plane].data;
+    if (masks == nullptr) return false;  // binding refuses it
+    masks += view.offset;
+  }
+  std::int64_t live = described.samples;
+  if (masks != nullptr) live = std::count(masks, masks + described.samples, std::byte{0});
+  started = ended = true;
+  result.status = live == 0 ? RunStatus::finished : described.max_steps == 0 ? RunStatus::max_steps : *asked;
+  if (live > 0) result.report.ranges = {{described.samples, 0}};
+  for (const StepKernel& part : described.kernels) {
+    for (const StepGroup& group : part.groups) {
+      const bool open = group.policy == kernel::DispatchPolicy::automatic;
+      result.report.dispatch.push_back({group.name, open ? kernel::DispatchPolicy::switch_ : group.policy,
+                                        std::vector<std::int64_t>(group.branches), 1, 0});
+    }
+  }
+  run::count(counters->runs);
+  return true;
 }
 
 Simulation::Next Simulation::State::advance() {
@@ -140,12 +167,14 @@ void Simulation::State::answer(bool stop) {
   ++next_host;
 }
 
+std::optional<RunStatus> Simulation::State::asked_to_stop() const {
+  if (control && control->cancelled()) return RunStatus::cancelled;
+  if (control && control->expired()) return RunStatus::deadline;
+  return std::nullopt;
+}
+
 bool Simulation::State::stop_if_asked() {
-  if (control && control->cancelled()) {
-    end(RunStatus::cancelled);
-  } else if (control && control->expired()) {
-    end(RunStatus::deadline);
-  }
+  if (const auto status = asked_to_stop()) end(*status);
   return ended;
 }
 
@@ -181,10 +210,24 @@ void Simulation::State::complete_records() {
 void Simulation::State::end(RunStatus status) {
   ended = true;
   complete_records();
+  report_ranges();
   report_groups();
   result.status = status;
+  loop_watch.reset();
   result.report.wall_s = seconds_since(start);
   run::count(counters->runs);
+}
+
+// Tiles without unfinished samples belong to the range before them.
+void Simulation::State::report_ranges() {
+  std::vector<StepRange>& ranges = result.report.ranges;
+  for (const Tile& tile : tiles) {
+    if (ranges.empty() || ranges.back().steps != tile.steps) {
+      if (!ranges.empty()) ranges.back().end = tile.begin;
+      ranges.push_back({0, tile.steps});
+    }
+  }
+  if (!ranges.empty()) ranges.back().end = model.samples;
 }
 
 void Simulation::State::report_groups() {
@@ -293,10 +336,8 @@ std::int64_t Simulation::State::next_target() {
   return std::max(most, tiles.front().steps);
 }
 
-void Simulation::State::pass() {
-  const std::int64_t target = next_target();
-  const Clock::time_point begun = Clock::now();
-  const double visit = cost().visit_s;
+// Takes all tiles to a step of the run, as far as they go.
+Progress Simulation::State::advance_all(std::int64_t target, Clock::time_point begun) {
   const bool inline_here =
       tiles.size() == 1 || omp_in_parallel() || at_most(model.samples, target - steps, inline_sample_steps);
   Progress all;
@@ -311,18 +352,48 @@ void Simulation::State::pass() {
     all += runner.progress();
   }
   take(all);
+  return all;
+}
+
+void Simulation::State::pass() {
+  const std::int64_t target = next_target();
+  const Clock::time_point begun = Clock::now();
+  const double visit = cost().visit_s;
+  const Progress all = advance_all(target, begun);
+  const double took_s = seconds_since(begun);
+  if (all.stopped) level(all, took_s);
   result.report.fused_steps = std::max(result.report.fused_steps, result.report.steps - steps);
   steps = target;
   ++result.report.launches;
   run::count(counters->launches);
   retire();
-  // Somebody wanted it to stop, and it did before the pass was over: samples are at whole steps, not all at
-  // the same.
-  if (all.stopped) return end(control && control->cancelled() ? RunStatus::cancelled : RunStatus::deadline);
-  if (all.steps > 0) {
-    const double took_s = seconds_since(begun);
-    tile_step_s = std::max(took_s - visit, took_s / 2) / static_cast<double>(all.steps);
+  // Samples are at whole steps, and at one where that was soon done; else the report says which are at which.
+  const bool level_now =
+      std::all_of(tiles.begin(), tiles.end(), [&](const Tile& t) { return t.steps == target; });
+  if (!level_now) return end(asked_to_stop().value_or(RunStatus::cancelled));
+  if (all.steps > 0) tile_step_s = std::max(took_s - visit, took_s / 2) / static_cast<double>(all.steps);
+}
+
+void Simulation::State::heed_control(bool heed) {
+  stepping.control = heed ? control.get() : nullptr;
+  stepping.loops = heed && loop_watch ? &loop_watch->control() : stepping.control;
+}
+
+// Brings the tiles of a pass that was left to the step of the furthest, where that is soon done. A step that
+// a loop of a kernel was left in may take for ever.
+void Simulation::State::level(const Progress& left, double took_s) {
+  std::int64_t furthest = 0;
+  LeftPass pass{took_s, left.steps, 0};
+  for (const Tile& tile : tiles) {
+    if (tile.live > 0) furthest = std::max(furthest, tile.steps);
   }
+  for (const Tile& tile : tiles) {
+    if (tile.live > 0) pass.missing += furthest - tile.steps;
+  }
+  if (left.counts.cut_short > 0 || !levelling_pays(pass)) return;
+  heed_control(false);
+  advance_all(furthest, Clock::now());
+  heed_control(true);
 }
 
 Simulation::Simulation(std::unique_ptr<State> state) : state_(std::move(state)) {}

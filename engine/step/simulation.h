@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "engine/run/control.h"
 #include "engine/run/host.h"
 #include "engine/run/kernel_counts.h"
+#include "engine/step/shard.h"
 
 namespace eagle {
 class Engine;
@@ -42,6 +44,14 @@ struct GroupReport {
   double measured_gain = 0;          // of the tile that was tried both ways; 0: none was
 };
 
+// Samples from where the range before it ends, up to `end`, and how many steps each of them has taken.
+struct StepRange {
+  std::int64_t end = 0;
+  std::int64_t steps = 0;
+
+  bool operator==(const StepRange&) const = default;
+};
+
 struct RunReport {
   run::HostIdentity host;
   std::int64_t samples = 0;
@@ -59,6 +69,11 @@ struct RunReport {
   std::int64_t records = 0;          // rows recorded, the initial one included
   std::int64_t compactions = 0;      // times that the live samples of a tile were packed together
   std::vector<GroupReport> dispatch;
+  // Of the samples that had not finished when the run ended, in ranges that cover all: one, unless it was
+  // stopped with samples at different whole steps. None where all have finished.
+  std::vector<StepRange> ranges;
+  std::optional<Shard> shard;              // that the run was of
+  std::vector<ShardReduction> reductions;  // of a shard: one for each Reduce of the model, in its order
 };
 
 struct RunResult {

@@ -14,6 +14,7 @@
 #include "engine/run/counters.h"
 #include "engine/run/cpu/shared_launch.h"
 #include "engine/step/bound_model.h"
+#include "engine/step/loop_watch.h"
 #include "engine/step/pace.h"
 #include "engine/step/recorder.h"
 #include "engine/step/simulation.h"
@@ -39,7 +40,8 @@ struct Simulation::State {
   std::shared_ptr<run::Counters> counters;
   // What the branches of a group cost, where that is not to be measured (tests).
   std::function<std::optional<BranchCosts>(const std::string& group)> known_costs;
-  RunResult result;
+  bool packs = true;  // samples of a tile together, where that pays
+  RunResult result;   // of a shard, with its reductions in the order of kernels
 
   // Kept by the simulation.
   bool started = false;
@@ -51,6 +53,7 @@ struct Simulation::State {
   std::int64_t steps = 0;   // that every live sample has taken
   double tile_step_s = 0;   // measured: one step of one tile, for the whole team
   Stepping stepping;
+  std::optional<LoopWatch> loop_watch;
   std::vector<std::vector<std::int16_t>> branches;
   std::vector<double> measured_gains;
   // Of a step in hand (stepwise), and of the client's part in it.
@@ -63,14 +66,20 @@ struct Simulation::State {
   std::int64_t live_at_start = 0;
   std::vector<std::vector<std::byte>> saved;  // by column, then by what is made
 
+  // The end of a run that was stopped before it began, and so is bound to nothing. False: it was not.
+  [[nodiscard]] bool end_unbegun(const Model& described, std::span<const run::PlaneMemory> planes);
   void begin();  // finds the tiles that have something to do
   [[nodiscard]] Next advance();
   void answer(bool stop);
 
 private:
+  [[nodiscard]] std::optional<RunStatus> asked_to_stop() const;
   bool stop_if_asked();  // ends the run where the control says so
   // Tiled and fused.
   void pass();
+  Progress advance_all(std::int64_t target, Clock::time_point begun);
+  void level(const Progress& left, double took_s);
+  void heed_control(bool heed);
   [[nodiscard]] PassCost cost() const;
   void probe(std::int64_t most);
   void measure_branches(std::int64_t most);
@@ -81,6 +90,7 @@ private:
   void begin_step();
   [[nodiscard]] bool run_kernel(const BoundKernel& kernel);
   [[nodiscard]] bool run_shared(const BoundKernel& kernel);
+  void keep_reductions(const BoundKernel& kernel);
   void end_step();
   void save();
   void restore() const;
@@ -92,6 +102,7 @@ private:
   void settle();
   void end(RunStatus status);
   void report_groups();
+  void report_ranges();
 };
 
 }  // namespace eagle::step

@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <stop_token>
+#include <thread>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -332,6 +335,139 @@ TEST(Simulation, CancelEndsItAtAWholeStep) {
   expected.step_plainly(result.report.steps);
   expect_same_bits(ensemble, expected);
   EXPECT_EQ(simulation->advance(), Simulation::Next::done) << "an ended run stays ended";
+}
+
+// ---- where a stopped run leaves its samples ----
+
+// Counts its steps in n and ends at its limit; x takes some rounds of arithmetic a step.
+kernel::Kernel counting(int rounds) {
+  kernel::KernelBuilder k("counting");
+  const auto n = k.state("n", {});
+  auto x = k.state("x", {});
+  const auto limit = k.scalar("limit");
+  k.terminated("done");
+  for (int i = 0; i < rounds; ++i) x = k.add(k.mul(x, k.real(0.5)), n);
+  const auto next = k.add(n, k.real(1));
+  k.commit("n", next);
+  k.commit("x", x);
+  k.commit("done", k.ge(next, limit));
+  return eagle::testing::finish(k);
+}
+
+// Every unfinished sample has taken the steps that its range says, and finished ones theirs.
+void expect_ranges(const std::vector<double>& n, const std::vector<double>& limit,
+                   const std::vector<std::uint8_t>& done, const RunReport& report) {
+  std::size_t i = 0;
+  for (const StepRange& range : report.ranges) {
+    EXPECT_LE(range.steps, report.steps);
+    for (; i < static_cast<std::size_t>(range.end); ++i) {
+      ASSERT_EQ(n[i], done[i] != 0 ? limit[i] : static_cast<double>(range.steps)) << "sample " << i;
+    }
+  }
+  const bool all = std::count(done.begin(), done.end(), 0) == 0;
+  ASSERT_EQ(i, all ? 0 : n.size());
+}
+
+// Stopped at any moment of passes of any length, and gone on with.
+TEST(StoppedSimulation, SaysHowManyStepsEverySampleHasTaken) {
+  constexpr std::uint64_t first_seed = 20'261'130;
+  constexpr double cap = 1e9;
+  for (std::uint64_t seed = first_seed; seed < first_seed + 24; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    auto engine = eagle::testing::make_engine(1 + static_cast<int>(random() % 3));
+    const std::size_t size = 1 + random() % 20'000;
+    std::vector<double> n(size), x(size, 1.0), limit(size, cap);
+    std::vector<std::uint8_t> done(size);
+    for (double& some : limit) {
+      if (random() % 2 == 0) some = 1 + static_cast<double>(random() % 5000);
+    }
+    RunScene scene;
+    scene.message.set_max_steps(std::int64_t{1} << 60);
+    if (random() % 2 == 0) scene.message.set_steps_per_pass(std::int64_t{1} << 40);  // has to be left
+    eagle::testing::fill(*scene.message.add_model(),
+                         scene.kernel(counting(1 + static_cast<int>(random() % 200))),
+                         {{"n", scene.array(n)},
+                          {"x", scene.array(x)},
+                          {"limit", scene.array(limit)},
+                          {"done", scene.array(done)}});
+    const auto run_to = [&](double step) {
+      const auto control = std::make_shared<run::Control>();
+      auto simulation = engine->simulate(scene.message, scene.memory, control);
+      EXPECT_TRUE(simulation.ok()) << simulation.status().to_string();
+      // The last sample to move, so that some tile of each pass has.
+      std::jthread canceller([&](const std::stop_token& ended) {
+        while (std::atomic_ref<double>(n[0]).load() < step && !ended.stop_requested())
+          std::this_thread::yield();
+        control->cancel = true;
+      });
+      while ((*simulation)->advance() != Simulation::Next::done) {
+      }
+      return (*simulation)->result();
+    };
+    limit[0] = cap;
+    const RunResult first = run_to(1);
+    EXPECT_EQ(first.status, RunStatus::cancelled);
+    expect_ranges(n, limit, done, first.report);
+    if (first.report.ranges.size() > 1) continue;  // the steps of a second run would be from several starts
+    std::vector<double> before = n;
+    const RunResult second = run_to(n[0] + 1);
+    for (std::size_t i = 0; i < size; ++i) {
+      if (before[i] < limit[i]) {
+        limit[i] -= before[i];
+        n[i] -= before[i];
+      } else {
+        n[i] = limit[i] = 0;
+      }
+    }
+    expect_ranges(n, limit, done, second.report);
+  }
+}
+
+// A pass that is short is finished, whoever wants the run to stop meanwhile.
+TEST(StoppedSimulation, IsAtOneStepAfterShortPasses) {
+  auto engine = eagle::testing::make_engine(2);
+  Ensemble ensemble(5000);
+  for (double& end : ensemble.t_end) end = std::numeric_limits<double>::infinity();
+  const auto control = std::make_shared<run::Control>();
+  const auto simulation = start(*engine, ensemble, 1'000'000, control);
+  ASSERT_TRUE(simulation);
+  while (simulation->result().report.launches < 3) ASSERT_EQ(simulation->advance(), Simulation::Next::again);
+  control->cancel = true;
+  ASSERT_EQ(simulation->advance(), Simulation::Next::done);
+  const RunReport& report = simulation->result().report;
+  EXPECT_EQ(report.ranges, (std::vector<StepRange>{{5000, report.steps}}));
+}
+
+TEST(StoppedSimulation, HasNoRangesWhereAllHaveFinished) {
+  auto engine = eagle::testing::make_engine(2);
+  Ensemble ensemble(100);
+  EXPECT_TRUE(run(*engine, ensemble, 2000).report.ranges.empty());
+  Ensemble capped(100);
+  EXPECT_EQ(run(*engine, capped, 7).report.ranges, (std::vector<StepRange>{{100, 7}}));
+}
+
+TEST(StoppedSimulation, BeforeItBeganCompilesNothingAndHasItsResult) {
+  for (const bool by_deadline : {false, true}) {
+    auto engine = eagle::testing::make_engine(1);
+    Ensemble ensemble(8);
+    const auto control = std::make_shared<run::Control>();
+    control->cancel = !by_deadline;
+    if (by_deadline) control->deadline = std::chrono::steady_clock::now();
+    const auto simulation = start(*engine, ensemble, 2000, control);
+    ASSERT_TRUE(simulation);
+    EXPECT_TRUE(simulation->ended());
+    ASSERT_EQ(simulation->advance(), Simulation::Next::done);
+    const RunResult& result = simulation->result();
+    EXPECT_EQ(result.status, by_deadline ? RunStatus::deadline : RunStatus::cancelled);
+    EXPECT_EQ(result.report.samples, 8);
+    EXPECT_EQ(result.report.steps, 0);
+    EXPECT_EQ(result.report.ranges, (std::vector<StepRange>{{8, 0}}));
+    EXPECT_EQ(engine->counters().compiler.misses, 0u);
+    EXPECT_EQ(engine->counters().runs, 1u);
+    std::fill(ensemble.done.begin(), ensemble.done.end(), 1);
+    EXPECT_EQ(start(*engine, ensemble, 2000, control)->result().status, RunStatus::finished);
+  }
 }
 
 TEST(Simulation, ADeadlineInThePastStartsNothing) {

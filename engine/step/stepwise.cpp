@@ -29,7 +29,7 @@ Simulation::Next Simulation::State::stepwise() {
       const BoundKernel& kernel = model.kernels[next_kernel++];
       if (!(kernel.shared ? run_shared(kernel) : run_kernel(kernel))) {
         restore();
-        end(RunStatus::cancelled);
+        end(asked_to_stop().value_or(RunStatus::cancelled));
         return Next::done;
       }
     }
@@ -64,7 +64,7 @@ bool Simulation::State::run_kernel(const BoundKernel& kernel) {
     for (std::size_t i = 0; i < tiles.size(); ++i) {
       Tile& tile = tiles[i];
       run::BoundLaunch::Part part{.begin = tile.begin, .end = tile.end, .first_step = steps};
-      if (kernel.long_loops) part.control = control.get();
+      if (kernel.long_loops) part.control = stepping.loops;
       const run::BoundLaunch::Outcome outcome = kernel.launch.run(part);
       tile.moved |= outcome.steps > 0;
       tile.live = std::max<std::int64_t>(tile.live - outcome.finished, 0);
@@ -83,7 +83,7 @@ bool Simulation::State::run_shared(const BoundKernel& kernel) {
   const bool inline_here = omp_in_parallel() || at_most(model.samples, 1, inline_sample_steps / 16);
   const std::span threads = std::span(spaces).first(inline_here ? 1 : spaces.size());
   const run::BoundLaunch::Outcome outcome =
-      kernel.shared->step(kernel.launch, threads, steps, kernel.long_loops ? control.get() : nullptr);
+      kernel.shared->step(kernel.launch, threads, steps, kernel.long_loops ? stepping.loops : nullptr);
   for (Tile& tile : tiles) {
     tile.moved |= outcome.steps > 0 && tile.live > 0;
     if (outcome.finished > 0) {
@@ -91,11 +91,20 @@ bool Simulation::State::run_shared(const BoundKernel& kernel) {
       tile.live = std::count(masks + tile.begin, masks + tile.end, std::byte{0});
     }
   }
+  if (model.is_shard && outcome.counts.cut_short == 0) keep_reductions(kernel);
   Progress progress;
   progress.finished = outcome.finished;
   progress.counts = outcome.counts;
   take(progress);
   return outcome.counts.cut_short == 0;
+}
+
+// The nodes that the samples of a shard gave, which are those of the last step once the run has ended.
+void Simulation::State::keep_reductions(const BoundKernel& kernel) {
+  for (std::size_t r = 0; r < kernel.shared->reductions().size(); ++r) {
+    const std::span<const run::Partial::Node> nodes = spaces[0].partials[r].nodes();
+    result.report.reductions[kernel.first_reduction + r].nodes.assign(nodes.begin(), nodes.end());
+  }
 }
 
 void Simulation::State::end_step() {

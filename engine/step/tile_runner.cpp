@@ -1,5 +1,7 @@
 #include "engine/step/tile_runner.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -10,6 +12,13 @@ namespace {
 
 double seconds(TileRunner::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
+}
+
+// Of the calling thread.
+double processor_s() {
+  timespec time = {};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 // The address of sample 0 in a plane of which sample `begin` lies at `data`. May lie outside of any object,
@@ -50,6 +59,9 @@ BranchCosts shared_out(const BoundGroup& group, const std::vector<double>& branc
 }
 
 }  // namespace
+
+TileRunner::TileRunner(const Stepping& stepping, Clock::time_point pass_start)
+    : stepping_(stepping), pass_start_(pass_start), processor_start_s_(processor_s()) {}
 
 Progress& Progress::operator+=(const Progress& other) {
   finished += other.finished;
@@ -94,8 +106,8 @@ std::int64_t TileRunner::window(const Tile& tile, std::int64_t target) const {
 
 bool TileRunner::asked_to_stop(Clock::time_point now) const {
   const run::Control* control = stepping_.control;
-  if (control == nullptr || seconds(now - pass_start_) < patience_s) return false;
-  return control->cancelled() || control->expired();
+  if (control == nullptr || (!control->cancelled() && !control->expired())) return false;
+  return processor_s() - processor_start_s_ >= patience_s || seconds(now - pass_start_) >= longest_patience_s;
 }
 
 TileRunner::Ran TileRunner::step(Tile& tile, std::int64_t steps) {
@@ -123,12 +135,12 @@ void TileRunner::record(Tile& tile) {
 
 // ---- the kernels
 
-run::BoundLaunch::Part TileRunner::part(std::size_t kernel, std::int64_t begin, std::int64_t end) const {
+run::BoundLaunch::Part TileRunner::part(std::size_t kernel, std::int64_t begin, std::int64_t end) {
   run::BoundLaunch::Part part{.begin = begin, .end = end};
   if (packed()) {
     part.planes = packed_planes_[kernel].data();
     part.component_strides = packed_strides_[kernel].data();
-    part.sample_numbers = packed_->numbers();
+    part.sample_numbers = packed_->batch_numbers();
   }
   return part;
 }
@@ -139,7 +151,7 @@ TileRunner::Ran TileRunner::run(std::int64_t begin, std::int64_t end, std::int64
   run::BoundLaunch::Part part = this->part(0, begin, end);
   part.max_steps = steps;
   part.first_step = first_step;
-  part.control = stepping_.control;
+  part.control = stepping_.loops;
   const run::BoundLaunch::Outcome outcome = model().kernels[0].launch.run(part);
   progress_.counts += outcome.counts;
   return {outcome.steps, outcome.finished, outcome.counts.cut_short > 0};
@@ -157,7 +169,7 @@ TileRunner::Ran TileRunner::run_each_step(std::int64_t begin, std::int64_t end, 
     for (std::size_t k = 0; k < model().kernels.size() && !ran.cut_short; ++k) {
       run::BoundLaunch::Part part = this->part(k, begin, end);
       part.first_step = first_step + ran.steps;
-      if (model().kernels[k].long_loops) part.control = stepping_.control;
+      if (model().kernels[k].long_loops) part.control = stepping_.loops;
       const run::BoundLaunch::Outcome outcome = model().kernels[k].launch.run(part);
       progress_.counts += outcome.counts;
       finished += outcome.finished;
@@ -220,12 +232,12 @@ std::int64_t TileRunner::live_blocks(const Tile& tile) const {
 
 void TileRunner::thin_out(Tile& tile, const Ran& ran, double took_s, std::int64_t target) {
   if (!stepping_.may_pack || model().mask == none) return;
+  if (tile.live == 0 || ran.steps == 0 || progress_.stopped) return;
   if (ran.finished == 0) {
     window_ = std::min<std::int64_t>(window_ * 2, std::int64_t{1} << 40);
-    return;
+    const std::int64_t places = packed() ? packed_->size() : tile.end - tile.begin;
+    if (tile.live * 8 > places * 7) return;
   }
-  window_ = first_window;
-  if (tile.live == 0 || ran.steps == 0 || progress_.stopped) return;
   Thinning thinning;
   thinning.blocks = std::max<std::int64_t>(live_blocks(tile), 1);
   thinning.packed = (tile.live + model().lanes - 1) / model().lanes;
@@ -237,7 +249,11 @@ void TileRunner::thin_out(Tile& tile, const Ran& ran, double took_s, std::int64_
   double& each_s = packed() ? drop_s_ : pack_s_;
   const auto samples = static_cast<double>(packed() ? packed_->size() : tile.live);
   thinning.move_s = each_s * samples;
-  if (!packing_pays(thinning)) return;
+  if (!packing_pays(thinning)) {
+    if (ran.finished > 0) window_ = thinning_window(thinning);
+    return;
+  }
+  if (ran.finished > 0) window_ = first_window;
   make_packed();
   const Clock::time_point start = Clock::now();
   if (packed()) {
@@ -252,7 +268,8 @@ void TileRunner::thin_out(Tile& tile, const Ran& ran, double took_s, std::int64_
 
 void TileRunner::make_packed() {
   if (packed_) return;
-  packed_.emplace(model().columns, model().mask, stepping_.samples_per_tile, model().lanes);
+  packed_.emplace(model().columns, model().mask, stepping_.samples_per_tile, model().lanes,
+                  model().first_number);
   for (const BoundKernel& kernel : model().kernels) {
     const auto planes = kernel.launch.planes();
     const auto strides = kernel.launch.component_strides();
@@ -332,7 +349,7 @@ void TileRunner::select(const Tile& tile) {
                            .first_step = tile.steps,
                            .planes = planes.data(),
                            .component_strides = strides.data(),
-                           .sample_numbers = packed() ? packed_->numbers() : nullptr});
+                           .sample_numbers = packed() ? packed_->batch_numbers() : nullptr});
   }
 }
 

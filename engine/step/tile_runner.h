@@ -37,6 +37,7 @@ struct Progress {
 struct Stepping {
   const BoundModel* model = nullptr;
   const run::Control* control = nullptr;  // may be null
+  const run::Control* loops = nullptr;    // what loops of kernels look at; may be null
   const Recorder* recorder = nullptr;     // may be null
   bool may_pack = true;
   bool looks = false;  // at what samples select, every `look_steps` steps
@@ -51,8 +52,7 @@ public:
   using Clock = std::chrono::steady_clock;
 
   // `pass_start`: when the pass began (see patience_s).
-  TileRunner(const Stepping& stepping, Clock::time_point pass_start)
-      : stepping_(stepping), pass_start_(pass_start) {}
+  TileRunner(const Stepping& stepping, Clock::time_point pass_start);
 
   // Takes the tile's live samples on to step `target` of the run, or as far as they go. The thread has a
   // kernel::FloatEnvironment.
@@ -75,7 +75,7 @@ private:
   // The samples [begin, end) of the tile, or of its packed copy.
   Ran run(std::int64_t begin, std::int64_t end, std::int64_t first_step, std::int64_t steps);
   Ran run_each_step(std::int64_t begin, std::int64_t end, std::int64_t first_step, std::int64_t steps);
-  run::BoundLaunch::Part part(std::size_t kernel, std::int64_t begin, std::int64_t end) const;
+  run::BoundLaunch::Part part(std::size_t kernel, std::int64_t begin, std::int64_t end);
   void save(std::int64_t begin, std::int64_t end);
   void restore(std::int64_t begin, std::int64_t end) const;
   Ran step(Tile& tile, std::int64_t steps);
@@ -97,6 +97,7 @@ private:
 
   const Stepping& stepping_;
   const Clock::time_point pass_start_;
+  const double processor_start_s_;  // of its thread
   Progress progress_;
   double step_s_ = 0;  // of the tile in hand, or the one before
   std::int64_t window_ = first_window;

@@ -1,7 +1,7 @@
 #include "engine/view/captions.h"
 
-#include <algorithm>
 #include <cstddef>
+#include <span>
 #include <variant>
 
 #include "engine/view/width.h"
@@ -25,10 +25,23 @@ void list_streams(const Layout& layout, std::vector<std::string>& lines) {
   }
 }
 
+// Those in branches included, those in bodies not.
+std::size_t groups_in(std::span<const graph::Branch> branches) {
+  std::size_t groups = 0;
+  for (const graph::Branch& branch : branches) {
+    for (const graph::Node& node : branch.nodes) {
+      const auto* const group = std::get_if<graph::Group>(&node.kind);
+      if (group != nullptr) groups += 1 + groups_in(group->branches);
+    }
+  }
+  return groups;
+}
+
 }  // namespace
 
 std::string header(const graph::Graph& graph, const Layout& layout, const PictureOptions& options) {
-  const auto groups = static_cast<std::size_t>(std::ranges::count_if(graph.stages, &graph::Stage::group));
+  std::size_t groups = 0;
+  for (const graph::Stage& stage : graph.stages) groups += (stage.group ? 1 : 0) + groups_in(stage.branches);
   const std::string backend = options.schedule.empty() ? "(not built)" : escaped(options.backend);
   return "eagle.Graph  " + counted(layout.leaves, "node") + " · " + counted(groups, "group") +
          " · backend: " + backend + (options.recorded ? " · recorded" : "");

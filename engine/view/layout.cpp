@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "engine/view/channel.h"
 #include "engine/view/item.h"
@@ -26,6 +28,7 @@ class Scope {
 public:
   Scope(const std::vector<graph::Stage>& stages, Context& context)
       : context_(context), leaves_(context.leaves.leaves(stages)), ordering_(leaves_, context.work) {
+    for (const graph::Stage& stage : stages) place_branches(stage.branches, {0, 0});
     items_.reserve(leaves_.size());
     for (const graph::Leaf& leaf : leaves_) items_.push_back(make_item(*leaf.node, context));
   }
@@ -74,8 +77,30 @@ private:
     std::vector<ChannelNet> nets;  // as routes_.gaps[row]
   };
 
+  // Rows and columns that branches take, and where in their stage each leaf stands. A group in a branch
+  // begins in the branch's own column.
+  Grid::Leaf place_branches(std::span<const graph::Branch> branches, Grid::Leaf first) {
+    Grid::Leaf size;
+    for (const graph::Branch& branch : branches) {
+      Grid::Leaf next{first.row, first.column + size.column};
+      std::uint32_t columns = 1;
+      for (const graph::Node& node : branch.nodes) {
+        if (const auto* const group = std::get_if<graph::Group>(&node.kind)) {
+          const Grid::Leaf inner = place_branches(group->branches, next);
+          columns = std::max(columns, inner.column);
+          next.row += inner.row;
+        } else {
+          spots_.push_back(next);
+          ++next.row;
+        }
+      }
+      size.row = std::max(size.row, next.row - first.row);
+      size.column += columns;
+    }
+    return size;
+  }
+
   void make_grid() {
-    std::vector<std::uint32_t> next_in_column;
     for (std::uint32_t leaf = 0; leaf < leaves_.size(); ++leaf) {
       const graph::Leaf& of = leaves_[leaf];
       while (blocks_.size() <= of.stage) {
@@ -83,21 +108,19 @@ private:
                            static_cast<std::uint32_t>(columns_.size()), 0, 0});
       }
       StageBlock& block = blocks_.back();
-      const bool same_branch =
-          leaf > 0 && leaves_[leaf - 1].stage == of.stage && leaves_[leaf - 1].branch == of.branch;
-      if (!same_branch) {
+      const std::uint32_t column = block.first_column + spots_[leaf].column;
+      const std::uint32_t row = block.first_row + spots_[leaf].row;
+      while (columns_.size() <= column) {
         columns_.push_back({of.stage, 0, 0, {}});
-        next_in_column.push_back(block.first_row);
+        grid_.last_row.push_back(row);
         ++block.columns;
       }
-      const auto column = static_cast<std::uint32_t>(columns_.size() - 1);
-      const std::uint32_t row = next_in_column[column]++;
-      if (row == grid_.rows.size()) grid_.rows.push_back({of.stage, {}});
+      while (grid_.rows.size() <= row) grid_.rows.push_back({of.stage, {}});
       grid_.rows[row].leaves.push_back(leaf);
       grid_.leaves.push_back({row, column});
+      grid_.last_row[column] = std::max(grid_.last_row[column], row);
       columns_[column].boxes = std::max(columns_[column].boxes, items_[leaf].width);
     }
-    for (const std::uint32_t next : next_in_column) grid_.last_row.push_back(next - 1);
     for (const StageBlock& block : blocks_) grid_.impassable.push_back(width_of(block) > widest_centred);
     rows_.resize(grid_.rows.size());
     traces_.resize(grid_.rows.size());
@@ -461,6 +484,7 @@ private:
 
   Context& context_;
   std::vector<graph::Leaf> leaves_;
+  std::vector<Grid::Leaf> spots_;  // by leaf, within its stage
   Ordering ordering_;
   std::vector<Item> items_;  // by leaf, until they are placed
   Grid grid_;

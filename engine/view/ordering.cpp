@@ -18,8 +18,11 @@ using plane::View;
 constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t search_steps = 200'000'000;
 
-// In different branches of one group, which race rather than order each other.
-bool siblings(const Leaf& a, const Leaf& b) { return a.stage == b.stage && a.branch != b.branch; }
+// Whether whatever runs beside `b` runs beside `a` too; `a` comes first.
+bool has_all_siblings_of(const Leaf& a, const Leaf& b) {
+  return a.beside.size() >= b.beside.size() &&
+         std::equal(b.beside.rbegin(), b.beside.rend(), a.beside.rbegin());
+}
 
 // True if the elements of the view fill its extent without a hole.
 bool is_dense(const View& view) {
@@ -143,7 +146,7 @@ private:
     const std::vector<Leaf>& leaves = ordering_.leaves_;
     std::erase_if(touches, [&](const Touch& touch) { return touch.covered_in < leaves[leaf].stage; });
     for (const Touch& touch : touches) {
-      if (seen_[touch.leaf] == leaf || siblings(leaves[touch.leaf], leaves[leaf])) continue;
+      if (seen_[touch.leaf] == leaf || graph::siblings(leaves, touch.leaf, leaf)) continue;
       seen_[touch.leaf] = leaf;
       candidates_.push_back(touch.leaf);
     }
@@ -196,8 +199,10 @@ private:
   void cover(std::vector<Touch>& touches, std::uint32_t writer) {
     const std::vector<Leaf>& leaves = ordering_.leaves_;
     std::erase_if(touches, [&](Touch& touch) {
-      if (siblings(leaves[touch.leaf], leaves[writer])) return false;
-      if (leaves[touch.leaf].stage == leaves[writer].stage) return true;
+      // Siblings race rather than order each other.
+      if (graph::siblings(leaves, touch.leaf, writer)) return false;
+      const bool same_stage = leaves[touch.leaf].stage == leaves[writer].stage;
+      if (same_stage && has_all_siblings_of(leaves[touch.leaf], leaves[writer])) return true;
       touch.covered_in = std::min(touch.covered_in, leaves[writer].stage);
       return false;
     });

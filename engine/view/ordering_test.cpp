@@ -88,7 +88,7 @@ TEST(Ordering, SaysOfAPairWhatEdgesSays) {
     std::vector<graph::Edge> all;
     for (std::uint32_t i = 0; i < leaves.size(); ++i) {
       for (std::uint32_t j = i + 1; j < leaves.size(); ++j) {
-        if (leaves[i].stage == leaves[j].stage && leaves[i].branch != leaves[j].branch) continue;
+        if (graph::siblings(leaves, i, j)) continue;
         for (graph::Edge& edge : ordering.hazards({i, j})) all.push_back(std::move(edge));
       }
     }

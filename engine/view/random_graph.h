@@ -19,7 +19,7 @@ public:
     const int stages = 1 + below(9);
     for (int i = 0; i < stages; ++i) {
       if (below(3) == 0) {
-        sketch_.add_group(branches());
+        sketch_.add_group(branches(0));
       } else {
         sketch_.add(node(0));
       }
@@ -30,11 +30,14 @@ public:
 private:
   int below(int limit) { return static_cast<int>(std::uniform_int_distribution<int>(0, limit - 1)(random_)); }
 
-  std::vector<std::vector<graph::Node>> branches() {
+  std::vector<std::vector<graph::Node>> branches(int depth) {
     std::vector<std::vector<graph::Node>> made(2 + below(3));
     for (std::vector<graph::Node>& branch : made) {
       const int nodes = 1 + below(4);
-      for (int i = 0; i < nodes; ++i) branch.push_back(node(0));
+      for (int i = 0; i < nodes; ++i) {
+        const bool group = depth < 2 && below(6) == 0;
+        branch.push_back(group ? Sketch::inner_group(branches(depth + 1)) : node(0));
+      }
     }
     return made;
   }

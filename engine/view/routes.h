@@ -16,7 +16,8 @@
 namespace eagle::view {
 
 // The rows of one scope (a graph, or the body of a conditional). A stage has as many rows as its longest
-// branch has nodes, and one column a branch; columns are numbered through all stages.
+// branch has nodes, and one column a branch; a group in a branch has its own branches' columns. They are
+// numbered through all stages.
 struct Grid {
   struct Leaf {
     std::uint32_t row = 0;

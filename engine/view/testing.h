@@ -59,6 +59,11 @@ public:
     return stage;
   }
 
+  // As an item of a branch.
+  static graph::Node inner_group(std::vector<std::vector<graph::Node>> branches) {
+    return {"", graph::Group{group(std::move(branches)).branches}, {}};
+  }
+
   Sketch& add(graph::Node node) {
     graph_.stages.push_back(stage(std::move(node)));
     return *this;

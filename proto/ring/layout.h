@@ -103,8 +103,9 @@ struct alignas(64) Slot {
   // The worker's question, and the client's reply to it.
   alignas(64) Cell<std::uint64_t> sequence;
   Cell<std::uint64_t> call;
-  Cell<std::uint64_t> replied_to;   // a sequence number
-  Cell<std::uint64_t> call_failed;  // `reply` says how
+  Cell<std::uint64_t> replied_to;  // a sequence number
+  Cell<std::uint64_t>
+      call_failed;  // bit 0: it did, `reply` says how; bit 1: the caller wants the launch to end
 
   // The worker's: a LaunchReport, or how the launch failed, "REASON_NAME message" in `text`. Where the text
   // is too long for the slot, the client sends the launch again over gRPC, with its id, and hears the whole

@@ -58,7 +58,17 @@ from eagle.language import (
 from eagle.roles import Accum, Index, Matrix, Mutable, Param, Quat, Reduce, Scalar, Table, Terminated, Vector
 from eagle.samples import samples_first, samples_last
 from eagle.session import Session, asarray, connect, counters, empty, full, local, share, zeros
-from eagle.stepping import Run, SimResult, run_until_done, simulate, simulation, submit, until_done
+from eagle.stepping import (
+    Run,
+    SimResult,
+    combine_shards,
+    run_until_done,
+    shards,
+    simulate,
+    simulation,
+    submit,
+    until_done,
+)
 
 if TYPE_CHECKING:
     from eagle._plan_module import PlanModule
@@ -108,6 +118,7 @@ __all__ = [
     "__version__",
     "asarray",
     "bounded",
+    "combine_shards",
     "connect",
     "copy",
     "counters",
@@ -128,6 +139,7 @@ __all__ = [
     "samples_first",
     "samples_last",
     "select",
+    "shards",
     "share",
     "shared_arrays",
     "simulate",

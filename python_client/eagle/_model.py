@@ -92,6 +92,14 @@ class Model:
         """The parts, for the core."""
         return [part._node for part in self.parts if part._node is not None]
 
+    def roles(self) -> dict[str, str]:
+        """What each plane is to the model: "accum", "reduce", "table", or "sample" for one element a sample."""
+        kinds = {name: self._roles(name) for name in self.planes}
+        return {
+            name: next((kind for kind in ("accum", "reduce", "table") if roles == {kind}), "sample")
+            for name, roles in kinds.items()
+        }
+
     # ---- details
 
     def _roles(self, name: str) -> set[str]:
@@ -189,7 +197,7 @@ class Model:
         try:
             bound = plan.bind(session=self.session, **arguments)
         except EagleError as error:
-            raise told_by(self._where, error) from None
+            raise told_by(self._where, "bind", error) from None
         self._take(bound)
         return bound
 
@@ -229,12 +237,11 @@ class Model:
         )
 
 
-def told_by(where: str, error: EagleError) -> EagleError:
-    """The error of what ``where`` calls, as its own."""
+def told_by(where: str, method: str, error: EagleError) -> EagleError:
+    """The error of ``method``, which ``where`` called, as its own; names of kernels and nodes stay as they are."""
     message = str(error)
-    for method in ("bind: ", "simulate: ", f"{where}: "):
-        message = message[len(method) :] if message.startswith(method) else message
-    return refusal(error.reason, f"{where}: {message}")
+    opening = f"{method}: "
+    return refusal(error.reason, f"{where}: {message[len(opening) :] if message.startswith(opening) else message}")
 
 
 def _same(one: Array, other: Array) -> bool:

@@ -12,7 +12,7 @@ from eagle import _core
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text
 from eagle.plan import BoundPlan
-from eagle.session import Array
+from eagle.session import Array, session_of
 
 # The arrays that a node declares: by name, in a list, or one alone.
 Planes = Union[Mapping[str, Array], Sequence[Array], Array]
@@ -245,7 +245,9 @@ class Conditional:
 
     name: str | None = None
 
-    def __init__(self, kind: str, step: Any, guard: SkipGuard, max_iters: int | None) -> None:
+    def __init__(
+        self, kind: str, step: Any, guard: SkipGuard, max_iters: int | None, counter: Array | Scratch | None = None
+    ) -> None:
         if not isinstance(guard, SkipGuard):
             raise refusal("WRONG_TYPE", f"{kind}: guard: expected a SkipGuard, found {type(guard).__name__}")
         steps = list(step) if isinstance(step, (list, tuple)) else [step]
@@ -256,16 +258,44 @@ class Conditional:
         self.max_iters = max_iters
         self.body: list[NodeLike] = [_as_node(kind, part) for part in steps]
         self._iterations = 0
-        self._arrays = [*guard._cells(), *(array for part in self.body for array in _arrays_of(part))]
+        self._counter = counter
+        cells = [*guard._cells(), *([] if counter is None else [counter])]
+        self._arrays = [*cells, *(array for part in self.body for array in _arrays_of(part))]
         self._calls = _calls_of(self.body)
         named = [row for part in self.body for row in _rows_of(part)]
         self._node: _core.Node = _core.conditional_node(
-            guard._count_cell, guard._baseline_cell, guard._negated, named, max_iters
+            guard._count_cell, guard._baseline_cell, guard._negated, named, max_iters, counter
         )
 
     def iterations(self) -> int:
         """How many bodies the last launch of a ``repeat_while`` ran (in its last repeat); 0 before the first."""
         return self._iterations
+
+    @property
+    def iteration_index(self) -> Array | Scratch:
+        """The counter of a ``repeat_while``: an array of one integer, the number of bodies run so far.
+
+        So it is 0, 1, 2, ... inside them, and their number for nodes after the loop; bind it, or declare it as read,
+        and the loop comes first. It lies where the guard's array does. To have it before the loop, for nodes of the
+        body, make it yourself and say ``repeat_while(..., iteration_index=cell)``.
+
+        >>> import numpy as np, eagle
+        >>> live, last = np.array([3]), np.zeros(1, dtype=int)
+        >>> loop = eagle.repeat_while(lambda: np.subtract(live, 1, out=live), eagle.SkipGuard.nonzero(live), 64)
+        >>> g = eagle.Graph().add_node(loop, name="loop").add_node(eagle.copy(loop.iteration_index, last), name="last")
+        >>> g = g.build().launch()
+        >>> last, list(g.edges())
+        (array([3]), [Edge(src=0, dst=1, plane='iterations', kind='RAW')])
+        """
+        if self.max_iters is None:
+            raise refusal("WRONG_TYPE", "iteration_index: a skippable does not count; only a repeat_while does")
+        if self._counter is None:
+            raise refusal(
+                "BAD_VALUE",
+                "iteration_index: the guard of this loop is a scratch plane, so there is no memory to count in; give "
+                "repeat_while(..., iteration_index=cell) a cell",
+            )
+        return self._counter
 
     def _loops(self) -> Iterable[Conditional]:
         if self.max_iters is not None:
@@ -278,7 +308,7 @@ class Conditional:
 
 
 class Group:
-    """Branches that may run at the same time, as one step of a conditional's body; made by :func:`group`."""
+    """Branches that may run at the same time, as one step of a body or an item of a branch; made by :func:`group`."""
 
     name: str | None = None
 
@@ -296,7 +326,8 @@ class Group:
 
 
 def group(branches: Sequence[Any], *, names: Sequence[str | None] | None = None) -> Group:
-    """A group of branches as a step of :func:`skippable` or :func:`repeat_while`, written as ``Graph.add_group``.
+    """A group of branches, written as for ``Graph.add_group``, where a graph has no method to add it: as a step of
+    :func:`skippable` or :func:`repeat_while`, and as an item of a branch of another group.
 
     >>> import numpy as np, eagle
     >>> from eagle.graph import group, opaque
@@ -305,6 +336,11 @@ def group(branches: Sequence[Any], *, names: Sequence[str | None] | None = None)
     >>> g = eagle.Graph().add_node(eagle.skippable(both, eagle.SkipGuard.nonzero(flag))).build().launch()
     >>> ran
     ['left', 'right']
+    >>> first, last = opaque(lambda: ran.append("first")), opaque(lambda: ran.append("last"))
+    >>> inner = group([opaque(lambda: ran.append("a")), opaque(lambda: ran.append("b"))])
+    >>> g = eagle.Graph().add_group([[first, inner, last], opaque(lambda: ran.append("beside"))]).build().launch()
+    >>> ran[2:]
+    ['first', 'a', 'b', 'last', 'beside']
     """
     return Group(branches, names)
 
@@ -327,11 +363,14 @@ def skippable(step: Any, guard: SkipGuard) -> Conditional:
     return Conditional("skippable", step, guard, None)
 
 
-def repeat_while(step: Any, guard: SkipGuard, max_iters: int) -> Conditional:
+def repeat_while(
+    step: Any, guard: SkipGuard, max_iters: int, *, iteration_index: Array | Scratch | None = None
+) -> Conditional:
     """A node that repeats its step while the guard holds, at most ``max_iters`` times a launch.
 
-    The guard is looked at before each step. Raises EagleError: ValueError for a cap under 1, TypeError for one
-    that is no whole number.
+    The guard is looked at before each step. ``iteration_index`` is an array of one int64 or int32 that the loop writes:
+    the number of steps run so far (see :attr:`Conditional.iteration_index`); the step may read it, and must not
+    write it. Raises EagleError: ValueError for a cap under 1, TypeError for one that is no whole number.
 
     >>> import numpy as np, eagle
     >>> live = np.array([5])
@@ -339,11 +378,39 @@ def repeat_while(step: Any, guard: SkipGuard, max_iters: int) -> Conditional:
     >>> g = eagle.Graph().add_node(loop).build().launch()
     >>> live[0], loop.iterations()
     (np.int64(0), 5)
+    >>> index, seen = np.zeros(1, dtype=int), []
+    >>> note = opaque(lambda: seen.append(int(index[0])), reads={"index": index})
+    >>> loop = eagle.repeat_while([note], eagle.SkipGuard.nonzero(np.array([1])), 3, iteration_index=index)
+    >>> g = eagle.Graph().add_node(loop).build().launch()
+    >>> seen, index
+    ([0, 1, 2], array([3]))
     """
     cap = _index("repeat_while: max_iters", max_iters)
     if not 1 <= cap < 2**63:
         raise refusal("BAD_VALUE", f"repeat_while: max_iters: expected 1 to 2^63 - 1, found {cap}")
-    return Conditional("repeat_while", step, guard, cap)
+    if not isinstance(guard, SkipGuard):
+        return Conditional("repeat_while", step, guard, cap)  # refuses it
+    counter = _counter_beside(guard.count) if iteration_index is None else _checked_counter(iteration_index)
+    return Conditional("repeat_while", step, guard, cap, counter)
+
+
+def _counter_beside(count: Array) -> Array | None:
+    """A cell in the memory that holds the guard's array."""
+    if isinstance(count, Scratch):
+        return None
+    home = session_of([count])
+    return np.zeros(1, np.int64) if home is None or home.closed else home.zeros(1, np.int64)
+
+
+def _checked_counter(cell: Any) -> Array | Scratch:
+    where = "repeat_while: iteration_index"
+    if not isinstance(cell, (np.ndarray, Scratch)):
+        raise refusal("WRONG_TYPE", f"{where}: expected a numpy array, found {type(cell).__name__}")
+    if cell.dtype not in (np.dtype(np.int64), np.dtype(np.int32)):
+        raise refusal("WRONG_DTYPE", f"{where}: expected an array of int64 or int32, found {cell.dtype}")
+    if cell.size != 1:
+        raise refusal("WRONG_SHAPE", f"{where}: expected an array of one element, found shape {cell.shape}")
+    return cell
 
 
 def _as_node(kind: str, part: Any) -> NodeLike:
@@ -414,13 +481,15 @@ def _branches(where: str, branches: Any, names: Any) -> list[list[tuple[NodeLike
         if not item:
             raise refusal("BAD_VALUE", f"{where}: branch {number} is empty; give it a node, or leave it out")
         for part in item:
-            if not isinstance(part, (BoundPlan, Node, Conditional)):
+            if not isinstance(part, (BoundPlan, Node, Conditional, Group)):
                 raise refusal(
                     "WRONG_TYPE",
-                    f"{where}: branch {number}: expected a BoundPlan, an eagle.graph.Node or a conditional (or a list "
-                    f"of them), found {type(part).__name__}",
+                    f"{where}: branch {number}: expected a BoundPlan, an eagle.graph.Node, a conditional or an "
+                    f"eagle.graph.group (or a list of them), found {type(part).__name__}",
                 )
         given = text(f"{where}: name", label) if len(item) == 1 else ""
+        if given and isinstance(item[0], Group):
+            raise refusal("BAD_VALUE", f"{where}: branch {number} is a group, which has no name; name its branches")
         out.append([(part, given) for part in item])
     return out
 

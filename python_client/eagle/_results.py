@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, Iterator, Mapping, NamedTuple
+from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
@@ -83,6 +83,27 @@ class RunReport(NamedTuple):
             measured_gain=MappingProxyType(measured),
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _report, (
+            {**self._asdict(), "dispatch": dict(self.dispatch), "measured_gain": dict(self.measured_gain)},
+        )
+
+
+def _report(fields: dict[str, Any]) -> RunReport:
+    """A report that was sent from another process."""
+    fields["dispatch"], fields["measured_gain"] = (
+        MappingProxyType(fields[name]) for name in ("dispatch", "measured_gain")
+    )
+    return RunReport(**fields)
+
+
+class ShardPart(NamedTuple):
+    """What a result knows of the batch that its samples are a part of."""
+
+    place: tuple[int, int, int]  # base, count, n
+    told: bytes  # the result as the core tells it
+    roles: dict[str, str]  # of planes, by name
+
 
 class SimResult:
     """What came of a run: the caller's own arrays by name, as attributes and items, and how it ended.
@@ -95,6 +116,13 @@ class SimResult:
     they were taken. With ``events=True``, ``stop_step`` (int64, (N,)) is the number of the step in which each sample
     finished, 0 for one that did not finish in this run, and ``t_stop`` the plane ``t`` where the model has one: the
     time at which a finished sample stopped. Both are None without.
+
+    ``steps_taken`` (int64, (N,)) is how many steps each sample has taken that had not finished when the run ended: the
+    same for all, unless a cancel or a deadline left them at different whole steps. It says nothing of finished samples:
+    ``stop_step`` does.
+
+    ``shard`` is the (base, count, n) that was asked for, or None; see :func:`eagle.combine_shards`. A result can be
+    pickled.
     """
 
     def __init__(
@@ -107,8 +135,15 @@ class SimResult:
         records: dict[str, Array] | None = None,
         every: int = 1,
         stop_step: Array | None = None,
+        ranges: Sequence[tuple[int, int]] = (),
+        shard: ShardPart | None = None,
     ) -> None:
         self._planes = planes
+        self._mask = mask
+        self._every = every
+        self._ranges = tuple(ranges)
+        self._shard = shard
+        self.shard = shard.place if shard is not None else None
         self.finished: Array | None = planes[mask] if mask is not None else None
         self.done: bool = status == "finished"
         self.steps: int = report.steps
@@ -119,6 +154,22 @@ class SimResult:
         self.record_steps: Array = every * np.arange(report.records)
         self.stop_step = stop_step
         self.t_stop: Array | None = planes.get("t") if stop_step is not None else None
+
+    @property
+    def steps_taken(self) -> Array:
+        """Steps that each sample has taken."""
+        taken = np.full(self.report.n, self.steps, np.int64)
+        begin = 0
+        for end, steps in self._ranges:
+            taken[begin:end] = steps
+            begin = end
+        return taken
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "records": dict(self.records)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, records=MappingProxyType(state["records"]))
 
     def __getitem__(self, name: str) -> Array:
         return self._planes[name]

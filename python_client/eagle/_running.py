@@ -14,7 +14,7 @@ from eagle._nodes import _numbers
 from eagle._policies import policies
 from eagle._progress import Watcher
 from eagle._recording import Recording
-from eagle._results import RunReport, SimResult
+from eagle._results import RunReport, ShardPart, SimResult
 from eagle.errors import EagleError, refusal
 from eagle.session import Array
 
@@ -30,6 +30,7 @@ class Options:
     record_to: Any = None
     events = False
     progress: Any = False
+    shard: tuple[int, int, int] | None = None
 
     def __init__(self, where: str, max_steps: Any, steps: Any, dispatch: Any, every: Any, timeout: Any) -> None:
         self.where = where if where in _RUNNING else "run"
@@ -74,6 +75,7 @@ class Prepared:
         if options.events:
             self.stop_step = model.session.zeros(model.n, np.int64, name="stop_step")
             arguments.stop_steps = self.stop_step
+        arguments.shard = options.shard
         arguments.between = between
         arguments.calls = calls
 
@@ -92,7 +94,14 @@ class Prepared:
             records=records,
             every=self._options.every or 1,
             stop_step=self.stop_step,
+            ranges=found.report.ranges,
+            shard=self._part(found),
         )
+
+    def _part(self, found: _core.RunResult) -> ShardPart | None:
+        if self._options.shard is None:
+            return None
+        return ShardPart(self._options.shard, found.to_bytes(), self._model.roles())
 
 
 def run(model: Model, options: Options, max_steps: int) -> SimResult:
@@ -120,7 +129,7 @@ def _simulated(where: str, model: Model, arguments: _core.RunArguments) -> _core
         # What was raised in a callable of the user's, and so further in than here, is not ours to reword.
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
             raise
-        raise told_by(where, error) from None
+        raise told_by(where, "simulate", error) from None
 
 
 def look(where: str, until: Any, model: Model) -> Callable[[], Any]:
@@ -158,6 +167,16 @@ def whole(where: str, value: Any, least: int = 0) -> int:
     if not least <= number < 2**63:
         raise refusal("BAD_VALUE", f"{where}: expected a number from {least} to 2^63 - 1, found {number}")
     return number
+
+
+def shard_of(where: str, value: Any) -> tuple[int, int, int] | None:
+    """(base, count, n), each a whole number; what they may be is the engine's to say."""
+    if value is None:
+        return None
+    if not isinstance(value, (tuple, list)) or len(value) != 3:
+        raise refusal("WRONG_TYPE", f"{where}: shard: expected (base, count, n), found {value!r}")
+    base, count, n = (whole(f"{where}: shard", number) for number in value)
+    return base, count, n
 
 
 def seconds_of(where: str, value: Any) -> float:

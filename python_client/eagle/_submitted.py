@@ -26,6 +26,7 @@ def submit(
     record: Any = False,
     every: int | None = None,
     events: bool = False,
+    shard: tuple[int, int, int] | None = None,
     lease: float = 86400,
     name: str | None = None,
     session: Session | None = None,
@@ -61,6 +62,7 @@ def submit(
         record=record,
         every=every,
         events=events,
+        shard=shard,
         session=session,
         scalar_type=scalar_type,
         _where="submit",
@@ -150,7 +152,15 @@ class Run:
             if name.startswith(_RECORD)
         }
         stop_step = arrays.pop(_STOP_STEP, None)
-        return SimResult(arrays, state["mask"] or None, found.status, report, records=records, stop_step=stop_step)
+        return SimResult(
+            arrays,
+            state["mask"] or None,
+            found.status,
+            report,
+            records=records,
+            stop_step=stop_step,
+            ranges=found.report.ranges,
+        )
 
     def __repr__(self) -> str:
         return f"<eagle.Run {self.id}>"

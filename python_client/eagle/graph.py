@@ -170,6 +170,7 @@ class Graph:
         """
         if not isinstance(node, (Node, Conditional)):
             hint = "; use add for a BoundPlan" if isinstance(node, BoundPlan) else ""
+            hint = "; use add_group([...]) for its branches" if isinstance(node, Group) else hint
             raise refusal(
                 "WRONG_TYPE",
                 f"add_node: expected an eagle.graph.Node, eagle.skippable or eagle.repeat_while, "
@@ -181,8 +182,9 @@ class Graph:
     def add_group(self, branches: Sequence[Any], *, names: Sequence[str | None] | None = None) -> Graph:
         """Adds a stage of branches that may run at the same time; the next stage waits for all of them.
 
-        A branch is a BoundPlan, a node, or a list of them that run in order. ``names`` labels the branches of
-        one item. Raises EagleError (TypeError, ValueError); branches that could race are refused by ``build``.
+        A branch is a BoundPlan, a node, or a list of them that run in order; an :func:`eagle.graph.group` in it is a
+        fork and join of its own. ``names`` labels the branches of one item. Raises EagleError (TypeError,
+        ValueError); branches that could race are refused by ``build``.
         """
         items = _branches("add_group", branches, names)
         parts = [part for item in items for part, _ in item]

@@ -14,7 +14,8 @@ from eagle._model import Model
 from eagle._progress import RunProgress, Watcher
 from eagle._recording import recorded_names
 from eagle._results import GroupReport, RunReport, SimResult
-from eagle._running import Options, look, run, whole
+from eagle._running import Options, look, run, shard_of, whole
+from eagle._shards import combine_shards, shards
 from eagle._submitted import Run, submit
 from eagle.errors import refusal
 from eagle.session import Array, Session
@@ -27,7 +28,9 @@ __all__ = [
     "Runner",
     "SimResult",
     "Simulation",
+    "combine_shards",
     "run_until_done",
+    "shards",
     "simulate",
     "simulation",
     "submit",
@@ -49,6 +52,7 @@ def simulate(
     every: int | None = None,
     events: bool = False,
     timeout: float | None = None,
+    shard: tuple[int, int, int] | None = None,
     session: Session | None = None,
     scalar_type: Any = None,
     **args: Any,
@@ -70,6 +74,8 @@ def simulate(
     is None) and the start, in ``result.records``; True is all state. ``record_to`` writes them to .npy files instead.
     ``events=True`` gives ``result.stop_step``. ``progress`` is True for a bar, or a callable that is given a
     :class:`RunProgress` some twenty times a second and ends the run by returning False. ``timeout`` is seconds.
+    ``shard=(base, count, n)`` says that the arrays hold samples base, ..., base + count - 1 of a batch of n: they get
+    what they would get in a run of all of it, wherever the other shards run; see :func:`combine_shards`.
 
     Raises EagleError before anything runs: TypeError for types, missing and extra arguments, ValueError for shapes
     and values.
@@ -96,6 +102,7 @@ def simulate(
         every=every,
         events=events,
         timeout=timeout,
+        shard=shard,
         session=session,
         scalar_type=scalar_type,
         _where="simulate",
@@ -117,6 +124,7 @@ def simulation(
     every: int | None = None,
     events: bool = False,
     timeout: float | None = None,
+    shard: tuple[int, int, int] | None = None,
     session: Session | None = None,
     scalar_type: Any = None,
     _where: str = "simulation",
@@ -145,7 +153,14 @@ def simulation(
         scalar_type=scalar_type,
     )
     options = Options(_where, max_steps, steps, dispatch, every, timeout)
+    options.shard = shard_of(_where, shard)
     if until is not None and named is None:
+        if shard is not None:
+            raise refusal(
+                "BAD_VALUE",
+                f"{_where}: until: a callable looks at the samples of one shard and ends that alone; give a kernel, "
+                "which finishes each sample by its own state, or run the whole batch in one",
+            )
         options.look = look(_where, until, bound)
     options.record = recorded_names(_where, bound, record)
     options.record_to = record_to
@@ -251,6 +266,7 @@ def until_done(
     *,
     max_steps: int,
     terminated: Array | None = None,
+    shard: tuple[int, int, int] | None = None,
     session: Session | None = None,
     scalar_type: Any = None,
     **planes: Any,
@@ -259,8 +275,8 @@ def until_done(
 
     ``step`` is a plan (or kernel), or a list of plans and opaque nodes, run in order once a step; the nodes run over
     the whole batch, in this thread, and must leave finished samples alone: pass ``terminated``, an array of N bools,
-    and let them read it. Where it is not given the mask is made. ``planes`` are the arguments by name, as for
-    :func:`simulate`.
+    and let them read it. Where it is not given the mask is made. ``planes`` are the arguments by name, and ``shard``
+    is, as for :func:`simulate`.
 
     Raises EagleError: for an empty step, stream and host nodes, a model that nothing finishes, and what
     :func:`simulate` refuses.
@@ -275,7 +291,7 @@ def until_done(
     >>> result.steps, runner.finished, runner.result("x")
     (5, 2, array([5., 5.]))
     """
-    return _runner("until_done", step, planes, max_steps, terminated, session, scalar_type)
+    return _runner("until_done", step, planes, max_steps, terminated, shard, session, scalar_type)
 
 
 def run_until_done(step: Any, /, *, max_steps: int, terminated: Array | None = None, **planes: Any) -> SimResult:
@@ -289,8 +305,8 @@ def run_until_done(step: Any, /, *, max_steps: int, terminated: Array | None = N
     >>> eagle.run_until_done(count, max_steps=100, x=eagle.zeros(3)).status
     'finished'
     """
-    session, scalar_type = planes.pop("session", None), planes.pop("scalar_type", None)
-    return _runner("run_until_done", step, planes, max_steps, terminated, session, scalar_type).run()
+    shard, session, scalar_type = (planes.pop(name, None) for name in ("shard", "session", "scalar_type"))
+    return _runner("run_until_done", step, planes, max_steps, terminated, shard, session, scalar_type).run()
 
 
 def _runner(
@@ -299,6 +315,7 @@ def _runner(
     planes: dict[str, Any],
     max_steps: int,
     terminated: Array | None,
+    shard: Any,
     session: Session | None,
     scalar_type: Any,
 ) -> Runner:
@@ -310,7 +327,7 @@ def _runner(
         where,
         step,
         planes,
-        reserved=("max_steps", "terminated", "session", "scalar_type"),
+        reserved=("max_steps", "terminated", "shard", "session", "scalar_type"),
         mask=terminated,
         makes_mask=True,
         session=session,
@@ -322,7 +339,9 @@ def _runner(
             f"{where}: the step has no stop rule; give one of its kernels a Terminated argument that it sets when a "
             "sample is done",
         )
-    return Runner(model, Options(where, max_steps, "auto", None, None, None))
+    options = Options(where, max_steps, "auto", None, None, None)
+    options.shard = shard_of(where, shard)
+    return Runner(model, options)
 
 
 _RESERVED = tuple(

@@ -100,10 +100,15 @@ std::vector<std::pair<std::string, NodeKind>> kinds_of(const NamedNodes& nodes) 
 }
 
 Node conditional_node(nb::handle count, std::optional<nb::object> baseline, bool negated,
-                      const NamedNodes& body, std::optional<std::int64_t> max_iterations) {
+                      const NamedNodes& body, std::optional<std::int64_t> max_iterations,
+                      std::optional<nb::object> iterations) {
   SkipGuard guard{{"guard", view_of(count, "SkipGuard: count")}, std::nullopt, negated};
   if (baseline) guard.baseline.emplace("baseline", view_of(*baseline, "SkipGuard: baseline"));
-  if (max_iterations) return {repeat_while(kinds_of(body), std::move(guard), *max_iterations)};
+  std::optional<ArrayView> counter;
+  if (iterations) counter = view_of(*iterations, "repeat_while: iteration_index");
+  if (max_iterations) {
+    return {repeat_while(kinds_of(body), std::move(guard), *max_iterations, std::move(counter))};
+  }
   return {skippable(kinds_of(body), std::move(guard))};
 }
 
@@ -270,7 +275,8 @@ void bind_graphs(nb::module_& m) {
   });
   m.def("counters", counter_values);
   m.def("conditional_node", conditional_node, nb::arg("count"), nb::arg("baseline").none(),
-        nb::arg("negated"), nb::arg("body"), nb::arg("max_iterations").none());
+        nb::arg("negated"), nb::arg("body"), nb::arg("max_iterations").none(),
+        nb::arg("iterations").none() = nb::none());
 
   nb::class_<LaunchReport>(m, "LaunchReport")
       .def_ro("host", &LaunchReport::host)

@@ -1,11 +1,13 @@
 // Running models: what a run takes, how its callables are called, and what it reports.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -19,6 +21,7 @@
 #include "eagle/client/kept_run.h"
 #include "eagle/client/run.h"
 #include "eagle/client/session.h"
+#include "eagle/client/shards.h"
 #include "eagle/client/stepping.h"
 #include "errors.h"
 #include "gil.h"
@@ -60,7 +63,8 @@ struct RunArguments {
   std::optional<nb::object> stop_steps;
   std::vector<std::pair<std::int64_t, std::int64_t>> between;  // number of a callable, steps
   std::optional<nb::object> progress;
-  nb::dict calls;  // callables by number
+  std::optional<std::array<std::int64_t, 3>> shard;  // base, count, n
+  nb::dict calls;                                    // callables by number
 };
 
 SimulateOptions options_of(const RunArguments& given) {
@@ -72,6 +76,7 @@ SimulateOptions options_of(const RunArguments& given) {
   options.dispatch = policy_choices("simulate", given.dispatch);
   for (const auto& [name, rows] : given.record)
     options.record.planes.emplace_back(name, view_of(rows, "simulate: record '" + name + "'"));
+  if (given.shard) options.shard = Shard{(*given.shard)[0], (*given.shard)[1], (*given.shard)[2]};
   options.record.every = given.every;
   options.record.initial = given.initial;
   if (given.stop_steps) options.stop_steps = view_of(*given.stop_steps, "simulate: stop_step");
@@ -216,6 +221,49 @@ nb::list dispatch_rows(const RunReport& report) {
   return rows;
 }
 
+// ---- shards
+
+nb::bytes bytes_of(const RunResult& result) {
+  const std::string bytes = to_bytes(result);
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+RunResult combined(const std::vector<nb::bytes>& shards) {
+  std::vector<RunResult> results;
+  for (const nb::bytes& bytes : shards)
+    results.push_back(take(result_from_bytes({bytes.c_str(), bytes.size()})));
+  return take(combine_shards(results));
+}
+
+// What the plane of reduction `index` of a combined result holds, as bytes; none where no step was taken.
+nb::object reduced(const RunResult& result, std::size_t index) {
+  const ShardReduction& reduction = result.report.reductions.at(index);
+  if (reduction.nodes.empty()) return nb::none();
+  std::byte value[8] = {};
+  reduction.store(value);
+  return nb::bytes(value, static_cast<std::size_t>(kernel::bytes_of(reduction.scalar)));
+}
+
+nb::list shard_rows(std::int64_t n, std::int64_t parts) {
+  nb::list rows;
+  for (const Shard& shard : shards_of(n, parts))
+    rows.append(nb::make_tuple(shard.base, shard.count, shard.of));
+  return rows;
+}
+
+nb::list range_rows(const RunReport& report) {
+  nb::list rows;
+  for (const step::StepRange& range : report.ranges) rows.append(nb::make_tuple(range.end, range.steps));
+  return rows;
+}
+
+nb::list reduction_rows(const RunReport& report) {
+  nb::list rows;
+  for (const ShardReduction& reduction : report.reductions)
+    rows.append(nb::make_tuple(reduction.launch, reduction.argument));
+  return rows;
+}
+
 }  // namespace
 
 void bind_runs(nb::module_& m) {
@@ -235,13 +283,17 @@ void bind_runs(nb::module_& m) {
       .def_ro("records", &RunReport::records)
       .def_ro("compactions", &RunReport::compactions)
       .def_prop_ro("dispatch", dispatch_rows)
+      .def_prop_ro("ranges", range_rows)
+      .def_prop_ro("reductions", reduction_rows)
       .def_prop_ro("clamped", [](const RunReport& report) { return report.counts.clamped; })
       .def_prop_ro("zero_divisions", [](const RunReport& report) { return report.counts.zero_divisions; })
       .def_prop_ro("dropped", [](const RunReport& report) { return report.counts.dropped; });
   nb::class_<RunResult>(m, "RunResult")
       .def_prop_ro("status",
                    [](const RunResult& result) { return std::string(step::name_of(result.status)); })
-      .def_ro("report", &RunResult::report);
+      .def_ro("report", &RunResult::report)
+      .def("to_bytes", bytes_of)
+      .def("reduced", reduced);
 
   nb::class_<RunArguments>(m, "RunArguments")
       .def(nb::init<>())
@@ -255,6 +307,7 @@ void bind_runs(nb::module_& m) {
       .def_rw("stop_steps", &RunArguments::stop_steps)
       .def_rw("between", &RunArguments::between)
       .def_rw("progress", &RunArguments::progress)
+      .def_rw("shard", &RunArguments::shard)
       .def_rw("calls", &RunArguments::calls);
   m.def("simulate", simulate);
   m.def("submit_run", submit_run);
@@ -263,6 +316,8 @@ void bind_runs(nb::module_& m) {
   m.def("wait_run", wait_run);
   m.def("fetch_run", fetch_run);
   m.def("cancel_run", cancel_run);
+  m.def("combine_shards", combined);
+  m.def("shards", shard_rows);
 }
 
 }  // namespace eagle::python

@@ -180,6 +180,21 @@ def test_an_array_cannot_be_resized_or_freed_under_a_graph(session):
     assert out.tolist() == [3.0] * 4
 
 
+def test_an_array_that_becomes_read_only_is_the_graphs_as_it_was_and_nobody_elses(session):
+    x, y = session.full(4, 1.0), session.zeros(4)
+    g = eagle.Graph(session).add(eagle.plan(twice).bind(x=x, y=y), name="twice").build()
+    y.flags.writeable = False  # as of numpy's own views: one that was made before stays writable
+    g.launch()
+    assert y[0] == 2.0
+    with pytest.raises(ValueError, match="^add_node: .*'y'.*read-only"):
+        eagle.Graph(session).add_node(opaque(lambda: None, writes={"y": y}))
+    other = session.zeros(4)
+    other.flags.writeable = False
+    with pytest.raises(ValueError, match=r"^rebind: .*'y'.*read-only"):
+        g.rebind({"twice.y": other})
+    g.launch()
+
+
 def test_partial_overlap_of_an_input_and_an_output_of_one_plan(session):
     whole = session.zeros(12)
     error = refused(

@@ -16,6 +16,7 @@ from eagle import Index, Mutable, Param, Scalar, Terminated, Vector, kernel
 
 ORBITS = 10_000 if os.environ.get("EAGLE_LONG") else 1_000
 T_END, TOLERANCE = 64.0, 1e-10
+KNOWN_STEPS = {1_000: (324, 371, 688), 10_000: (323, 370, 691)}  # accepted: least, median, most
 
 
 def pull(r):
@@ -121,11 +122,13 @@ def test_adaptive_orbits_take_the_known_numbers_of_steps_and_end_where_kepler_sa
     assert result.status == "finished"
     assert (np.asarray(t) == T_END).all()
 
-    # 322, 371, 693 for another set of random directions; these shift the ends by a step or two, the median by less.
+    # Exact for these directions, as every operation is. Other random directions gave 323 to 325, 369 to 372 and 686 to
+    # 693: the norm takes the largest component, so an orbit's steps depend on how it lies. The least that was seen is
+    # 322 (tilted by 45 degrees, e = .22), the most 693 (turned by 45 degrees in its plane, e = .9). A circle and orbits
+    # in one plane, from peri- or apocentre, with root mean squares or vectors' lengths for a norm, or the old or new
+    # state for a scale, lie further off.
     steps = np.asarray(accepted)
-    assert abs(steps.min() - 322) <= 2
-    assert abs(np.median(steps) - 371) <= 2
-    assert abs(steps.max() - 693) <= 5
+    assert (steps.min(), np.median(steps), steps.max()) == KNOWN_STEPS[ORBITS]
 
     off = np.asarray(r) - in_space(turn, exact_positions(e, T_END))
     distance = np.sqrt((off * off).sum(0))

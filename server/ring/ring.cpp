@@ -107,12 +107,14 @@ bool Ring::pass_on_reply(std::size_t slot) {
   if (!taken_[slot].phase.compare_exchange_strong(asking, Phase::running)) return false;
   const ring::Slot& shared = ring().slots[slot];
   Status result;
-  if (shared.call_failed.get() != 0) result = {Reason::host_call_failed, shared.reply.get()};
+  const std::uint64_t how = shared.call_failed.get();
+  if ((how & 1) != 0) result = {Reason::host_call_failed, shared.reply.get()};
   if (shared.replied_to.get() != taken_[slot].sequence.load(std::memory_order_relaxed)) {
     result = {Reason::bad_message, "the ring's reply is to another host call than the one that is open"};
   }
   if (const auto job = taken_[slot].job.lock()) {
-    static_cast<void>(job->answer(taken_[slot].sequence.load(std::memory_order_relaxed), std::move(result)));
+    static_cast<void>(job->answer(taken_[slot].sequence.load(std::memory_order_relaxed), std::move(result),
+                                  (how & 2) != 0));
   }
   return true;
 }

@@ -414,7 +414,7 @@ TEST_F(RingTest, AClientThatScribblesHurtsItself) {
       slot.timeout_ns.set(static_cast<std::int64_t>(random() >> (random() % 64)));
       slot.sequence.set(random());
       slot.replied_to.set(random() % 2 == 0 ? random() : random() % 4);
-      slot.call_failed.set(random() % 2);
+      slot.call_failed.set(random() % 4);
       slot.sleeping.store(static_cast<std::uint32_t>(random()));
       slot.word.store(static_cast<std::uint32_t>(random() % 8));
       client_.shared().header.asleep.store(static_cast<std::uint32_t>(random() % 2));

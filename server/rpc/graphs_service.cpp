@@ -15,7 +15,7 @@
 namespace eagle::server {
 namespace {
 
-template <typename Reply>  // BuildReply, RebindReply
+template <typename Reply>  // BuildReply, RebindReply, GraphSummary
 void describe(const graph::ScratchLayout& layout, Reply& reply) {
   for (const graph::ScratchUse& use : layout.uses) {
     v1::ScratchUse& message = *reply.add_scratch();
@@ -116,6 +116,7 @@ void list(const Session& session, v1::ListGraphsReply& reply) {
     summary.set_name(graph->built().graph().name);
     summary.set_nodes(static_cast<std::uint32_t>(graph->nodes()));
     summary.set_launches(graph->launches());
+    describe(graph->built().scratch(), summary);
   }
 }
 

@@ -65,7 +65,8 @@ Status LaunchConversation::on_message() {
       }
       const v1::HostCallReply& reply = incoming_.reply();
       return running->answer(reply.sequence(),
-                             reply.ok() ? Status() : Status(Reason::host_call_failed, reply.error()));
+                             reply.ok() ? Status() : Status(Reason::host_call_failed, reply.error()),
+                             reply.cancel());
     }
     case v1::LaunchClientMessage::KIND_NOT_SET:
       break;

@@ -13,6 +13,7 @@
 #include "engine/kernel/typing.h"
 #include "tests/accuracy/inputs.h"
 #include "tests/accuracy/reference.h"
+#include "tests/accuracy/report.h"
 #include "tests/accuracy/runner.h"
 
 namespace eagle::accuracy {
@@ -21,7 +22,6 @@ namespace {
 using kernel::Opcode;
 using kernel::Scalar;
 
-constexpr std::uint64_t seed = 20'261'129;
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 // An MPFR function of numbers of double precision, rounded once to `bits` in the exponent range of the type.

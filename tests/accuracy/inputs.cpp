@@ -4,15 +4,23 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
 #include <initializer_list>
 #include <limits>
 #include <map>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include "engine/kernel/typing.h"
 
 namespace eagle::accuracy {
 namespace {
 
 using kernel::Opcode;
 using kernel::Random;
+using kernel::Scalar;
 
 double from_bits(std::uint64_t bits) { return std::bit_cast<double>(bits); }
 double uniform(double low, double high, Random& random) {
@@ -86,6 +94,27 @@ void add_neighbours(std::vector<double>& numbers, double x) {
   }
 }
 
+// Those of hard.txt, which says how it is written. Each with its opposite, where that is in the format too.
+std::vector<Operands> hard_operands(Opcode code, Scalar scalar) {
+  std::ifstream file(EAGLE_HARD_OPERANDS);
+  if (!file) throw std::runtime_error("cannot read " EAGLE_HARD_OPERANDS);
+  const kernel::Rule& rule = kernel::rule_of(code);
+  std::vector<Operands> all;
+  for (std::string line, name, type; std::getline(file, line);) {
+    std::istringstream words(line);
+    if (!(words >> name >> type) || name != rule.name || (type == "f32" && scalar != Scalar::f32)) continue;
+    std::vector<double> numbers;
+    for (std::string word; words >> word;) numbers.push_back(std::strtod(word.c_str(), nullptr));
+    for (std::size_t i = 0; i + static_cast<std::size_t>(rule.operands) <= numbers.size();
+         i += static_cast<std::size_t>(rule.operands)) {
+      const double a = numbers[i], b = rule.operands == 2 ? numbers[i + 1] : 0;
+      all.push_back({a, b, 0});
+      all.push_back({-a, b, 0});
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<Operands> special_operands(int count) {
@@ -149,35 +178,12 @@ std::vector<Operands> special_operands(int count) {
   return all;
 }
 
-std::vector<Operands> known_operands(Opcode code) {
-  // Just outside of where the finer table of `precise_log` is 1; an error of r^2 r_lo there made 1.7 ulp.
-  if (code == Opcode::pow) return {{0x1.fed68e9a37563p-1, -0x1.265ecffbf39ebp+18, 0}};
-  std::vector<double> numbers;
-  if (code == Opcode::sin || code == Opcode::cos || code == Opcode::tan) {
-    // 6381956970095103 2^797 is the double nearest to a multiple of pi/2; 22 and 355 are near multiples of
-    // pi; the others are listed as hard cases of these functions by the CORE-MATH project.
-    numbers = {0x1.6ac5b262ca1ffp+849,
-               0x1.6ac5b262ca1ffp+851,
-               0x1.61a3db8c8d129p+1023,
-               0x1.e0000000001c2p-20,
-               22,
-               355,
-               1e22,
-               0x1.921fb54442d18p+0,
-               0x1.921fb54442d18p+1,
-               0x1.fffffffffffffp+1023,
-               0x1p1023};
-    for (int k = 1; k < 2000; ++k) numbers.push_back(k * 1.5707963267948966);
-    for (int k = 20; k < 1023; ++k) numbers.push_back(std::ldexp(1.5707963267948966, k));
-  } else if (code == Opcode::exp) {  // hard to round, by the CORE-MATH project
-    numbers = {0x1.0122ef37212ebp-1, 0x1.00d48a707b93ep-1, 0x1.1192c566b2f9ep-1, 0x1.55a5eeda10aa8p-1,
-               0x1.a0196e29eac72p-1, 0x1.fc97b3f78b512p-1, 0x1.0f67c115ce1dep+0, 0x1.5d381153c7735p+0};
-  }
-  std::vector<Operands> all;
-  for (const double x : numbers) {
-    all.push_back({x, 0, 0});
-    all.push_back({-x, 0, 0});
-  }
+std::vector<Operands> known_operands(Opcode code, Scalar scalar) {
+  std::vector<Operands> all = hard_operands(code, scalar);
+  if (code != Opcode::sin && code != Opcode::cos && code != Opcode::tan) return all;
+  constexpr double right = 1.5707963267948966;
+  for (int k = 1; k < 2000; ++k) all.push_back({k * right, 0, 0});
+  for (int k = 20; k < 1023; ++k) all.push_back({std::ldexp(right, k), 0, 0});
   return all;
 }
 
@@ -211,10 +217,12 @@ void round_to_singles(std::vector<Operands>& operands) {
   }
 }
 
-Operands near(const Operands& operands, Random& random) {
+Operands near(const Operands& operands, int reach, const Format& format, Random& random) {
   Operands result = operands;
+  const int shift = doubles.precision - format.precision;
+  const std::uint64_t most = std::uint64_t{1} << reach;
   for (double& x : result)
-    x = from_bits(std::bit_cast<std::uint64_t>(x) + random.below(1u << 21) - (1u << 20));
+    x = from_bits(std::bit_cast<std::uint64_t>(x) + ((random.below(2 * most + 1) - most) << shift));
   return result;
 }
 

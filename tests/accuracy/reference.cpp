@@ -70,7 +70,7 @@ void evaluate(Opcode code, const Operands& operands, Big& result) {
   }
 }
 
-double ulps(double found, const Big& wanted, int precision, int least) {
+double ulps(double found, const Big& wanted, const Format& format) {
   constexpr double wrong = std::numeric_limits<double>::infinity();
   if (mpfr_nan_p(wanted.get()) != 0) return std::isnan(found) ? 0 : wrong;
   if (std::isnan(found)) return wrong;
@@ -79,7 +79,6 @@ double ulps(double found, const Big& wanted, int precision, int least) {
   }
   if (found == 0 && std::signbit(found) != (mpfr_signbit(wanted.get()) != 0)) return wrong;
   // Beyond the largest number the correctly rounded result is infinite, from half an ulp above it on.
-  const int exponent_after_last = least == -1074 ? 1024 : 128;
   if (mpfr_inf_p(wanted.get()) != 0)
     return std::isinf(found) && mpfr_sgn(wanted.get()) * found > 0 ? 0 : wrong;
   Big difference(200);
@@ -87,14 +86,14 @@ double ulps(double found, const Big& wanted, int precision, int least) {
   if (std::isinf(found)) {  // stands for the first number that there is no room for
     if (mpfr_sgn(wanted.get()) * found < 0) return wrong;
     Big end(53);
-    mpfr_set_si_2exp(end.get(), found > 0 ? 1 : -1, exponent_after_last, MPFR_RNDN);
+    mpfr_set_si_2exp(end.get(), found > 0 ? 1 : -1, format.end, MPFR_RNDN);
     mpfr_sub(difference.get(), difference.get(), end.get(), MPFR_RNDN);
     if (mpfr_cmpabs(wanted.get(), end.get()) >= 0) return 0;
   } else {
     mpfr_sub_d(difference.get(), difference.get(), found, MPFR_RNDN);
   }
-  const long top = std::min<long>(mpfr_get_exp(wanted.get()), exponent_after_last);  // |wanted| < 2^top
-  const long ulp = std::max<long>(top - precision, least);
+  const long top = std::min<long>(mpfr_get_exp(wanted.get()), format.end);  // |wanted| < 2^top
+  const long ulp = std::max<long>(top - format.precision, format.least);
   mpfr_mul_2si(difference.get(), difference.get(), -ulp, MPFR_RNDN);
   return std::fabs(mpfr_get_d(difference.get(), MPFR_RNDN));
 }

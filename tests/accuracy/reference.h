@@ -28,13 +28,19 @@ private:
 
 using Operands = std::array<double, 3>;
 
+struct Format {
+  int precision;  // bits
+  int least;      // exponent of the smallest subnormal number
+  int end;        // numbers are below 2^end
+};
+constexpr Format doubles{53, -1074, 1024}, singles{24, -149, 128};
+
 // The functions that approximate: all of engine/kernel/math but those that are exact.
 std::span<const kernel::Opcode> approximations();
 // Of the operands, to 160 bits.
 void evaluate(kernel::Opcode code, const Operands& operands, Big& result);
-// |found - wanted| in units in the last place of the correctly rounded result, in a format of `precision`
-// bits and least exponent `least` (53, -1074 or 24, -149). Infinite where one is NaN, infinite or of another
-// zero's sign and the other is not.
-double ulps(double found, const Big& wanted, int precision, int least);
+// |found - wanted| in units in the last place of the correctly rounded result. Infinite where one is NaN,
+// infinite or of another zero's sign and the other is not.
+double ulps(double found, const Big& wanted, const Format& format);
 
 }  // namespace eagle::accuracy

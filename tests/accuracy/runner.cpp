@@ -1,5 +1,6 @@
 #include "tests/accuracy/runner.h"
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <stdexcept>
@@ -37,6 +38,19 @@ double number_of(Scalar scalar, std::uint64_t bits) {
   return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
 }
 
+// The last plane is the result.
+void call(const codegen::Code& code, std::span<std::byte* const> planes, std::size_t samples) {
+  const std::vector<std::int64_t> strides(planes.size(), 0), lengths(planes.size(), 1);
+  const std::vector<std::uint64_t> params(planes.size(), 0);
+  codegen::KernelCall call;
+  call.planes = planes.data();
+  call.component_strides = strides.data();
+  call.params = params.data();
+  call.lengths = lengths.data();
+  call.end = static_cast<std::int64_t>(samples);
+  code.function()(&call);
+}
+
 template <typename T, typename Result>
 std::vector<double> run(const codegen::Code& code, int count, const std::vector<Operands>& operands) {
   std::vector<std::vector<T>> planes(static_cast<std::size_t>(count));
@@ -47,15 +61,7 @@ std::vector<double> run(const codegen::Code& code, int count, const std::vector<
   std::vector<std::byte*> addresses;
   for (auto& plane : planes) addresses.push_back(reinterpret_cast<std::byte*>(plane.data()));
   addresses.push_back(reinterpret_cast<std::byte*>(results.get()));
-  const std::vector<std::int64_t> strides(addresses.size(), 0), lengths(addresses.size(), 1);
-  const std::vector<std::uint64_t> params(addresses.size(), 0);
-  codegen::KernelCall call;
-  call.planes = addresses.data();
-  call.component_strides = strides.data();
-  call.params = params.data();
-  call.lengths = lengths.data();
-  call.end = static_cast<std::int64_t>(operands.size());
-  code.function()(&call);
+  call(code, addresses, operands.size());
   return {results.get(), results.get() + operands.size()};
 }
 
@@ -78,6 +84,13 @@ std::vector<double> Runner::compiled(const std::vector<Operands>& operands) cons
                                   : run<float, bool>(*compiled_, operands_, operands);
   return scalar_ == Scalar::f64 ? run<double, double>(*compiled_, operands_, operands)
                                 : run<float, float>(*compiled_, operands_, operands);
+}
+
+void Runner::compiled(std::span<const float> operands, std::span<float> results) const {
+  const std::array<std::byte*, 2> planes = {
+      reinterpret_cast<std::byte*>(const_cast<float*>(operands.data())),  // NOLINT: read only
+      reinterpret_cast<std::byte*>(results.data())};
+  call(*compiled_, planes, operands.size());
 }
 
 std::vector<double> Runner::interpreted(const std::vector<Operands>& operands) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/codegen/compiler.h"
@@ -19,6 +20,8 @@ public:
   // scalar type.
   [[nodiscard]] std::vector<double> compiled(const std::vector<Operands>& operands) const;
   [[nodiscard]] std::vector<double> interpreted(const std::vector<Operands>& operands) const;
+  // A function of one single, by compiled code and without copies.
+  void compiled(std::span<const float> operands, std::span<float> results) const;
 
 private:
   kernel::Opcode code_;

@@ -71,6 +71,30 @@ TEST_P(Changes, ARebindKeepsNumbersAndIsRefusedWhole) {
   EXPECT_EQ(must(g.host_picture()), must(g.show()));
 }
 
+TEST_P(Changes, ARebindOfWhatACallableHoldsNamesTheNode) {
+  const auto x = full<double>(8, 1.0);
+  const auto y = zeros<double>({8});
+  const auto flag = full<std::int64_t>(1, 1);
+  const auto nothing = [] { return Status(); };
+  Graph g(session());
+  ASSERT_TRUE(g.add({affine(), {{"x", x}, {"y", y}, {"a", 1.0}, {"b", 0.0}}}, "plan").ok());
+  ASSERT_TRUE(g.add_node(opaque(nothing, {{{"seen", y}}, {}}), "look").ok());
+  ASSERT_TRUE(g.add_node(skippable({{"inner", opaque(nothing, {{{"deep", y}}, {}})}},
+                                   {{"flag", flag}, std::nullopt, false}),
+                         "maybe")
+                  .ok());
+  ASSERT_TRUE(g.build().ok());
+  for (const Address& address : {Address{"look", {}, "seen"}, Address{"", {}, "look.seen"},
+                                 Address{"", {}, "seen"}, Address{"", 1, "seen"}}) {
+    expect_refused(g.rebind({{address, x}}), Reason::unknown_name,
+                   {"rebind", "seen'", "node 1 'look'", "callable", "another graph"});
+  }
+  expect_refused(g.rebind({{{"inner", {}, "deep"}, x}}), Reason::unknown_name, {"node 2 'inner'", "'deep'"});
+  expect_refused(g.rebind({{{"maybe", {}, "flag"}, x}}), Reason::unknown_name, {"node 2 'maybe'", "'flag'"});
+  expect_refused(g.rebind({{{"nobody", {}, "seen"}, x}}), Reason::unknown_name,
+                 {"there is no plane", "'plan.x'"});
+}
+
 TEST_P(Changes, ACopyConvertsBetweenAnyStrides) {
   const auto m = zeros<double>({3, 4});
   for (std::int64_t i = 0; i < 12; ++i) m[i] = static_cast<double>(i) + 0.75;

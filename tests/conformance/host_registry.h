@@ -3,12 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <ostream>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "eagle/client/session.h"
+#include "tests/conformance/daemon_process.h"
 
 namespace eagle::conformance {
 
@@ -18,6 +20,9 @@ struct HostUnderTest {
   std::function<StatusOr<Session>()> open;
   // The same with a team of so many threads.
   std::function<StatusOr<Session>(int threads)> open_with;
+  // The same in an engine that is started for it, with the environment as it is now. `daemon` is what it runs
+  // in, or stays empty; it has to outlive the session.
+  std::function<StatusOr<Session>(int threads, std::unique_ptr<DaemonProcess>& daemon)> open_apart;
   // "remote": kernels run in another process and need arrays of the session.
   std::set<std::string> tags;
 

@@ -40,18 +40,27 @@ StatusOr<Session> with_a_team_of(int threads, Way way) {
   return connect_to(**known->second, way);
 }
 
+StatusOr<Session> apart(int threads, std::unique_ptr<DaemonProcess>& daemon, Way way) {
+  EAGLE_ASSIGN_OR_RETURN(daemon, DaemonProcess::start(threads));
+  return connect_to(*daemon, way);
+}
+
 HostUnderTest daemon_by(const char* name, Way way) {
   return {name,
           [way] { return of_the_suite(way); },
           [way](int threads) { return with_a_team_of(threads, way); },
+          [way](int threads, auto& daemon) { return apart(threads, daemon, way); },
           {"remote"}};
 }
 
 }  // namespace
 
 void register_hosts() {
-  static const HostRegistration local(
-      {"local", [] { return eagle::local(); }, [](int threads) { return eagle::local({threads}); }, {}});
+  static const HostRegistration local({"local",
+                                       [] { return eagle::local(); },
+                                       [](int threads) { return eagle::local({threads}); },
+                                       [](int threads, auto&) { return eagle::local({threads}); },
+                                       {}});
   static const HostRegistration daemon(daemon_by("daemon", Way::ring));
   static const HostRegistration over_grpc(daemon_by("daemon_grpc", Way::grpc));
 }

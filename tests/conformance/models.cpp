@@ -54,6 +54,18 @@ std::shared_ptr<const Kernel> counter() {
   return finish(k);
 }
 
+std::shared_ptr<const Kernel> days() {
+  KernelBuilder k("days");
+  const auto x = k.state("x", {});
+  k.terminated("done");
+  auto carried = k.begin_while({k.integer(0)}, std::uint64_t{1} << 40);
+  carried = k.while_condition(k.ge(carried[0], k.integer(0)));
+  carried = k.end_while({k.add(carried[0], k.integer(1))});
+  k.commit("x", k.add(x, k.convert(carried[0], kernel::Scalar::f64)));
+  k.commit("done", k.boolean(false));
+  return finish(k);
+}
+
 Ensemble Ensemble::spread(std::int64_t samples) {
   const auto n = static_cast<std::size_t>(samples);
   Ensemble ensemble{std::vector<double>(n, 1.0), std::vector<double>(n), std::vector<double>(n),

@@ -19,6 +19,9 @@ std::shared_ptr<const Kernel> oscillator();
 // n += 1, done when n >= limit. State n; Param limit. It counts its own steps.
 std::shared_ptr<const Kernel> counter();
 
+// x += what a loop of days comes to; never done. State x.
+std::shared_ptr<const Kernel> days();
+
 // The oscillator's arrays.
 struct Ensemble {
   std::vector<double> x, v, t, omega;

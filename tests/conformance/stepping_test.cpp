@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "eagle/client/kernel_builder.h"
+#include "eagle/client/shards.h"
 #include "eagle/client/stepping.h"
 #include "tests/conformance/suite.h"
 
@@ -164,6 +165,43 @@ TEST_P(Stepping, ProgressIsToldInTheCallingThreadAndMayEndTheRun) {
   EXPECT_EQ(result.status, RunStatus::cancelled);
   EXPECT_GE(result.report.steps, last);
   EXPECT_EQ(told, 3);
+}
+
+// As on machines of their own: each shard has its own arrays, and its result travels as bytes.
+TEST_P(Stepping, ShardsComeToTheRunOfTheWhole) {
+  constexpr std::int64_t n = 1000;
+  KernelBuilder k("numbered");
+  const auto x = k.state("x", {});
+  k.terminated("done");
+  k.declare_reduction("total", {}, kernel::ReduceOp::sum);
+  const auto number = k.convert(k.add(k.sample_index(), k.n_samples()), kernel::Scalar::f64);
+  const auto next = k.add(x, k.div(k.real(1), number));
+  k.commit("x", next);
+  k.commit("total", next);
+  k.commit("done", k.ge(next, k.real(0.01)));
+  const auto model = finished(k);
+  const auto run = [&](const Array<double>& xs, const Array<double>& total, std::optional<Shard> shard) {
+    const SimulateOptions options{.max_steps = 15, .shard = shard};
+    const auto done = zeros<bool>({shard ? shard->count : n});
+    return must(session().simulate({model, {{"x", xs}, {"done", done}, {"total", total}}}, options));
+  };
+  const auto whole = zeros<double>({n}), total = zeros<double>({1});
+  const RunResult expected = run(whole, total, {});
+  std::vector<RunResult> results;
+  for (const Shard& shard : shards_of(n, 3)) {
+    const auto mine = zeros<double>({shard.count}), part = zeros<double>({1});
+    results.insert(results.begin(), must(result_from_bytes(to_bytes(run(mine, part, shard)))));
+    for (std::int64_t i = 0; i < shard.count; ++i) ASSERT_EQ(mine[i], whole[shard.base + i]);
+  }
+  const RunResult found = must(combine_shards(results));
+  EXPECT_EQ(found.status, RunStatus::max_steps);
+  EXPECT_EQ(found.report.steps, expected.report.steps);
+  EXPECT_EQ(found.report.finished, expected.report.finished);
+  ASSERT_EQ(found.report.reductions.size(), 1u);
+  double sum = 0;
+  found.report.reductions[0].store(reinterpret_cast<std::byte*>(&sum));
+  EXPECT_EQ(sum, total[0]);
+  expect_refused(result_from_bytes("no result").status(), Reason::bad_message, {"9 bytes"});
 }
 
 TEST_P(Stepping, AStreamNodeIsRefusedWithTheWayOut) {

@@ -30,14 +30,17 @@ protected:
   static void wait_for_steps(const Endless& run) {
     while (std::atomic_ref<double>(run.n[0]).load() == 0) std::this_thread::yield();
   }
-  // Every sample is at a whole step, the furthest at `steps`, and none moves any more.
-  static void expect_at_rest(const Endless& run, std::int64_t steps) {
+  // Every sample is at the whole step that the result says, the furthest at `steps`, and none moves any more.
+  static void expect_at_rest(const Endless& run, const RunReport& report) {
     const std::vector<double> before(run.n.span().begin(), run.n.span().end());
-    for (const double n : before) {
-      ASSERT_EQ(n, static_cast<double>(static_cast<std::int64_t>(n)));
-      ASSERT_LE(n, static_cast<double>(steps));
+    ASSERT_FALSE(report.ranges.empty());
+    EXPECT_EQ(report.ranges.back().end, static_cast<std::int64_t>(before.size()));
+    std::size_t i = 0;
+    for (const step::StepRange& range : report.ranges) {
+      for (; i < static_cast<std::size_t>(range.end); ++i)
+        ASSERT_EQ(before[i], static_cast<double>(range.steps)) << "sample " << i;
     }
-    EXPECT_EQ(*std::max_element(before.begin(), before.end()), static_cast<double>(steps));
+    EXPECT_EQ(*std::max_element(before.begin(), before.end()), static_cast<double>(report.steps));
     std::this_thread::yield();
     EXPECT_TRUE(std::equal(before.begin(), before.end(), run.n.span().begin()));
   }
@@ -54,33 +57,44 @@ TEST_P(Stopping, ACancelledRunEndsAtWholeSteps) {
   const RunResult result = must(session().simulate(run.model(), {for_ever, {}, cancel}));
   EXPECT_EQ(result.status, RunStatus::cancelled);
   EXPECT_GT(result.report.steps, 0);
-  expect_at_rest(run, result.report.steps);
+  expect_at_rest(run, result.report);
   expect_works();
 }
 
-TEST_P(Stopping, ARunThatWasCancelledBeforeItBeganTakesNoStepOrFew) {
+TEST_P(Stopping, ARunThatWasCancelledBeforeItBeganHasItsResultWithNoStep) {
   const Endless run = endless();
   const auto cancel = std::make_shared<std::atomic<bool>>(true);
-  const StatusOr<RunResult> result = session().simulate(run.model(), {for_ever, {}, cancel});
-  if (result.ok()) {
-    EXPECT_EQ(result->status, RunStatus::cancelled);
-    expect_at_rest(run, result->report.steps);
-  } else {  // the wish came before there was a run to end
-    expect_refused(result.status(), Reason::cancelled, {});
-    expect_at_rest(run, 0);
-  }
+  const RunResult result = must(session().simulate(run.model(), {for_ever, {}, cancel}));
+  EXPECT_EQ(result.status, RunStatus::cancelled);
+  EXPECT_EQ(result.report.samples, samples);
+  EXPECT_EQ(result.report.steps, 0);
+  EXPECT_EQ(result.report.kernels.size(), 1u);
+  expect_at_rest(run, result.report);
+}
+
+TEST_P(Stopping, ARunOfWhichNothingIsLeftHasEndedWhateverTheCancelSays) {
+  const Endless run = endless();
+  std::fill(run.done.span().begin(), run.done.span().end(), true);
+  const auto cancel = std::make_shared<std::atomic<bool>>(true);
+  const RunResult result = must(session().simulate(run.model(), {for_ever, {}, cancel}));
+  EXPECT_EQ(result.status, RunStatus::finished);
+  EXPECT_EQ(result.report.steps, 0);
+  EXPECT_TRUE(result.report.ranges.empty());
+}
+
+TEST_P(Stopping, ARunThatIsRefusedIsRefusedWhateverTheCancelSays) {
+  const Endless run = endless();
+  const auto cancel = std::make_shared<std::atomic<bool>>(true);
+  const BoundPlan half{counter(), {{"n", run.n}, {"limit", 1.0}}};
+  const StatusOr<RunResult> result = session().simulate(half, {for_ever, {}, cancel});
+  expect_refused(result.status(), Reason::bad_binding, {"done"});
 }
 
 TEST_P(Stopping, ARunEndsAtItsTimeoutWithWhatItHas) {
   const Endless run = endless();
-  const StatusOr<RunResult> result = session().simulate(run.model(), {for_ever, milliseconds(50), {}});
-  if (result.ok()) {
-    EXPECT_EQ(result->status, RunStatus::deadline);
-    expect_at_rest(run, result->report.steps);
-  } else {  // on a busy machine the time may be over before the run has begun
-    expect_refused(result.status(), Reason::deadline, {});
-    expect_at_rest(run, 0);
-  }
+  const RunResult result = must(session().simulate(run.model(), {for_ever, milliseconds(50), {}}));
+  EXPECT_EQ(result.status, RunStatus::deadline);  // on a busy machine it may not have begun
+  expect_at_rest(run, result.report);
   expect_works();
 }
 
@@ -149,6 +163,66 @@ TEST_P(Stopping, WhatALaunchLeftHalfWrittenIsReadAgainOnceItIsAccepted) {
   ASSERT_TRUE(session().accept(x).ok());
   ASSERT_TRUE(g.launch().ok());
   EXPECT_EQ(x[0], 2.0);
+}
+
+// A node that has done its part is counted, wherever the graph runs.
+TEST_P(Stopping, ALaunchThatItsOwnNodeCancelsCountsThatReplay) {
+  for (const std::int64_t at : {1, 3}) {
+    const auto cancel = std::make_shared<std::atomic<bool>>(false);
+    std::int64_t runs = 0;
+    Graph g(session());
+    ASSERT_TRUE(g.add_node(opaque(
+                               [&] {
+                                 if (++runs == at) *cancel = true;
+                                 return Status();
+                               },
+                               {}))
+                    .ok());
+    ASSERT_TRUE(g.build().ok());
+    const std::string whole = std::to_string(at) + " of 10 replays";
+    expect_refused(g.launch(10, {{}, cancel}).status(), Reason::cancelled, {whole});
+    EXPECT_EQ(runs, at);
+  }
+}
+
+TEST_P(Stopping, ALaunchOfTwoNodesThatTheFirstCancelsIsLeftBetweenThem) {
+  const auto cancel = std::make_shared<std::atomic<bool>>(false);
+  std::int64_t runs = 0;
+  const auto node = [&](bool stops) {
+    return opaque(
+        [&runs, stops, cancel] {
+          ++runs;
+          if (stops) *cancel = true;
+          return Status();
+        },
+        {});
+  };
+  Graph g(session());
+  ASSERT_TRUE(g.add_node(node(true)).ok());
+  ASSERT_TRUE(g.add_node(node(false)).ok());
+  ASSERT_TRUE(g.build().ok());
+  expect_refused(g.launch(10, {{}, cancel}).status(), Reason::cancelled, {"0 of 10 replays"});
+  EXPECT_EQ(runs, 1);
+}
+
+// What stops a run reaches into a loop of its kernel, whoever wants it, and leaves whole steps.
+TEST_P(Stopping, ATimeoutReachesInsideALoop) {
+  const auto x = full<double>(100, 1.0);
+  const auto done = full<bool>(100, false);
+  const RunResult result =
+      must(session().simulate({days(), {{"x", x}, {"done", done}}}, {1000, milliseconds(30), {}}));
+  EXPECT_EQ(result.status, RunStatus::deadline);
+  for (const double value : x.span()) ASSERT_EQ(value, 1.0);
+  expect_works();
+}
+
+TEST_P(Stopping, ClosingTheSessionReachesInsideALoopOfARunThatHasACancelOfItsOwn) {
+  const auto x = full<double>(100, 1.0);
+  const auto done = full<bool>(100, false);
+  const auto cancel = std::make_shared<std::atomic<bool>>(false);
+  std::jthread closer([&] { EXPECT_TRUE(session().close().ok()); });
+  expect_refused(session().simulate({days(), {{"x", x}, {"done", done}}}, {1000, {}, cancel}).status(),
+                 Reason::session_closed, {});
 }
 
 TEST_P(Stopping, ClosingTheSessionEndsWhatRunsInIt) {

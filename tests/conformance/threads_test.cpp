@@ -12,7 +12,7 @@ class Threads : public OnEveryHost {};
 EAGLE_ON_EVERY_HOST(Threads);
 
 TEST_P(Threads, DistinctGraphsOfOneSessionRunSideBySide) {
-  constexpr int graphs = 4;
+  constexpr int graphs = 8;
   constexpr int rounds = 50;
   std::vector<std::jthread> threads;
   std::vector<Status> outcomes(graphs);
@@ -96,6 +96,51 @@ TEST_P(Threads, ASecondCallerOfOneGraphIsBusyAndLookingIsNot) {
   changed.notify_all();
   launching.join();
   EXPECT_TRUE(first.ok()) << first.to_string();
+}
+
+TEST_P(Threads, AHostNodeMayLaunchAnotherGraph) {
+  const auto x = full<double>(8, 1.0);
+  const auto y = zeros<double>({8});
+  Graph inner(session());
+  ASSERT_TRUE(inner.add({affine(), {{"x", x}, {"y", y}, {"a", 2.0}, {"b", 0.0}}}).ok());
+  ASSERT_TRUE(inner.build().ok());
+  Graph outer(session());
+  int before = 0;
+  const auto launch_inner = [&] {
+    ++before;
+    return inner.launch().status();
+  };
+  ASSERT_TRUE(outer.add_node(opaque(launch_inner, {{{"x", x}}, {{"y", y}}}), "inner").ok());
+  ASSERT_TRUE(outer.add({affine(), {{"x", y}, {"y", y}, {"a", 1.0}, {"b", 1.0}}}, "outer").ok());
+  ASSERT_TRUE(outer.build().ok());
+  ASSERT_TRUE(outer.launch(3).ok());
+  EXPECT_EQ(before, 3);
+  EXPECT_EQ(y[7], 3.0);
+}
+
+// Inside the caller's own region a graph runs in place, on the thread that launches it.
+TEST_P(Threads, ALaunchFromTheCallersOwnParallelRegionRunsThere) {
+  constexpr int callers = 3;
+  constexpr std::int64_t samples = 20'000;
+  std::vector<Array<double>> arrays;
+  std::vector<Status> outcomes(callers);
+  for (int i = 0; i < callers; ++i) arrays.push_back(full<double>(samples, static_cast<double>(i)));
+#pragma omp parallel for num_threads(callers)
+  for (int i = 0; i < callers; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    outcomes[index] = [&]() -> Status {
+      const Array<double>& x = arrays[index];
+      Graph g(session());
+      EAGLE_RETURN_IF_ERROR(g.add({affine(), {{"x", x}, {"y", x}, {"a", 2.0}, {"b", 1.0}}}));
+      EAGLE_RETURN_IF_ERROR(g.build());
+      return g.launch(2).status();
+    }();
+  }
+  for (int i = 0; i < callers; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    EXPECT_TRUE(outcomes[index].ok()) << outcomes[index].to_string();
+    for (const double value : arrays[index].span()) ASSERT_EQ(value, 4.0 * i + 3.0);
+  }
 }
 
 TEST_P(Threads, SessionsOfOneProcessAreIndependent) {

@@ -29,7 +29,8 @@ SUBJECTS = {
     "engine/graph/edges.cpp": ["edges_test", "races_test"],
     "engine/graph/races.cpp": ["races_test"],
     "engine/graph/leaf_maker.cpp": ["edges_test", "races_test"],
-    "engine/graph/read.cpp": ["read_test", "hostile_graph_test", "edges_test"],
+    "engine/graph/read_counter.cpp": ["read_counter_test"],
+    "engine/graph/read.cpp": ["read_test", "read_counter_test", "hostile_graph_test", "edges_test"],
     "engine/graph/read_launch.cpp": ["read_test", "hostile_graph_test", "edges_test"],
 }
 PATIENCE_S = 60  # a broken loop may not end: that is noticed, too

@@ -51,6 +51,20 @@ def test_contraction_is_off_for_every_target():
     assert "-ffp-contract=off" in text(Path("cmake/EagleCompile.cmake"))
 
 
+def test_no_wait_follows_the_wall_clock():
+    """A clock that jumps must end no lease and no deadline. gRPC's own deadlines are wall time and turned at once."""
+    wall = re.compile(r"system_clock|CLOCK_REALTIME|gettimeofday\(|\btime\(nullptr|\btime\(NULL")
+    grpc = re.compile(r"context\.(set_)?deadline|AsyncNext|->Shutdown\(")
+    found = [
+        f"{path}:{number}: {line.strip()}"
+        for path in with_suffix(".h", ".cpp")
+        if path.parts[0] in ("engine", "server", "client") and not path.stem.endswith("_test")
+        for number, line in enumerate(text(path).splitlines(), 1)
+        if wall.search(COMMENT.sub("", line)) and not grpc.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
 def test_no_path_of_a_machine():
     pattern = re.compile("/[w]ork/|/[h]ome/[a-z]|/[f]arm/|/[U]sers/|/[r]oot/")  # [x]: not to find this file
     found = [

@@ -15,7 +15,11 @@ def files() -> tuple[Path, ...]:
     found = []
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [name for name in folders if name not in NOT_OURS and not name.endswith(".egg-info")]
-        found.extend(Path(folder, name).relative_to(ROOT) for name in names if not name.endswith((".so", ".pyc")))
+        found.extend(
+            Path(folder, name).relative_to(ROOT)
+            for name in names
+            if name != ".git" and not name.endswith((".so", ".pyc"))
+        )
     return tuple(sorted(found))
 
 
@@ -29,7 +33,7 @@ def texts() -> dict[Path, str]:
     found = {}
     for path in files():
         content = (ROOT / path).read_bytes()
-        if b"\0" not in content:
+        if b"\0" not in content and "corpus" not in path.parts:
             found[path] = content.decode("utf-8")
     return found
 

@@ -1,7 +1,9 @@
 #include "engine/run/cpu/bound_launch.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/kernel/names.h"
 #include "engine/plane/overlap.h"
@@ -12,7 +14,15 @@ namespace {
 // Whether two arguments are the same bytes and one of them is written (an update in place under two names).
 // Compiled code loads each argument once a call, so a step would not see what the one before it stored under
 // the other name.
-bool written_under_two_names(const graph::KernelLaunch& launch, const std::vector<kernel::Access>& accesses) {
+bool written_under_two_names(const graph::KernelLaunch& launch, const kernel::Kernel& kernel) {
+  // Most launches have each argument on a plane of its own, and need no look at the kernel.
+  std::vector<std::uint32_t> planes;
+  for (const graph::Bound& argument : launch.arguments) {
+    if (argument.view) planes.push_back(argument.view->plane);
+  }
+  std::sort(planes.begin(), planes.end());
+  if (std::adjacent_find(planes.begin(), planes.end()) == planes.end()) return false;
+  const std::vector<kernel::Access> accesses = kernel::accesses(kernel);
   for (std::size_t out = 0; out < accesses.size(); ++out) {
     if (!accesses[out].written || !launch.arguments[out].view) continue;
     for (std::size_t other = 0; other < accesses.size(); ++other) {
@@ -32,6 +42,7 @@ StatusOr<BoundLaunch> BoundLaunch::bind(const graph::KernelLaunch& launch, const
   BoundLaunch bound;
   bound.code_ = std::move(code);
   bound.samples_ = launch.samples;
+  bound.total_samples_ = launch.samples;
   for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
     const graph::Bound& argument = launch.arguments[i];
     std::byte* address = nullptr;
@@ -53,7 +64,7 @@ StatusOr<BoundLaunch> BoundLaunch::bind(const graph::KernelLaunch& launch, const
     bound.params_.push_back(argument.bits);
     bound.lengths_.push_back(argument.layout.samples);
   }
-  bound.one_step_a_call_ = written_under_two_names(launch, kernel::accesses(kernel));
+  bound.one_step_a_call_ = written_under_two_names(launch, kernel);
   return bound;
 }
 
@@ -88,13 +99,19 @@ codegen::KernelCall BoundLaunch::call_for(const Part& part) const {
   call.begin = part.begin;
   call.end = part.end;
   call.max_steps = part.max_steps;
-  call.total_samples = samples_;
+  call.first_sample = first_sample_;
+  call.total_samples = total_samples_;
   call.first_step = part.first_step;
   if (part.control != nullptr) call.cancel = reinterpret_cast<const std::uint8_t*>(&part.control->flag());
   return call;
 }
 
-BoundLaunch::Outcome BoundLaunch::run(codegen::KernelCall& call) const {
+#if defined(__clang__)
+// UBSan reads a signature before each function that is called through a pointer. Compiled kernels have none.
+__attribute__((no_sanitize("function")))
+#endif
+BoundLaunch::Outcome
+BoundLaunch::run(codegen::KernelCall& call) const {
   code_->function()(&call);
   return {call.finished, call.steps, {call.clamped, call.zero_divisions, call.dropped, call.cancelled}};
 }

@@ -28,6 +28,13 @@ public:
 
   [[nodiscard]] std::int64_t samples() const { return samples_; }
   [[nodiscard]] const codegen::Code& code() const { return *code_; }
+  // What sample_index() and n_samples() give: sample 0 is number `first` of `total`. After `bind`: 0 of
+  // samples().
+  void number_samples(std::int64_t first, std::int64_t total) {
+    first_sample_ = first;
+    total_samples_ = total;
+  }
+  [[nodiscard]] std::int64_t first_sample() const { return first_sample_; }
   // The first sample of an argument's plane; null for a param, and for every argument of no samples.
   [[nodiscard]] std::byte* plane(std::size_t argument) const { return planes_[argument]; }
   // All of them, and bytes from one component to the next, by argument.
@@ -76,6 +83,8 @@ private:
 
   std::shared_ptr<const codegen::Code> code_;
   std::int64_t samples_ = 0;
+  std::int64_t first_sample_ = 0;
+  std::int64_t total_samples_ = 0;
   bool one_step_a_call_ = false;
   // By argument, as KernelCall wants them.
   std::vector<std::byte*> planes_;

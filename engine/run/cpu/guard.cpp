@@ -1,5 +1,6 @@
 #include "engine/run/cpu/guard.h"
 
+#include <cstring>
 #include <string>
 
 #include "engine/kernel/names.h"
@@ -58,6 +59,26 @@ bool BoundGuard::holds() const {
   // Comparing is the same as subtracting and testing for zero, without an overflow to think of.
   const bool holds = count != (baseline_ ? load(*baseline_) : 0);
   return holds != negated_;
+}
+
+StatusOr<BoundCounter> BoundCounter::bind(const plane::View& view, std::span<const PlaneMemory> planes) {
+  std::byte* data = planes[view.plane].data;
+  if (data == nullptr) {
+    return Status(
+        Reason::private_array,
+        "the counter of a loop (plane " + std::to_string(view.plane) +
+            ") lies in memory that only the client can reach; make the array with the session, or run "
+            "the graph in process");
+  }
+  BoundCounter bound;
+  bound.address_ = data + view.offset;
+  bound.bytes_ = view.item_bytes;
+  return bound;
+}
+
+void BoundCounter::store(std::int64_t count) const {
+  const auto small = static_cast<std::int32_t>(count);
+  std::memcpy(address_, bytes_ == 4 ? static_cast<const void*>(&small) : &count, bytes_ == 4 ? 4 : 8);
 }
 
 }  // namespace eagle::run

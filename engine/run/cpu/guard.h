@@ -1,4 +1,5 @@
-// Guards on the CPU: cells of integers, bound to memory and looked at each time the replay comes by.
+// Guards and counters of loops on the CPU: cells of integers, bound to memory, looked at or written each time
+// the replay comes by.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +37,20 @@ private:
   Cell count_;
   std::optional<Cell> baseline_;
   bool negated_ = false;
+};
+
+// The counter of a loop, with its address resolved.
+class BoundCounter {
+public:
+  // The view has passed `graph::read`: one i64 or i32 element. PRIVATE_ARRAY as above.
+  static StatusOr<BoundCounter> bind(const plane::View& view, std::span<const PlaneMemory> planes);
+
+  // `count` fits: `graph::read` has seen to it.
+  void store(std::int64_t count) const;
+
+private:
+  std::byte* address_ = nullptr;
+  std::uint32_t bytes_ = 0;
 };
 
 }  // namespace eagle::run

@@ -29,8 +29,14 @@ struct Scene {
     for (std::size_t op = 0; op < ops; ++op) {
       auto& e = elements.emplace_back(n);
       auto& v = values.emplace_back(n * static_cast<std::size_t>(components));
-      for (auto& element : e)
-        element = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(cells + 1)) - 1;
+      // Elements stay the same for about so many samples; -1: none.
+      const std::uint64_t run = std::uint64_t{1} << (random() % 10);
+      std::int64_t element = -1;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (i == 0 || random() % run == 0)
+          element = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(cells + 1)) - 1;
+        e[i] = element;
+      }
       for (auto& value : v) value = static_cast<double>(random() % 1000) / 7;
     }
     for (std::size_t op = 0; op < ops; ++op)

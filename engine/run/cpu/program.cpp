@@ -62,6 +62,7 @@ StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
   }
   program->spaces_ = ThreadSpace::for_team(team, needs);
   EAGLE_RETURN_IF_ERROR(program->bind_guards(planes));
+  EAGLE_RETURN_IF_ERROR(program->bind_counters(plan.counters, planes));
   return program;
 }
 
@@ -71,6 +72,16 @@ Status CpuProgram::bind_guards(std::span<const PlaneMemory> planes) {
     if (const graph::Guard* guard = guard_of(instructions_[i])) {
       EAGLE_ASSIGN_OR_RETURN(guards_[i], BoundGuard::bind(*guard, planes));
     }
+  }
+  return {};
+}
+
+Status CpuProgram::bind_counters(std::span<const std::optional<plane::View>> counters,
+                                 std::span<const PlaneMemory> planes) {
+  for (const std::optional<plane::View>& counter : counters) {
+    std::optional<BoundCounter>& bound = loop_counters_.emplace_back();
+    if (!counter) continue;
+    EAGLE_ASSIGN_OR_RETURN(bound, BoundCounter::bind(*counter, planes));
   }
   return {};
 }

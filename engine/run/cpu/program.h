@@ -45,6 +45,11 @@ public:
   // The guard of the instruction at `position`, a SkipUnless or LoopTest.
   [[nodiscard]] bool holds(std::uint32_t position) const { return guards_[position]->holds(); }
 
+  // Tells the counter of a loop, if it has one, how many bodies have run.
+  void tell(std::uint32_t loop, std::int64_t bodies) const {
+    if (loop_counters_[loop]) loop_counters_[loop]->store(bodies);
+  }
+
   // `control` may be null; loops inside kernels look at its flag.
   // Runs the launch, or the next batch of it: where `progress` is not 0 afterwards, something is left. A
   // launch whose samples make something together runs in one piece.
@@ -66,6 +71,8 @@ public:
 private:
   CpuProgram() = default;
   Status bind_guards(std::span<const PlaneMemory> planes);
+  Status bind_counters(std::span<const std::optional<plane::View>> counters,
+                       std::span<const PlaneMemory> planes);
   KernelCounts run_in_place(std::uint32_t launch, int thread, const Control* control) const;
   KernelCounts run_share(const BoundLaunch& launch, Range share, const Control* control) const;
   KernelCounts run_batch(const BoundLaunch& launch, Range of_shares, const Control* control) const;
@@ -73,6 +80,7 @@ private:
   std::vector<graph::Instruction> instructions_;
   std::vector<std::vector<std::uint32_t>> branches_;
   std::uint32_t loops_ = 0;
+  std::vector<std::optional<BoundCounter>> loop_counters_;  // by loop
   std::vector<BoundLaunch> launches_;
   std::vector<std::uint32_t> kernels_;               // by launch
   mutable std::vector<Batches> batches_;             // by launch

@@ -81,7 +81,8 @@ std::optional<SharedLaunch> SharedLaunch::of(const graph::KernelLaunch& launch,
     const kernel::Argument& argument = shared.kernel_->arguments[a];
     if (argument.role == kernel::Role::reduce) {
       const std::int64_t item = kernel::bytes_of(argument.type.scalar);
-      shared.reduced_.push_back({a, &reducer_for({argument.reduce, argument.type.scalar}), item,
+      shared.reduced_.push_back({a, argument.reduce, argument.type.scalar,
+                                 &reducer_for({argument.reduce, argument.type.scalar}), item,
                                  kernel::neutral_bits(argument.reduce, argument.type.scalar)});
       bytes += item;
     } else if (argument.role == kernel::Role::accum) {
@@ -336,7 +337,8 @@ void SharedLaunch::flush(codegen::KernelCall* call) {
 void SharedLaunch::reduce_tile(const Tile& tile, ThreadSpace& into) const {
   for (std::size_t r = 0; r < reduced_.size(); ++r) {
     const std::byte* values = tile.space.planes[reduced_[r].argument];
-    reduced_[r].reducer->append(into.partials[r], values, tile.begin, tile.end - tile.begin);
+    reduced_[r].reducer->append(into.partials[r], values, tile.team.bound.first_sample() + tile.begin,
+                                tile.end - tile.begin);
   }
 }
 

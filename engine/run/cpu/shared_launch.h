@@ -60,6 +60,18 @@ public:
   // For teams of up to so many threads.
   [[nodiscard]] ThreadSpace::Needs needs(int threads) const;
 
+  struct Reduced {
+    std::size_t argument = 0;
+    kernel::ReduceOp op = kernel::ReduceOp::sum;
+    kernel::Scalar scalar = kernel::Scalar::f64;
+    const Reducer* reducer = nullptr;
+    std::int64_t item_bytes = 0;
+    std::uint64_t neutral = 0;
+  };
+  // After a step that was not cut short, spaces[0].partials[i] has what the samples gave to number i, as a
+  // part of the batch that `bound` says they are numbered in.
+  [[nodiscard]] std::span<const Reduced> reductions() const { return reduced_; }
+
   // One step of all samples, by one thread a space. `spaces` has room; it opens a parallel region if there
   // are two or more and the samples are worth it, never inside another. Reductions are stored at the end, of
   // no samples nothing.
@@ -67,12 +79,6 @@ public:
                             const Control* control) const;
 
 private:
-  struct Reduced {
-    std::size_t argument = 0;
-    const Reducer* reducer = nullptr;
-    std::int64_t item_bytes = 0;
-    std::uint64_t neutral = 0;
-  };
   struct Team;
   struct Tile;
   struct Call;  // a KernelCall that finds its way back here

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace eagle::run {
 
@@ -28,6 +29,7 @@ public:
   };
 
   [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] std::span<const Node> nodes() const { return std::span(nodes_).first(size_); }
   void clear() { size_ = 0; }
 
   // Appends a node that begins where this partial ends. `combine(left, right)` gives the parent's value.

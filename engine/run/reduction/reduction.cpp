@@ -170,6 +170,8 @@ const Reducer& find(const Reduction& reduction, std::size_t level) {
 
 void Reducer::append(Partial& partial, const Partial& later) const { partial.append(later, combine_); }
 
+void Reducer::append(Partial& partial, const Partial::Node& later) const { partial.append(later, combine_); }
+
 void Reducer::finish(const Partial& partial, std::byte* out) const { finish_(partial.root(combine_), out); }
 
 std::span<const std::string_view> vector_levels() {

@@ -40,6 +40,7 @@ public:
   }
   // Appends what comes after it in the row.
   void append(Partial& partial, const Partial& later) const;
+  void append(Partial& partial, const Partial::Node& later) const;
   // Stores the result of a whole row of at least one sample.
   void finish(const Partial& partial, std::byte* out) const;
 

@@ -75,7 +75,8 @@ struct Copy {
   ArrayView destination;
 };
 
-// Branches that may run at the same time, as one step of a conditional's body.
+// Branches that may run at the same time, as one step of a conditional's body or as an item of a branch. It
+// has no name there; its nodes have.
 struct BranchSpec;
 struct Group {
   std::vector<BranchSpec> branches;
@@ -104,12 +105,16 @@ struct Conditional {
   SkipGuard guard;
   std::vector<std::pair<std::string, NodeKind>> body;  // (name, node), in order
   std::optional<std::int64_t> max_iterations;          // of a repeat_while; empty: skippable
+  std::optional<ArrayView> iterations;                 // of a repeat_while
   mutable std::weak_ptr<const void> graph;             // whose it is; kept by Graph
 };
 NodeKind copy(ArrayView source, ArrayView destination);
 NodeKind skippable(std::vector<std::pair<std::string, NodeKind>> body, SkipGuard guard);
+// `iterations`: one int64 or int32 element that the loop writes (the plane `iterations` of its edges): the
+// number of bodies that have run, so 0, 1, 2, ... inside them, and their number for later nodes. Nodes of the
+// body may read it and must not write it.
 NodeKind repeat_while(std::vector<std::pair<std::string, NodeKind>> body, SkipGuard guard,
-                      std::int64_t max_iterations);
+                      std::int64_t max_iterations, std::optional<ArrayView> iterations = std::nullopt);
 
 // One branch of a group: nodes that run in order.
 struct BranchSpec {

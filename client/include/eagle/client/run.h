@@ -24,6 +24,7 @@ using kernel::Kernel;
 using step::RunReport;
 using step::RunResult;
 using step::RunStatus;
+using step::Shard;
 
 // What an argument gets: an array, or a number for a Param.
 using Argument = std::variant<ArrayView, double, std::int64_t>;
@@ -71,6 +72,9 @@ struct SimulateOptions {
   std::vector<BetweenSteps> between = {};
   // Called in the calling thread now and then; false ends the run with status `cancelled`.
   std::function<bool(const RunProgress&)> progress = {};
+  // The arrays hold these samples of a larger batch, and compute what they would in a run of all of it
+  // (shards.h).
+  std::optional<Shard> shard = {};
 };
 
 struct LaunchOptions {

@@ -24,6 +24,7 @@
 #include "eagle/client/array.h"
 #include "eagle/client/run.h"
 #include "engine/base/status.h"
+#include "engine/graph/scratch.h"
 
 namespace eagle {
 
@@ -70,6 +71,7 @@ struct GraphInfo {
   std::string client;  // what the session's client calls itself
   std::uint32_t nodes = 0;
   std::uint64_t launches = 0;
+  graph::ScratchLayout scratch = {};  // where its scratch planes lie in memory of its own
 };
 // The graphs of this session, or all that the caller may see: those of its own user, and for root and whom
 // the daemon runs as everybody's.

@@ -1,0 +1,43 @@
+"""What a process holds, looked at from outside."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import Daemon, wait_until
+
+
+@dataclass(frozen=True)
+class Held:
+    descriptors: int
+    resident_kib: int
+    threads: int
+
+
+def held_by(pid: int) -> Held:
+    status = Path(f"/proc/{pid}/status").read_text()
+    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    return Held(
+        descriptors=len(os.listdir(f"/proc/{pid}/fd")),
+        resident_kib=int(fields["VmRSS"].split()[0]),
+        threads=int(fields["Threads"]),
+    )
+
+
+def worker_of(daemon: Daemon) -> int:
+    """The process that computes; the daemon may have another one before it."""
+    return int(daemon.info()["pid"]) if "pid" in daemon.info() else daemon.pid
+
+
+def wait_for_nothing_held(daemon: Daemon) -> None:
+    """Until no session, plane or graph is left of anybody."""
+
+    def nothing() -> bool:
+        info = daemon.info()
+        return all(int(info[name]) == 0 for name in ("plane_bytes", "planes", "graphs"))
+
+    wait_until(nothing, f"everything to be given back: {daemon.info()}")
+
+
+def wait_for_descriptors(pid: int, most: int) -> None:
+    wait_until(lambda: held_by(pid).descriptors <= most, f"{pid} to hold at most {most} descriptors, {held_by(pid)}")
