@@ -25,6 +25,7 @@
 #include "engine/view/picture.h"
 
 namespace eagle::v1 {
+class AcceptPlanesRequest;
 class FetchRunRequest;
 class GraphDescription;
 class KeptRun;
@@ -113,6 +114,10 @@ public:
   // The plane of the array that holds [address, address + bytes) whole, or nothing: memory that this session
   // did not allocate, and ranges that reach from one array into another.
   [[nodiscard]] virtual std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const = 0;
+
+  // Half written arrays are fine as they are. In process nothing is kept of that: the arrays are the
+  // caller's.
+  virtual Status accept(const v1::AcceptPlanesRequest& /*request*/) { return {}; }
 
   // `private_planes`: memory of the private planes of the description, by plane index (null data for
   // shared ones). A remote host ignores it: host nodes alone touch those, and they run in the client.

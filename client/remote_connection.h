@@ -228,6 +228,24 @@ public:
     held_graphs_.erase(graph);
   }
 
+  // A launch or a run of this session did not end well, and may have left arrays half written.
+  void note_failure() { failed_.store(true, std::memory_order_relaxed); }
+
+  // Only where a launch may have left something there.
+  void renew(const graph::PlaneId& plane, std::uint64_t offset, std::uint64_t bytes) override {
+    if (!failed_.load(std::memory_order_relaxed)) return;
+    v1::AcceptPlanesRequest request;
+    auto& part = *request.add_parts();
+    part.mutable_plane()->set_id(plane.id);
+    part.mutable_plane()->set_generation(plane.generation);
+    part.mutable_view()->set_offset(static_cast<std::int64_t>(offset));
+    part.mutable_view()->set_dtype(v1::DTYPE_BOOL);
+    part.mutable_view()->set_item_bytes(1);
+    part.mutable_view()->add_shape(static_cast<std::int64_t>(bytes));
+    part.mutable_view()->add_strides(1);
+    tidy(rpc().planes, &v1::Planes::Stub::Accept, request);
+  }
+
   [[nodiscard]] std::uint64_t next_launch() { return ++last_launch_; }
   [[nodiscard]] run::HostIdentity host() const { return link()->side().session().host; }
 
@@ -376,6 +394,7 @@ private:
   const bool ring_wanted_;
   std::atomic<bool> gone_ = false;  // the session is over for good
   std::atomic<std::uint64_t> last_launch_;
+  std::atomic<bool> failed_ = false;        // see note_failure
   std::atomic<std::uint64_t> planes_ = 0;   // that arrays of this process hold
   std::atomic<bool> unresponsive_ = false;  // it let a tidying call wait; no more of those
 };

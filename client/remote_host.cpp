@@ -110,6 +110,7 @@ public:
       static_cast<void>(conversation_.release());
     } else if (std::exchange(waited_for_, false)) {
       cancel_enqueued();  // nobody will ask for it
+      if (posted_) ring(*posted_->link)->abandon(posted_->slot);
       conversation_.reset();
     }
     if (!connection_->state.forked()) connection_->drop_graph(id_);
@@ -165,16 +166,20 @@ public:
 
   Status enqueue(std::int64_t n) override {
     EAGLE_RETURN_IF_ERROR(connection_->check("enqueue"));
-    EAGLE_RETURN_IF_ERROR(ready("enqueue").status());
+    EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready("enqueue"));
     v1::LaunchRequest request;
     request.set_graph(id_);
     request.set_count(n);
     request.set_launch_id(connection_->next_launch());
-    if (calls_back_) {
-      stop_ = std::make_shared<std::atomic<bool>>(false);
+    stop_ = std::make_shared<std::atomic<bool>>(false);
+    posted_.reset();
+    if (RingClient* const ring = this->ring(*link)) {
+      if (const auto slot = ring->post({id_, n, request.launch_id(), {}})) posted_ = Posted{link, *slot};
+    }
+    if (!posted_ && calls_back_) {
       conversation_ =
           std::make_unique<Conversation>(*connection_, request, LaunchOptions{std::nullopt, stop_});
-    } else {
+    } else if (!posted_) {
       v1::EnqueueReply reply;
       EAGLE_RETURN_IF_ERROR(connection_->call("enqueue", &RemoteLink::Stubs::graphs,
                                               &v1::Graphs::Stub::Enqueue, request, reply, {},
@@ -188,15 +193,22 @@ public:
   StatusOr<LaunchReport> synchronize(const LaunchOptions& options,
                                      const std::function<Status(std::uint32_t)>& host_call) override {
     waited_for_ = false;
+    if (stop_->load()) options.cancel->store(true);
+    if (const auto posted = std::exchange(posted_, std::nullopt)) {
+      auto outcome = finish_by_ring("synchronize", *posted->link, posted->slot, in_flight_.launch_id(),
+                                    options, host_call);
+      return outcome ? *std::move(outcome) : ask("synchronize", in_flight_, options);
+    }
     if (!conversation_) return ask("synchronize", in_flight_, options);
     const std::unique_ptr<Conversation> conversation = std::move(conversation_);
     conversation->call.watch(options.timeout, options.cancel);
-    if (stop_->load()) options.cancel->store(true);
     return hear("synchronize", *conversation, host_call);
   }
 
   void cancel_enqueued() override {
-    if (stop_) stop_->store(true);
+    connection_->note_failure();
+    stop_->store(true);
+    if (posted_ && ring(*posted_->link)->take_back(posted_->slot)) return;
     v1::CancelRequest request;
     request.set_launch_id(in_flight_.launch_id());
     connection_->tidy(&RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Cancel, request);
@@ -206,6 +218,14 @@ public:
     v1::UpdateRequest request;
     request.set_graph(id_);
     for (const graph::ParamUpdate& update : updates) describe(update, *request.add_params());
+    EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready("update"));
+    if (RingClient* const ring = connection_->ring(*link)) {
+      const RingClient::Caller caller{
+          [&] { return link->alive() ? RingClient::Wish::go_on : RingClient::Wish::give_up; }, nullptr};
+      const auto updated = ring->update(request.SerializeAsString(), caller);
+      if (updated && link->alive()) return *updated;
+    }
+    // A second time where the link broke: the same numbers may be given twice.
     v1::UpdateReply reply;
     return connection_->call("update", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Update, request, reply);
   }
@@ -245,12 +265,24 @@ private:
     }
   }
 
+  [[nodiscard]] RingClient* ring(RemoteLink& link) const {
+    return fits_ring_ ? connection_->ring(link) : nullptr;
+  }
+
   // Empty where it must go another way. CONNECTION_LOST: it never began.
   std::optional<StatusOr<LaunchReport>> launch_by_ring(
       RemoteLink& link, std::int64_t n, std::uint64_t launch_id, const LaunchOptions& options,
       const std::function<Status(std::uint32_t)>& host_call) {
-    RingClient* const ring = fits_ring_ ? connection_->ring(link) : nullptr;
+    RingClient* const ring = this->ring(link);
     if (ring == nullptr) return {};
+    const auto posted = ring->post({id_, n, launch_id, options.timeout.value_or(milliseconds(0))});
+    if (!posted) return {};
+    return finish_by_ring("launch", link, *posted, launch_id, options, host_call);
+  }
+
+  std::optional<StatusOr<LaunchReport>> finish_by_ring(
+      std::string_view operation, RemoteLink& link, const RingClient::Posted& posted, std::uint64_t launch_id,
+      const LaunchOptions& options, const std::function<Status(std::uint32_t)>& host_call) {
     StopWatch watch(*connection_, launch_id, options.timeout, options.cancel);
     using Wish = RingClient::Wish;
     const auto look = [&] {
@@ -258,19 +290,19 @@ private:
       return watch.stop() == StopWatch::Stop::none ? Wish::go_on : Wish::stop;
     };
     const RingClient::Caller caller{look, host_call, [&] { return watch.note(); }};
-    auto outcome = ring->launch({id_, n, launch_id, options.timeout.value_or(milliseconds(0))}, caller);
+    auto outcome = ring(link)->finish(posted, caller);
     if (!outcome) return {};
     if (outcome->ok()) {
       (*outcome)->host = link.side().session().host;
       return outcome;
     }
-    if (const Status closed = connection_->state.check("launch"); !closed.ok()) return closed;
+    if (const Status closed = connection_->state.check(operation); !closed.ok()) return closed;
     const bool begun = outcome->status().reason() != Reason::connection_lost;
     if (link.alive()) {
       return watch.in_words(begun ? outcome->status() : Status(Reason::cancelled, "the launch never began"));
     }
-    const Status lost = connection_->lost("launch", "its connection is closed");
-    return begun ? connection_->settle("launch", lost) : lost;
+    const Status lost = connection_->lost(operation, "its connection is closed");
+    return begun ? connection_->settle(operation, lost) : lost;
   }
 
   // The outcome of a launch without host calls: this one's, or that of the one that was sent with this id.
@@ -317,6 +349,11 @@ private:
   v1::LaunchRequest in_flight_;
   bool waited_for_ = false;  // it has not been collected
   std::shared_ptr<std::atomic<bool>> stop_;
+  struct Posted {
+    std::shared_ptr<RemoteLink> link;
+    RingClient::Posted slot;
+  };
+  std::optional<Posted> posted_;  // through the ring, or
   std::unique_ptr<Conversation> conversation_;
 };
 
@@ -388,6 +425,11 @@ public:
 
   [[nodiscard]] std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const override {
     return PlaneRegistry::of_process().find(name(), address, bytes);
+  }
+
+  Status accept(const v1::AcceptPlanesRequest& request) override {
+    v1::AcceptPlanesReply reply;
+    return connection_->call("accept", connection_->rpc().planes, &v1::Planes::Stub::Accept, request, reply);
   }
 
   StatusOr<std::unique_ptr<HostGraph>> build(const v1::GraphDescription& description,

@@ -65,6 +65,7 @@ StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_range(std::uint64_t byt
     segment = segments_.at(range.segment);
   }
   std::memset(segment->memory.data() + range.offset, 0, range.bytes);  // it may have had an owner before
+  source_->renew(segment->id, range.offset, range.bytes);
   const auto buffer = std::make_shared<RangeBuffer>(shared_from_this(), segment, range, bytes);
   PlaneRegistry::of_process().add(
       *buffer, {session_, segment->id, segment->memory.bytes(), range.offset, std::string(label), buffer});

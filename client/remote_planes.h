@@ -30,6 +30,9 @@ public:
   virtual StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label) = 0;
   // Called from destructors: does not wait for long, and has nobody to report to.
   virtual void release_plane(const graph::PlaneId& plane) = 0;
+  // These bytes of a plane are cleared and have another owner from now on: what a launch left half written
+  // there is nobody's.
+  virtual void renew(const graph::PlaneId& plane, std::uint64_t offset, std::uint64_t bytes) = 0;
 };
 
 class RemotePlanes : public std::enable_shared_from_this<RemotePlanes> {

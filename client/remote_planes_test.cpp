@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
+#include <vector>
 
 #include "client/plane_registry.h"
 
@@ -22,6 +24,11 @@ public:
   }
   void release_plane(const graph::PlaneId& plane) override { EXPECT_EQ(held.erase(plane.id), 1u); }
 
+  void renew(const graph::PlaneId& plane, std::uint64_t offset, std::uint64_t bytes) override {
+    renewed.emplace_back(plane.id, offset, bytes);
+  }
+
+  std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>> renewed;
   std::set<std::uint64_t> held;
   std::uint64_t last = 0;
   bool refuse = false;

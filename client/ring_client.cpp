@@ -61,11 +61,13 @@ StatusOr<std::unique_ptr<RingClient>> RingClient::open(UniqueFd memory, UniqueFd
 RingClient::RingClient(plane::Memory memory, UniqueFd doorbell)
     : memory_(std::move(memory)),
       doorbell_(std::move(doorbell)),
+      epoch_(ring().header.worker_epoch.get()),
       spin_ns_(run::allowed_threads() > 1 ? longest_spin_ns : 0) {}
 
 // The lowest free slot: those that were used last are in the caches.
 std::optional<std::size_t> RingClient::claim() {
   const std::lock_guard lock(mutex_);
+  if (abandoned_.any()) reclaim();
   for (std::size_t slot = 0; slot < ring::slot_count; ++slot) {
     if (used_[slot]) continue;
     used_[slot] = true;
@@ -125,6 +127,7 @@ std::optional<State> RingClient::wait(ring::Slot& slot, const Caller& caller) {
     slot.sleeping.store(0, std::memory_order_relaxed);
     mine = !is_the_workers(slot.word.load(std::memory_order_acquire));
     if (mine) break;
+    if (worker_died()) return {};
     const Wish wish = caller.look();
     if (wish == Wish::give_up) return {};
     if (wish == Wish::stop && take_back(slot)) return State::free;
@@ -144,33 +147,79 @@ State RingClient::answer(ring::Slot& slot, const Caller& caller) {
   return wanted ? State::replied : static_cast<State>(word);
 }
 
-std::optional<StatusOr<LaunchReport>> RingClient::launch(const Launch& launch, const Caller& caller) {
+void RingClient::reclaim() {
+  for (std::size_t slot = 0; slot < ring::slot_count; ++slot) {
+    auto done = static_cast<std::uint32_t>(State::done);
+    if (!abandoned_[slot]) continue;
+    const bool over = ring().slots[slot].word.compare_exchange_strong(
+        done, static_cast<std::uint32_t>(State::free), std::memory_order_acq_rel);
+    if (!over && static_cast<State>(done) != State::free) continue;
+    abandoned_[slot] = false;
+    used_[slot] = false;
+  }
+}
+
+std::optional<RingClient::Posted> RingClient::post(const Launch& launch) {
   const std::optional<std::size_t> claimed = claim();
   if (!claimed) return {};
   ring::Slot& slot = ring().slots[*claimed];
+  slot.kind.set(static_cast<std::uint64_t>(ring::Kind::launch));
   slot.graph.set(launch.graph);
   slot.count.set(launch.count);
   slot.launch_id.set(launch.launch_id);
   slot.timeout_ns.set(launch.timeout.count());
-  State state = State::posted;
-  slot.word.store(static_cast<std::uint32_t>(state), std::memory_order_seq_cst);
-  while (state == State::posted || state == State::replied) {
+  slot.word.store(static_cast<std::uint32_t>(State::posted), std::memory_order_seq_cst);
+  ring_doorbell();
+  return Posted{*claimed, launch.count};
+}
+
+bool RingClient::worker_died() const { return ring().header.worker_epoch.get() != epoch_; }
+
+Status RingClient::silence() const {
+  if (worker_died()) {
+    return {
+        Reason::worker_restarted,
+        "the daemon's worker died, and how far it came is not known; look at the arrays, and launch anew"};
+  }
+  return {Reason::cancelled, "the daemon does not react, and how far it came is not known"};
+}
+
+bool RingClient::take_back(const Posted& posted) {
+  auto word = static_cast<std::uint32_t>(State::posted);
+  return ring().slots[posted.slot].word.compare_exchange_strong(word, static_cast<std::uint32_t>(State::free),
+                                                                std::memory_order_seq_cst);
+}
+
+void RingClient::abandon(const Posted& posted) {
+  static_cast<void>(take_back(posted));
+  const std::lock_guard lock(mutex_);
+  abandoned_[posted.slot] = true;
+}
+
+std::optional<State> RingClient::wait_for_end(ring::Slot& slot, const Caller& caller) {
+  for (;;) {
+    std::optional<State> state = wait(slot, caller);
+    if (state != State::host_call) return state;
+    state = answer(slot, caller);
+    if (state != State::replied) return state;
     ring_doorbell();
-    const std::optional<State> next = wait(slot, caller);
-    if (!next && take_back(slot)) {
-      give_back(*claimed);
-      return Status(Reason::connection_lost, "nobody took the launch");
-    }
-    if (!next)
-      return Status(Reason::cancelled, "the daemon does not react, and how far it came is not known");
-    state = *next == State::host_call ? answer(slot, caller) : *next;
   }
-  if (state == State::free) {
-    give_back(*claimed);
+}
+
+std::optional<StatusOr<LaunchReport>> RingClient::finish(const Posted& posted, const Caller& caller) {
+  ring::Slot& slot = ring().slots[posted.slot];
+  const std::optional<State> state = wait_for_end(slot, caller);
+  if (!state && take_back(slot)) {
+    give_back(posted.slot);
+    return Status(Reason::connection_lost, "nobody took the launch");
+  }
+  if (!state) return silence();
+  if (*state == State::free) {
+    give_back(posted.slot);
     return Status(Reason::cancelled, "the launch was cancelled before it began; 0 of " +
-                                         std::to_string(launch.count) + " replays were whole");
+                                         std::to_string(posted.count) + " replays were whole");
   }
-  if (state != State::done) {
+  if (*state != State::done) {
     return Status(Reason::bad_message,
                   "the ring is in a state that it cannot be in; something wrote over it");
   }
@@ -178,6 +227,27 @@ std::optional<StatusOr<LaunchReport>> RingClient::launch(const Launch& launch, c
   if (slot.failed.get() == 0) {
     outcome = report_of(slot);
   } else if (slot.text_was_cut.get() == 0) {
+    outcome = error_of(slot);
+  }
+  give_back(posted.slot);
+  return outcome;
+}
+
+std::optional<Status> RingClient::update(std::string_view request, const Caller& caller) {
+  if (request.size() > ring::text_bytes) return {};
+  const std::optional<std::size_t> claimed = claim();
+  if (!claimed) return {};
+  ring::Slot& slot = ring().slots[*claimed];
+  slot.kind.set(static_cast<std::uint64_t>(ring::Kind::update));
+  slot.text.set_bytes(request);
+  slot.word.store(static_cast<std::uint32_t>(State::posted), std::memory_order_seq_cst);
+  ring_doorbell();
+  const std::optional<State> state = wait(slot, caller);
+  if (!state) return silence();
+  std::optional<Status> outcome;
+  if (*state == State::done && slot.failed.get() == 0) {
+    outcome = Status();
+  } else if (*state == State::done && slot.text_was_cut.get() == 0) {
     outcome = error_of(slot);
   }
   give_back(*claimed);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 #include "eagle/client/run.h"
 #include "engine/base/status.h"
@@ -42,16 +43,43 @@ public:
   RingClient(const RingClient&) = delete;
   RingClient& operator=(const RingClient&) = delete;
 
-  // Empty when every slot is in use, or when the error is too long for a slot: then the launch is to go over
-  // gRPC, with the same id. The launch's own error. Where `look` gave up: CONNECTION_LOST if nobody has taken
-  // the launch, which then never runs, else CANCELLED: the slot is lost with it, because the worker may still
-  // write there. The report's host is left open.
-  std::optional<StatusOr<LaunchReport>> launch(const Launch& launch, const Caller& caller);
+  // A launch that is on its way; it has a slot until `finish` or `abandon`.
+  struct Posted {
+    std::size_t slot = 0;
+    std::int64_t count = 0;
+  };
+  // Empty when every slot is in use: then the launch is to go over gRPC. From here on the worker may begin.
+  std::optional<Posted> post(const Launch& launch);
+  // Waits for the outcome. Empty when the error is too long for a slot: then the launch is to be asked for
+  // over gRPC, with its id. The launch's own error. Where `look` gave up: CONNECTION_LOST if nobody has taken
+  // the launch, which then never runs, else CANCELLED or WORKER_RESTARTED: the slot is lost with it, because
+  // the worker may still write there. The report's host is left open.
+  std::optional<StatusOr<LaunchReport>> finish(const Posted& posted, const Caller& caller);
+  // Both.
+  std::optional<StatusOr<LaunchReport>> launch(const Launch& launch, const Caller& caller) {
+    const std::optional<Posted> posted = post(launch);
+    return posted ? finish(*posted, caller) : std::nullopt;
+  }
+  // Where it has not begun, it never will. True: `finish` then says so, without waiting.
+  bool take_back(const Posted& posted);
+  // Nobody waits for it: the slot is used again once the worker is done with it.
+  void abandon(const Posted& posted);
+
+  // New numbers for Params of a graph: an UpdateRequest (service.proto) as bytes. Empty where it is to go
+  // over gRPC: it is too long, the graph too large, or every slot in use.
+  std::optional<Status> update(std::string_view request, const Caller& caller);
 
 private:
   RingClient(plane::Memory memory, UniqueFd doorbell);
   [[nodiscard]] ring::Memory& ring() const { return *reinterpret_cast<ring::Memory*>(memory_.data()); }
+  // Another worker serves the session than when the ring was opened (layout.h): nobody answers any more.
+  [[nodiscard]] bool worker_died() const;
+  [[nodiscard]] Status silence() const;  // why there is no outcome
   std::optional<std::size_t> claim();
+  void reclaim();  // with the lock held
+  // Until the slot is the client's for good: `done`, or `free` where it was taken back; empty where `look`
+  // gave up.
+  std::optional<ring::State> wait_for_end(ring::Slot& slot, const Caller& caller);
   void give_back(std::size_t slot);
   void ring_doorbell();
   [[nodiscard]] std::int64_t time_to_spin();
@@ -65,9 +93,11 @@ private:
 
   const plane::Memory memory_;
   const UniqueFd doorbell_;
+  const std::uint64_t epoch_;
   std::mutex mutex_;
   std::bitset<ring::slot_count> used_;
-  std::atomic<std::int64_t> spin_ns_;  // how long it has been worth to wait without sleeping
+  std::bitset<ring::slot_count> abandoned_;  // of them, those that nobody waits for
+  std::atomic<std::int64_t> spin_ns_;        // how long it has been worth to wait without sleeping
   std::atomic<std::uint64_t> waits_ = 0;
 };
 

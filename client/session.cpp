@@ -5,6 +5,8 @@
 #include "client/discovery.h"
 #include "client/host.h"
 #include "client/local_host.h"
+#include "client/view_table.h"
+#include "eagle/v1/service.pb.h"
 
 namespace eagle {
 
@@ -13,6 +15,21 @@ StatusOr<std::shared_ptr<Buffer>> Session::allocate(std::uint64_t bytes, std::st
 }
 
 bool Session::owns(const void* address) const { return host_->find(address, 1).has_value(); }
+
+Status Session::accept(const ArrayView& array) const {
+  ViewTable views(*host_);
+  v1::View view;
+  EAGLE_RETURN_IF_ERROR(views.add(array, "accept: the array", view));
+  std::vector<v1::PlaneDeclaration> planes(1);
+  Backing backing;
+  views.finish([&]() -> v1::PlaneDeclaration& { return planes.front(); }, backing);
+  if (!planes.front().has_plane()) return {};  // memory of the caller's own, of which no launch has a say
+  v1::AcceptPlanesRequest request;
+  auto& part = *request.add_parts();
+  *part.mutable_plane() = planes.front().plane();
+  *part.mutable_view() = view;
+  return host_->accept(request);
+}
 
 const std::string& Session::name() const { return host_->name(); }
 StatusOr<SessionInfo> Session::info() const { return host_->info(); }

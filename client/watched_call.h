@@ -72,6 +72,7 @@ public:
 
   // The outcome of the whole call; a stop that the caller asked for is told in its words.
   [[nodiscard]] Status in_words(const Status& outcome) const {
+    if (!outcome.ok()) connection_.note_failure();
     if (outcome.reason() != Reason::cancelled || stop_ == Stop::none) return outcome;
     const std::string far =
         given_up_ ? "the daemon does not react, and how far it came is not known" : outcome.message();

@@ -231,6 +231,7 @@ StatusOr<std::unique_ptr<step::Simulation>> Engine::simulate(const v1::RunDescri
   EAGLE_RETURN_IF_ERROR(check_memory(model.planes, planes));
   auto run = std::make_unique<step::Simulation::State>();
   run->mode = mode_of(model);
+  run->touches = model.touches();
   run->control = std::move(control);
   run->counters = state_->counters;
   step::RunReport& report = run->result.report;

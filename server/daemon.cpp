@@ -18,6 +18,9 @@
 namespace eagle::server {
 namespace {
 
+// Graphs of at most so many nodes are looked through for names where a launch waits meanwhile.
+constexpr std::size_t quick_nodes = 256;
+
 // Scratch memory counts as a plane does.
 StatusOr<std::shared_ptr<std::byte>> charged_memory(PlaneBudget& budget, std::uint64_t bytes) {
   struct Held {
@@ -90,14 +93,19 @@ DaemonInfo Daemon::info() const {
   info.graphs = sessions_.graphs();
   info.launches = counters.launches;
   info.kernels_cached = counters.compiler.cached;
+  info.jobs = executor_.admitted();
+  info.jobs_held = executor_.held();
+  info.tenants = sessions_.tenants().reports();
   return info;
 }
 
 StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescription& description) {
   const GraphHash hash = hash_of(description);
   EAGLE_RETURN_IF_ERROR(check_quarantine(hash, description.name()));
+  EAGLE_RETURN_IF_ERROR(session.tenant()->may_compile());
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
   EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory));
+  session.tenant()->note_compiled(built->build_s());
   Built result;
   result.loaded = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(built));
   result.loaded->note_in(ledger_.get(), session.id(), hash);
@@ -127,7 +135,12 @@ StatusOr<std::shared_ptr<Ring>> Daemon::open_ring(const std::shared_ptr<Session>
     }
     return LaunchJob::start(executor_, open, request, deadline, std::move(events));
   };
-  EAGLE_ASSIGN_OR_RETURN(auto ring, Ring::create(std::move(start)));
+  auto update = [this, session = std::weak_ptr(session)](const std::string& bytes) -> std::optional<Status> {
+    const auto open = session.lock();
+    if (!open) return Status(Reason::session_closed, "the session was closed");
+    return update_quickly(*open, bytes);
+  };
+  EAGLE_ASSIGN_OR_RETURN(auto ring, Ring::create(std::move(start), std::move(update)));
   EAGLE_RETURN_IF_ERROR(session->attach(executor_.rings(), ring));
   return ring;
 }
@@ -155,6 +168,17 @@ Status Daemon::update(Session& session, const v1::UpdateRequest& request) {
   EAGLE_ASSIGN_OR_RETURN(const auto loaded, graph(session, request.graph()));
   return loaded->update(request.graph(), updates,
                         [&] { return session.records().updated(request.graph(), request); });
+}
+
+std::optional<Status> Daemon::update_quickly(Session& session, const std::string& bytes) {
+  v1::UpdateRequest request;
+  if (!request.ParseFromString(bytes)) {
+    return Status(Reason::bad_message, "expected an UpdateRequest in the ring's slot, found other bytes");
+  }
+  if (session.dormant(request.graph())) return std::nullopt;
+  const auto loaded = session.graph(request.graph());
+  if (loaded.ok() && (*loaded)->nodes() > quick_nodes) return std::nullopt;
+  return update(session, request);
 }
 
 StatusOr<std::shared_ptr<LoadedGraph>> Daemon::graph(Session& session, std::uint64_t id) {
@@ -217,6 +241,7 @@ Status Daemon::restore(RestoredState& state) {
   for (const auto& [key, record] : state.records) EAGLE_RETURN_IF_ERROR(restore_entry(key, record, state));
   if (ledger_) {
     for (const Ledger::Cut& cut : ledger_->cut_off()) {
+      mark_torn(cut);
       spdlog::warn("session={:016x} a launch was cut off; half written may be: {}", cut.session,
                    cut.all_planes ? "any of its arrays" : text_of(cut.written));
     }
@@ -226,6 +251,23 @@ Status Daemon::restore(RestoredState& state) {
   spdlog::info("worker {} takes over: sessions={} planes={} graphs={}", state.epoch + 1, sessions_.size(),
                budget_->used_planes(), sessions_.graphs());
   return {};
+}
+
+// Its session may be gone, and planes of it.
+void Daemon::mark_torn(const Ledger::Cut& cut) {
+  const std::string what = "what a launch wrote when its worker died";
+  const auto session = sessions_.restored(cut.session);
+  if (!session.ok()) return;
+  if (cut.all_planes) {
+    for (const auto& plane : (*session)->planes().list()) plane->mark_torn(what);
+  }
+  for (const Ledger::Range& range : cut.written) {
+    const auto plane = (*session)->planes().find(range.plane);
+    if (!plane.ok() || range.bytes == 0) continue;
+    const auto offset = static_cast<std::int64_t>(range.offset);
+    const auto bytes = static_cast<std::int64_t>(range.bytes);
+    (*plane)->torn().mark({0, offset, plane::DType::boolean, 1, {bytes}, {1}}, what);
+  }
 }
 
 // Entries come in the order of their keys: a session before what it holds.

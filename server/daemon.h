@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/engine.h"
@@ -46,6 +47,9 @@ struct DaemonInfo {
   std::uint64_t graphs = 0;
   std::uint64_t launches = 0;
   std::uint64_t kernels_cached = 0;
+  std::uint64_t jobs = 0;       // launches and runs in hand
+  std::uint64_t jobs_held = 0;  // of them, those that wait for an earlier one over the same bytes
+  std::vector<TenantReport> tenants;
 };
 
 // Thread-safe.
@@ -90,6 +94,9 @@ public:
   StatusOr<Built> build(Session& session, const v1::GraphDescription& description);
   // New numbers for Params of a graph; all or none. UNKNOWN_GRAPH, BUSY.
   Status update(Session& session, const v1::UpdateRequest& request);
+  // The same for an UpdateRequest as bytes that nobody has looked at. Empty where it would take long: the
+  // graph is large (names are looked for in all of its nodes), or must be built again first.
+  std::optional<Status> update_quickly(Session& session, const std::string& bytes);
   // The graph of this id, built again where the worker that built it has died; takes as long as that takes.
   // UNKNOWN_GRAPH, GRAPH_QUARANTINED, and what `build` says.
   StatusOr<std::shared_ptr<LoadedGraph>> graph(Session& session, std::uint64_t id);
@@ -116,6 +123,7 @@ public:
 private:
   Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique_ptr<Engine> engine);
   Status restore(RestoredState& state);
+  void mark_torn(const Ledger::Cut& cut);
   Status restore_entry(const StateKey& key, const std::string& record, RestoredState& state);
   StatusOr<std::shared_ptr<LoadedGraph>> build_again(Session& session, std::uint64_t id);
   [[nodiscard]] Status check_quarantine(const GraphHash& hash, const std::string& name) const;

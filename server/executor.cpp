@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/clock.h"
 #include "server/ring/rings.h"
 
 namespace eagle::server {
@@ -19,7 +20,9 @@ Executor::~Executor() {
   rings_->notify();
 }
 
-Status Executor::submit(std::shared_ptr<Job> job) {
+Status Executor::submit(std::shared_ptr<Job> job, Owner owner) {
+  EAGLE_RETURN_IF_ERROR(owner.tenant->may_compute());
+  EAGLE_ASSIGN_OR_RETURN(Tenant::Share share, owner.tenant->hold(Held::jobs));
   {
     const std::lock_guard lock(mutex_);
     if (admitted_ >= capacity_) {
@@ -27,35 +30,100 @@ Status Executor::submit(std::shared_ptr<Job> job) {
                                  " launches and runs in hand, which is its limit (jobs); try again later"};
     }
     ++admitted_;
-    queue_.push_back(std::move(job));
+    Job::Place& place = job->place_;
+    place.tenant = std::move(owner.tenant);
+    place.share = std::move(share);
+    place.session = owner.session;
+    place.footprint = std::move(owner.footprint);
+    place.submitted = Clock::now();
+    wait_for_earlier(job);
+    if (place.footprint) unfinished_.push_back(job);
+    if (place.earlier > 0) {
+      ++held_;
+      return {};
+    }
+    make_ready(std::move(job));
   }
   rings_->notify();
   return {};
 }
 
+void Executor::wait_for_earlier(const std::shared_ptr<Job>& job) {
+  Job::Place& place = job->place_;
+  if (!place.footprint || unfinished_.empty()) return;
+  const auto called_it = [&](const Job::Place& other) {
+    return other.session == place.session && place.session != 0 && other.state == Job::State::parked;
+  };
+  // Those that wait, in the end, for a host call that this job may be part of: it cannot wait for them.
+  std::vector<const Job*> behind;
+  for (const auto& known : unfinished_) {
+    if (called_it(known->place_)) behind.push_back(known.get());
+  }
+  for (std::size_t i = 0; i < behind.size(); ++i) {
+    for (const auto& waiting : behind[i]->place_.later) {
+      if (std::find(behind.begin(), behind.end(), waiting.get()) == behind.end())
+        behind.push_back(waiting.get());
+    }
+  }
+  const auto let_wait = [](const std::shared_ptr<Job>& waiting, Job::Place& earlier) {
+    ++waiting->place_.earlier;
+    earlier.later.push_back(waiting);
+  };
+  for (const std::shared_ptr<Job>& known : unfinished_) {
+    Job::Place& other = known->place_;
+    if (called_it(other) || !place.footprint->conflicts_with(*other.footprint)) continue;
+    const bool is_behind = std::find(behind.begin(), behind.end(), known.get()) != behind.end();
+    if (is_behind && other.state == Job::State::held) {
+      let_wait(known, place);
+    } else {
+      let_wait(job, other);
+    }
+  }
+}
+
+void Executor::make_ready(std::shared_ptr<Job> job) {
+  Job::Place& place = job->place_;
+  place.state = Job::State::ready;
+  ready_.add(place.tenant->flow(), std::move(job));
+}
+
 void Executor::resume(std::shared_ptr<Job> job) {
   {
     const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(job));
+    make_ready(std::move(job));
   }
   rings_->notify();
 }
 
 void Executor::expedite(const std::shared_ptr<Job>& job) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find(queue_.begin(), queue_.end(), job);
+  Job::Place& place = job->place_;
   if (running_ == job.get()) {
     // Its turn has not quite ended, even if it is queued again already: nobody else may touch it.
-    hurried_ = true;
-    if (found != queue_.end()) std::rotate(queue_.begin(), found, found + 1);
-  } else if (found != queue_.end()) {
-    queue_.erase(found);
-    static_cast<void>(leaving_.submit([this, job] {
-      static_cast<void>(job->advance());
-      const std::lock_guard end(mutex_);
-      finished();
-    }));
+    hurry_ = true;
+    if (place.state == Job::State::ready && ready_.remove(place.tenant->flow(), job))
+      hurried_.push_front(job);
+  } else if (place.state == Job::State::ready) {
+    if (!ready_.remove(place.tenant->flow(), job)) std::erase(hurried_, job);
+    end_early(job);
+  } else if (place.state == Job::State::held && place.earlier > 0) {
+    --held_;
+    end_early(job);
   }
+}
+
+// With the lock held.
+void Executor::end_early(const std::shared_ptr<Job>& job) {
+  job->place_.state = Job::State::running;
+  static_cast<void>(leaving_.submit([this, job] {
+    static_cast<void>(job->advance());
+    {
+      const std::lock_guard lock(mutex_);
+      leave(*job);
+      finished();
+    }
+    rings_->notify();
+  }));
 }
 
 void Executor::discard(std::shared_ptr<void> remains) {
@@ -65,6 +133,11 @@ void Executor::discard(std::shared_ptr<void> remains) {
 std::size_t Executor::admitted() const {
   const std::lock_guard lock(mutex_);
   return admitted_;
+}
+
+std::size_t Executor::held() const {
+  const std::lock_guard lock(mutex_);
+  return held_;
 }
 
 void Executor::wait_until_idle(const std::atomic<bool>& stop) {
@@ -77,35 +150,76 @@ void Executor::wake() {
   idle_.notify_all();
 }
 
+void Executor::leave(Job& job) {
+  Job::Place& place = job.place_;
+  place.state = Job::State::ended;
+  place.tenant->note_end();
+  place.share = {};
+  if (!place.footprint) return;
+  std::erase_if(unfinished_, [&](const auto& other) { return other.get() == &job; });
+  for (std::shared_ptr<Job>& waiting : place.later) {
+    if (--waiting->place_.earlier > 0 || waiting->place_.state != Job::State::held) continue;
+    --held_;
+    make_ready(std::move(waiting));
+  }
+  place.later.clear();
+}
+
 void Executor::finished() {
   if (--admitted_ == 0) idle_.notify_all();
 }
 
-std::shared_ptr<Job> Executor::next() {
+std::shared_ptr<Job> Executor::next(bool& first) {
   const std::lock_guard lock(mutex_);
-  if (queue_.empty()) return nullptr;
-  std::shared_ptr<Job> job = std::move(queue_.front());
-  queue_.pop_front();
+  std::shared_ptr<Job> job;
+  if (!hurried_.empty()) {
+    job = std::move(hurried_.front());
+    hurried_.pop_front();
+  } else if (!ready_.empty()) {
+    job = ready_.next();
+  } else {
+    return nullptr;
+  }
+  Job::Place& place = job->place_;
+  place.state = Job::State::running;
+  first = !std::exchange(place.begun, true);
   running_ = job.get();
-  hurried_ = false;
+  hurry_ = false;
   return job;
 }
 
 bool Executor::nothing_to_do() const {
   const std::lock_guard lock(mutex_);
-  return queue_.empty() && !ending_;
+  return ready_.empty() && hurried_.empty() && !ending_;
 }
 
-void Executor::run(std::shared_ptr<Job> job) {
+void Executor::run(std::shared_ptr<Job> job, bool first) {
+  const std::shared_ptr<Tenant> tenant = job->place_.tenant;
+  const Clock::time_point began = Clock::now();
+  if (first) tenant->note_wait(std::chrono::duration<double>(began - job->place_.submitted).count());
   const Job::Next next = job->advance();
-  if (next != Job::Next::again) job.reset();  // without the lock: its end may take others
-  const std::lock_guard lock(mutex_);
-  running_ = nullptr;
-  if (next == Job::Next::again) {
-    queue_.insert(hurried_ ? queue_.begin() : queue_.end(), std::move(job));
-  } else if (next == Job::Next::done) {
-    finished();
+  const double seconds = seconds_since(began);
+  tenant->note_computed(seconds);
+  {
+    const std::lock_guard lock(mutex_);
+    running_ = nullptr;
+    ready_.ran(tenant->flow(), seconds);
+    Job::Place& place = job->place_;
+    if (next == Job::Next::done) {
+      leave(*job);
+    } else if (next == Job::Next::parked) {
+      if (place.state == Job::State::running) place.state = Job::State::parked;
+    } else if (hurry_) {
+      place.state = Job::State::ready;
+      hurried_.push_back(std::move(job));
+    } else {
+      make_ready(std::move(job));
+    }
   }
+  job.reset();  // without the lock: its end may take others
+  if (next != Job::Next::done) return;
+  const std::lock_guard lock(mutex_);
+  finished();
 }
 
 void Executor::work() {
@@ -115,8 +229,9 @@ void Executor::work() {
       const std::lock_guard lock(mutex_);
       if (ending_) return;
     }
-    if (std::shared_ptr<Job> job = next()) {
-      run(std::move(job));
+    bool first = false;
+    if (std::shared_ptr<Job> job = next(first)) {
+      run(std::move(job), first);
     } else {
       rings_->sleep([this] { return nothing_to_do(); });
     }

@@ -1,13 +1,17 @@
 // Executor: the one thread that runs launches and runs, and so the owner of the OpenMP team. Between jobs it
 // looks at the rings of the sessions (ring/rings.h), and when there is nothing to do it sleeps there.
 //
-// Jobs take turns in the order of their arrival. A job that must wait for its client leaves the thread
+// Whose turn it is the tenants' shares of measured time decide (fair_queue.h); a tenant's own jobs take turns
+// in the order of their arrival. A job whose bytes meet those of an earlier one that has not ended waits for
+// it, so that taking turns changes no result. A job that must wait for its client leaves the thread
 // (`parked`) and is queued again by `resume`, so that a slow client holds nobody up; a long one gives way
-// between its passes (`again`). Two more threads end the jobs that were cancelled before their turn came, and
-// free what jobs leave behind: neither waits for what runs, nor holds it up.
+// between its pieces
+// (`again`). Two more threads end the jobs that were cancelled before their turn came, and free what jobs
+// leave behind: neither waits for what runs, nor holds it up.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -15,18 +19,23 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "engine/base/status.h"
+#include "server/fair_queue.h"
+#include "server/footprint.h"
+#include "server/tenants.h"
 #include "server/work_pool.h"
 
 namespace eagle::server {
 
+class Executor;
 class Rings;
 
 class Job {
 public:
   enum class Next {
-    again,   // to the back of the queue
+    again,   // to the back of its tenant's queue
     parked,  // until somebody resumes it; may have happened already
     done,
   };
@@ -36,6 +45,23 @@ public:
   virtual Next advance() = 0;
   // Makes the job end soon, from any thread, at any time, more than once; a parked one resumes itself.
   virtual void cancel() = 0;
+
+private:
+  friend Executor;
+  enum class State : std::uint8_t { held, ready, running, parked, ended };
+  // The executor's, under its lock.
+  struct Place {
+    std::shared_ptr<Tenant> tenant;
+    Tenant::Share share;
+    std::uint64_t session = 0;
+    std::shared_ptr<const Footprint> footprint;
+    State state = State::held;
+    bool begun = false;
+    std::size_t earlier = 0;                  // jobs that it waits for
+    std::vector<std::shared_ptr<Job>> later;  // jobs that wait for it
+    std::chrono::steady_clock::time_point submitted;
+  };
+  Place place_;
 };
 
 // Thread-safe.
@@ -46,12 +72,24 @@ public:
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // QUOTA (jobs) when `capacity` jobs are queued, running or parked.
-  Status submit(std::shared_ptr<Job> job);
+  // Whose a job is, and what it touches (may be null).
+  struct Owner {
+    std::shared_ptr<Tenant> tenant;
+    std::uint64_t session = 0;
+    std::shared_ptr<const Footprint> footprint;
+  };
+  // QUOTA (jobs) when `capacity` jobs are queued, running or parked; QUOTA of the tenant.
+  //
+  // A job that touches what an unfinished one writes, or the other way round, waits for it, whosesoever it
+  // is. Not so where a job of the same session is at a host call: what comes then may be part of that call,
+  // and runs ahead of whatever waits for it.
+  Status submit(std::shared_ptr<Job> job, Owner owner);
+  // Of nobody in particular.
+  Status submit(std::shared_ptr<Job> job) { return submit(std::move(job), {own_, 0, nullptr}); }
   // Queues a parked job. Never refused: the job was admitted.
   void resume(std::shared_ptr<Job> job);
-  // For a job that has been cancelled: if it is queued it ends at once, whatever runs; if it runs and gives
-  // way, it is next. Any other is left alone.
+  // For a job that has been cancelled: if it is queued or waits for others it ends at once, whatever runs; if
+  // it runs and gives way, it is next. Any other is left alone.
   void expedite(const std::shared_ptr<Job>& job);
   // Drops the reference, on a thread that may take its time.
   void discard(std::shared_ptr<void> remains);
@@ -60,25 +98,38 @@ public:
   [[nodiscard]] const std::shared_ptr<Rings>& rings() const { return rings_; }
 
   [[nodiscard]] std::size_t admitted() const;
+  // Those that wait for an earlier one.
+  [[nodiscard]] std::size_t held() const;
   // Returns when no job is left, or when `stop` becomes true (see `wake`).
   void wait_until_idle(const std::atomic<bool>& stop);
   // Makes `wait_until_idle` look at its flag again.
   void wake();
 
 private:
+  using Clock = std::chrono::steady_clock;
+
   void work();
-  void run(std::shared_ptr<Job> job);
-  std::shared_ptr<Job> next();
+  void run(std::shared_ptr<Job> job, bool first);
+  std::shared_ptr<Job> next(bool& first);  // `first`: it has not run before
   [[nodiscard]] bool nothing_to_do() const;
-  void finished();  // with the lock held
+  void end_early(const std::shared_ptr<Job>& job);
+  // With the lock held.
+  void wait_for_earlier(const std::shared_ptr<Job>& job);
+  void make_ready(std::shared_ptr<Job> job);
+  void leave(Job& job);
+  void finished();
 
   const std::size_t capacity_;
+  const std::shared_ptr<Tenant> own_ = std::make_shared<Tenant>("eagled", TenantPolicy());
   mutable std::mutex mutex_;
   std::condition_variable idle_;
-  std::deque<std::shared_ptr<Job>> queue_;
+  FairQueue<std::shared_ptr<Job>> ready_;
+  std::deque<std::shared_ptr<Job>> hurried_;      // before all others
+  std::vector<std::shared_ptr<Job>> unfinished_;  // with a footprint, in the order of arrival
   const Job* running_ = nullptr;
-  bool hurried_ = false;  // the running one was expedited
+  bool hurry_ = false;  // the running one was expedited
   std::size_t admitted_ = 0;
+  std::size_t held_ = 0;
   bool ending_ = false;
   const std::shared_ptr<Rings> rings_;
   // Last: they end before what they use.

@@ -2,11 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "engine/base/clock.h"
 #include "server/testing.h"
 
 namespace eagle::server {
@@ -220,6 +228,224 @@ TEST(Executor, WaitingForIdlenessCanBeCutShort) {
   executor.wake();
   waiting.join();
   EXPECT_EQ(executor.admitted(), 1u);
+}
+
+// ---- tenants
+
+// Runs in pieces, each of which keeps the thread for about that long, until it is told to stop.
+struct Busy {
+  std::chrono::microseconds piece;
+  std::atomic<bool> stop = false;
+  std::atomic<double> spent = 0;
+  std::atomic<double> longest = 0;
+
+  std::shared_ptr<Job> job() {
+    return server::job([this] {
+      const auto began = std::chrono::steady_clock::now();
+      while (std::chrono::steady_clock::now() - began < piece) {
+      }
+      const double took = seconds_since(began);
+      spent = spent + took;
+      longest = std::max(longest.load(), took);
+      return stop ? Job::Next::done : Job::Next::again;
+    });
+  }
+};
+
+// Start-time fair queueing promises that two that always have work differ, by weight, by a piece of each.
+TEST(Executor, ThreadTimeGoesByTheWeightsOfTenants) {
+  Busy light{std::chrono::microseconds(900)};
+  Busy heavy{std::chrono::microseconds(100)};
+  TenantPolicy three;
+  three.weight = 3;
+  const auto light_tenant = std::make_shared<Tenant>("light", TenantPolicy());
+  const auto heavy_tenant = std::make_shared<Tenant>("heavy", three);
+  Executor executor(8);
+  ASSERT_TRUE(executor.submit(light.job(), {light_tenant, 0, nullptr}).ok());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(executor.submit(heavy.job(), {heavy_tenant, 0, nullptr}).ok());
+  while (light.spent + heavy.spent < 0.3) std::this_thread::yield();
+  light.stop = heavy.stop = true;
+  const std::atomic<bool> never = false;
+  executor.wait_until_idle(never);
+  const TenantReport of_light = light_tenant->report();
+  const TenantReport of_heavy = heavy_tenant->report();
+  // The last pieces of all jobs come after the end; and the thread may lose its processor beside a piece.
+  const double slack = 2 * (light.longest + heavy.longest) + 0.02;
+  EXPECT_LE(std::abs(of_heavy.device_s / 3 - of_light.device_s), slack)
+      << of_heavy.device_s << " s and " << of_light.device_s << " s";
+  EXPECT_EQ(of_heavy.jobs_ended, 3u);
+  EXPECT_EQ(of_heavy.held[static_cast<std::size_t>(Held::jobs)], 0u);
+}
+
+TEST(Executor, AJobOverItsTenantsQuotaIsRefusedAndAnothersIsNot) {
+  TenantPolicy policy;
+  policy.quotas[static_cast<std::size_t>(Held::jobs)] = 1;
+  const auto bounded = std::make_shared<Tenant>("bounded", policy);
+  const auto other = std::make_shared<Tenant>("other", TenantPolicy());
+  Executor executor(8);
+  const auto blocker = server::testing::Blocker::hold(executor);
+  const auto once = [] { return job([] { return Job::Next::done; }); };
+  ASSERT_TRUE(executor.submit(once(), {bounded, 0, nullptr}).ok());
+  const Status refused = executor.submit(once(), {bounded, 0, nullptr});
+  EXPECT_EQ(refused.reason(), Reason::quota);
+  EXPECT_NE(refused.message().find("tenant_jobs"), std::string::npos) << refused.message();
+  EXPECT_TRUE(executor.submit(once(), {other, 0, nullptr}).ok());
+  blocker->release();
+  const std::atomic<bool> never = false;
+  executor.wait_until_idle(never);
+  EXPECT_TRUE(executor.submit(once(), {bounded, 0, nullptr}).ok());
+}
+
+// ---- jobs over the same bytes
+
+class Conflicts : public ::testing::Test {
+protected:
+  static std::shared_ptr<const Footprint> bytes(std::int64_t first, std::int64_t last, bool written) {
+    const graph::NamedView view{"x", {0, first, plane::DType::boolean, 1, {last - first}, {1}}};
+    graph::Touches touches;
+    (written ? touches.writes : touches.reads).push_back(view);
+    Plane* const plane = reinterpret_cast<Plane*>(std::uintptr_t{64});  // a name
+    return Footprint::of({&touches, 1}, {&plane, 1});
+  }
+  static std::shared_ptr<const Footprint> writes(std::int64_t first, std::int64_t last) {
+    return bytes(first, last, true);
+  }
+  void submit(const std::shared_ptr<Job>& job, std::shared_ptr<const Footprint> footprint,
+              std::uint64_t session = 1, const std::shared_ptr<Tenant>& tenant = nullptr) {
+    ASSERT_TRUE(executor_.submit(job, {tenant ? tenant : tenant_, session, std::move(footprint)}).ok());
+  }
+  // Runs in two pieces and notes them.
+  std::shared_ptr<Job> in_two(const std::string& name) {
+    return job([this, name, left = 2]() mutable {
+      turns_.put(name);
+      return --left == 0 ? Job::Next::done : Job::Next::again;
+    });
+  }
+  // Parks once, after its first piece.
+  std::shared_ptr<Job> calling(const std::string& name) {
+    return job([this, name, left = 2]() mutable {
+      turns_.put(name);
+      return --left == 0 ? Job::Next::done : Job::Next::parked;
+    });
+  }
+  std::string take(int turns) {
+    std::string order;
+    for (int i = 0; i < turns; ++i) order += turns_.take();
+    return order;
+  }
+  // The park of a job that has put its name is not quite done: wait for the executor's thread to be past it.
+  void settle() {
+    Mailbox<int> passed;
+    ASSERT_TRUE(executor_
+                    .submit(job([&] {
+                      passed.put(1);
+                      return Job::Next::done;
+                    }))
+                    .ok());
+    passed.take();
+  }
+
+  Mailbox<std::string> turns_;
+  std::shared_ptr<Tenant> tenant_ = std::make_shared<Tenant>("t", TenantPolicy());
+  std::shared_ptr<Tenant> other_ = std::make_shared<Tenant>("u", TenantPolicy());
+  Executor executor_{64};
+};
+
+TEST_F(Conflicts, TheLaterOneWaitsUntilTheEarlierOneHasEnded) {
+  const auto blocker = server::testing::Blocker::hold(executor_);
+  submit(in_two("a"), writes(0, 8));
+  submit(in_two("b"), writes(4, 12), 2, other_);
+  submit(in_two("c"), writes(20, 24), 3, other_);
+  EXPECT_EQ(executor_.held(), 1u);
+  blocker->release();
+  const std::string order = take(6);
+  EXPECT_LT(order.rfind('a'), order.find('b')) << order;
+  EXPECT_LT(order.find('c'), order.find('b')) << "who meets nobody waits for nobody: " << order;
+}
+
+TEST_F(Conflicts, ReadersTakeTurns) {
+  const auto blocker = server::testing::Blocker::hold(executor_);
+  submit(in_two("a"), bytes(0, 8, false));
+  submit(in_two("b"), bytes(0, 8, false));
+  EXPECT_EQ(executor_.held(), 0u);
+  blocker->release();
+  EXPECT_EQ(take(4), "abab");
+}
+
+TEST_F(Conflicts, AChainRunsInTheOrderOfArrival) {
+  const auto blocker = server::testing::Blocker::hold(executor_);
+  std::string expected;
+  for (char name = 'a'; name <= 'z'; ++name) {
+    submit(in_two(std::string(1, name)), writes(0, 8), static_cast<std::uint64_t>(name),
+           name % 2 == 0 ? tenant_ : other_);
+    expected += std::string(2, name);
+  }
+  blocker->release();
+  EXPECT_EQ(take(52), expected);
+}
+
+TEST_F(Conflicts, OneThatIsCancelledWhileItWaitsEndsAtOnceAndHoldsNobody) {
+  const auto parked = calling("a");
+  submit(parked, writes(0, 8), 1);
+  EXPECT_EQ(turns_.take(), "a");
+  Mailbox<int> ended;
+  const auto cancelled = job([&] {
+    ended.put(1);
+    return Job::Next::done;
+  });
+  submit(cancelled, writes(0, 8), 2, other_);
+  submit(in_two("c"), writes(0, 8), 3, other_);
+  EXPECT_EQ(executor_.held(), 2u);
+  executor_.expedite(cancelled);
+  ended.take();
+  settle();
+  EXPECT_TRUE(turns_.empty()) << "c waits for a still";
+  executor_.resume(parked);
+  EXPECT_EQ(take(3), "acc");
+}
+
+TEST_F(Conflicts, WhatComesWithinAHostCallOfItsOwnSessionDoesNotWaitForIt) {
+  const auto parked = calling("a");
+  submit(parked, writes(0, 8), 1);
+  EXPECT_EQ(turns_.take(), "a");
+  settle();
+  // Of another session, so it waits for a; what a's callable launches must not wait for it then.
+  submit(in_two("b"), writes(0, 8), 2, other_);
+  submit(in_two("c"), writes(0, 8), 1);
+  EXPECT_EQ(take(2), "cc");
+  settle();
+  EXPECT_TRUE(turns_.empty());
+  executor_.resume(parked);
+  EXPECT_EQ(take(3), "abb");
+}
+
+TEST_F(Conflicts, WithinAHostCallLaunchesKeepTheirOrder) {
+  const auto parked = calling("a");
+  submit(parked, writes(0, 8), 1);
+  EXPECT_EQ(turns_.take(), "a");
+  settle();
+  const auto blocker = server::testing::Blocker::hold(executor_);
+  for (const char* name : {"b", "c", "d"}) submit(in_two(name), writes(0, 8), 1);
+  blocker->release();
+  EXPECT_EQ(take(6), "bbccdd");
+  executor_.resume(parked);
+  EXPECT_EQ(take(1), "a");
+}
+
+TEST_F(Conflicts, AtTheEndNothingIsHeldAndNothingIsKept) {
+  std::weak_ptr<Job> seen;
+  {
+    const auto first = in_two("a");
+    const auto second = in_two("b");
+    seen = second;
+    submit(first, writes(0, 8));
+    submit(second, writes(0, 8));
+  }
+  take(4);
+  const std::atomic<bool> never = false;
+  executor_.wait_until_idle(never);
+  EXPECT_EQ(executor_.held(), 0u);
+  EXPECT_TRUE(seen.expired());
 }
 
 }  // namespace

@@ -66,7 +66,9 @@ std::shared_ptr<LaunchJob> LaunchJob::start(Executor& executor, const std::share
   job->events_ = std::move(events);
   job->replay_.emplace(job->graph_->built(), request.count, job->control_);
   Status refused = session->enter(job, request.launch_id);
-  if (refused.ok()) refused = executor.submit(job);
+  if (refused.ok()) {
+    refused = executor.submit(job, {session->tenant(), session->id(), job->graph_->footprint()});
+  }
   if (!refused.ok()) {
     static_cast<void>(job->finish(refused));
     return nullptr;
@@ -94,6 +96,7 @@ Job::Next LaunchJob::advance() {
   // A launch that has begun looks for itself whether it may go on: a replay whose last host call was answered
   // is whole, and counts.
   if (failure.ok() && (!began_ || unanswered)) failure = stop_status();
+  if (failure.ok() && !began_) failure = graph_->check_torn();
   if (!failure.ok()) return finish(failure);
   if (!began_) began_ = Clock::now();
   graph_->computes(true);
@@ -172,8 +175,13 @@ LaunchReport LaunchJob::report() const {
 
 // Whoever hears of the end may launch the graph again or look at the planes at once: so everything is given
 // back first.
-Job::Next LaunchJob::finish(const LaunchOutcome& outcome) {
+Job::Next LaunchJob::finish(LaunchOutcome outcome) {
   const std::int64_t whole = replay_->launches();
+  if (whole > 0) graph_->note_whole_replay();
+  if (!outcome.ok() && replay_->part_way()) {
+    const Status failure = outcome.status();
+    outcome = Status(failure.reason(), failure.message() + graph_->mark_torn());
+  }
   spdlog::debug("session={:016x} graph={} launch={} replays={} of {} {}", session_->id(), request_.graph,
                 request_.launch_id, whole, request_.count,
                 outcome.ok() ? "OK" : info(outcome.status().reason()).wire_name);

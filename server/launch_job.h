@@ -50,7 +50,7 @@ private:
   [[nodiscard]] Status stop_status() const;  // ok while it may go on
   [[nodiscard]] LaunchReport report() const;
   Next ask();
-  Next finish(const LaunchOutcome& outcome);
+  Next finish(LaunchOutcome outcome);
 
   Executor& executor_;
   const LaunchRequest request_;

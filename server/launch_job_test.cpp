@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -256,6 +259,109 @@ TEST_F(LaunchJobTest, AReleasedPlaneIsRefusedAtTheNextLaunch) {
   const graph::PlaneId plane = x_.plane->id();
   ASSERT_TRUE(session_->planes().release({&plane, 1}).ok());
   EXPECT_EQ(launch({graph, 1, 0}).status().reason(), Reason::unknown_plane);
+}
+
+// ---- half written arrays
+
+class TornTest : public LaunchJobTest {
+protected:
+  void expect_text(const Status& status, const std::string& part) {
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  }
+  // A graph over the same x.
+  std::uint64_t build_over_x(const std::function<void(GraphScene&, const eagle::testing::Array&)>& add) {
+    GraphScene scene(*session_);
+    auto y = scene.plane<double>(4, 0.0);
+    v1::PlaneDeclaration& declared = *scene.message.mutable_planes(0);
+    const v1::PlaneDeclaration own = declared;
+    v1::PlaneDeclaration& second = *scene.message.add_planes();
+    second = own;
+    second.mutable_plane()->set_id(x_.plane->id().id);
+    second.mutable_plane()->set_generation(x_.plane->id().generation);
+    y_ = y;
+    eagle::testing::Array x = x_.array;
+    x.plane = 1;
+    add(scene, x);
+    return server::testing::build(*daemon_, *session_, scene);
+  }
+  server::testing::PlaneArray<double> y_;
+};
+
+TEST_F(TornTest, ALaunchCutShortSaysWhatItLeftAndNobodyReadsItUntilItIsAccepted) {
+  const std::uint64_t graph = build_with_call();
+  const auto job = start({graph, 1, 0});
+  calls_.take();
+  job->cancel();
+  expect_text(outcomes_.take().status(), "left half written: 'x' of node 'increment'");
+  EXPECT_TRUE(x_.plane->torn().any());
+
+  const Status refused = launch({graph, 1, 0}).status();
+  EXPECT_EQ(refused.reason(), Reason::plane_torn);
+  expect_text(refused, "node 'increment' reads 'x'");
+  expect_text(refused, "accept");
+  EXPECT_EQ(x_.values[0], 1.0) << "nothing ran";
+
+  const plane::View all{0, 0, plane::DType::f64, 8, {4}, {8}};
+  ASSERT_TRUE(session_->planes().accept(x_.plane->id(), all).ok());
+  const auto again = start({graph, 1, 0});
+  ASSERT_TRUE(again->answer(calls_.take().sequence, {}).ok());
+  EXPECT_TRUE(outcomes_.take().ok());
+  EXPECT_EQ(x_.values[0], 2.0);
+}
+
+TEST_F(TornTest, ACallableThatFailsLeavesItToo) {
+  const std::uint64_t graph = build_with_call();
+  const auto job = start({graph, 5, 0});
+  ASSERT_TRUE(job->answer(calls_.take().sequence, Status(Reason::host_call_failed, "raised")).ok());
+  expect_text(outcomes_.take().status(), "left half written");
+  EXPECT_EQ(launch({graph, 1, 0}).status().reason(), Reason::plane_torn);
+}
+
+TEST_F(TornTest, TheSessionsOtherArraysGoOn) {
+  const auto job = start({build_with_call(), 1, 0});
+  calls_.take();
+  job->cancel();
+  EXPECT_FALSE(outcomes_.take().ok());
+  EXPECT_TRUE(launch({build_increment(), 1, 0}).ok());
+}
+
+TEST_F(TornTest, WhoWritesAllOfItMendsIt) {
+  const auto job = start({build_with_call(), 1, 0});
+  calls_.take();
+  job->cancel();
+  EXPECT_FALSE(outcomes_.take().ok());
+  const auto old = x_;
+  const std::uint64_t mending = build_over_x([&](GraphScene& scene, const eagle::testing::Array& x) {
+    v1::Copy& copy = *eagle::testing::add_node(scene.message, "mend").mutable_copy();
+    eagle::testing::set_view(*copy.mutable_source(), y_.array);
+    eagle::testing::set_view(*copy.mutable_destination(), x);
+  });
+  ASSERT_TRUE(launch({mending, 0, 0}).ok());
+  EXPECT_TRUE(old.plane->torn().any()) << "no replay, nothing written";
+  ASSERT_TRUE(launch({mending, 1, 0}).ok());
+  EXPECT_FALSE(old.plane->torn().any());
+}
+
+TEST_F(TornTest, AReplayWhoseLastCallWasAnsweredIsWhole) {
+  const std::uint64_t graph = build_with_call();
+  const auto blocked = start({graph, 2, 0});
+  const Call call = calls_.take();
+  const auto blocker = server::testing::Blocker::hold(daemon_->executor());
+  ASSERT_TRUE(blocked->answer(call.sequence, {}).ok());  // queued behind the blocker
+  blocked->cancel();
+  expect_text(outcomes_.take().status(), "1 of 2");
+  EXPECT_FALSE(x_.plane->torn().any());
+  blocker->release();
+}
+
+TEST_F(TornTest, ACancelBetweenReplaysTearsNothing) {
+  const std::uint64_t graph = build_increment();
+  const auto job = start({graph, std::int64_t{1} << 62, 0});
+  ASSERT_TRUE(job);
+  while (x_.values[0] == 0.0) std::this_thread::yield();
+  job->cancel();
+  EXPECT_EQ(outcomes_.take().status().reason(), Reason::cancelled);
+  EXPECT_FALSE(x_.plane->torn().any());
 }
 
 TEST_F(LaunchJobTest, TheEndOfTheSessionEndsItsLaunches) {

@@ -60,15 +60,59 @@ LoadedGraph::LoadedGraph(PlaneStore::Planes planes, std::unique_ptr<run::BuiltGr
                          std::uint64_t launches)
     : planes_(std::move(planes)),
       built_(std::move(built)),
-      nodes_(graph::leaves(built_->graph()).size()),
       has_host_nodes_(has_host_node(built_->graph().stages)),
-      launches_(launches) {}
+      launches_(launches) {
+  auto next = planes_.begin();
+  for (const graph::Plane& plane : built_->graph().planes)
+    by_index_.push_back(plane.shared ? (next++)->get() : nullptr);
+  std::vector<graph::Touches> touches;
+  for (graph::Leaf& leaf : graph::leaves(built_->graph())) touches.push_back(std::move(leaf.touches));
+  nodes_ = touches.size();
+  footprint_ = Footprint::of(touches, by_index_);
+}
 
 Status LoadedGraph::check_planes() const {
   for (const auto& plane : planes_) {
     if (plane->released()) return unknown_plane(plane->id()).within("plane '" + plane->label() + "'");
   }
   return {};
+}
+
+bool LoadedGraph::has_torn_planes() const {
+  return std::any_of(planes_.begin(), planes_.end(), [](const auto& plane) { return plane->torn().any(); });
+}
+
+TornMarks LoadedGraph::torn_marks() const { return server::torn_marks(by_index_); }
+
+Status LoadedGraph::check_torn() const {
+  if (!has_torn_planes()) return {};
+  const TornMarks torn = torn_marks();
+  const graph::TornOutlook outlook = graph::torn_outlook(built_->graph(), torn.marks);
+  if (!outlook.read) return {};
+  return torn_read("node '" + outlook.read->node + "'", outlook.read->argument,
+                   torn.what_of(outlook.read->number));
+}
+
+void LoadedGraph::note_whole_replay() const {
+  if (!has_torn_planes()) return;
+  const TornMarks torn = torn_marks();
+  torn.drop(graph::torn_outlook(built_->graph(), torn.marks).rewritten);
+}
+
+std::string LoadedGraph::mark_torn() const {
+  TornText text;
+  for (const graph::Leaf& leaf : graph::leaves(built_->graph())) {
+    // What a callable stores is in its own process's hands.
+    if (std::holds_alternative<graph::HostNode>(leaf.node->kind)) continue;
+    for (const graph::NamedView& written : leaf.touches.writes) {
+      Plane* const plane = by_index_[written.view.plane];
+      if (plane == nullptr) continue;  // nobody else computes on it
+      const std::string what = "'" + written.name + "' of node '" + leaf.node->label + "'";
+      plane->torn().mark(written.view, what);
+      text.add(what);
+    }
+  }
+  return text.text();
 }
 
 std::uint64_t LoadedGraph::released_bytes() const {

@@ -6,14 +6,19 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
 #include "engine/engine.h"
 #include "engine/graph/edges.h"
+#include "server/footprint.h"
 #include "server/ledger.h"
 #include "server/limits.h"
 #include "server/plane_store.h"
+#include "server/tenants.h"
+#include "server/torn_planes.h"
 
 namespace eagle::v1 {
 class GraphDescription;
@@ -55,10 +60,24 @@ public:
   // UNKNOWN_PLANE when the client has released a plane of this graph: the bytes are still there, but the
   // id may be somebody else's by now.
   [[nodiscard]] Status check_planes() const;
+  // Whether a plane of it has half written arrays. Quick: launches ask it each time.
+  [[nodiscard]] bool has_torn_planes() const;
+  // PLANE_TORN when a launch may read such an array before it has written all of it; names node and array.
+  [[nodiscard]] Status check_torn() const;
+  // After a whole replay: what it surely wrote is half written no more.
+  void note_whole_replay() const;
+  // A replay was given up part way: marks everything that the graph writes, and says so for an error's text.
+  std::string mark_torn() const;
   // Of planes that the client has released, which may go with this graph.
   [[nodiscard]] std::uint64_t released_bytes() const;
   // The edges, where their number is bounded by something sensible: QUOTA (edge_touches).
   StatusOr<std::vector<graph::Edge>> edges(const Limits& limits) const;
+
+  // What it counts as, for as long as it lives.
+  void keep(Tenant::Share share) { share_ = std::move(share); }
+  Tenant::Share take_share() { return std::exchange(share_, {}); }
+  // Which bytes its launches touch.
+  [[nodiscard]] const std::shared_ptr<const Footprint>& footprint() const { return footprint_; }
 
   // New numbers for Params. BUSY while a launch runs. `then` is called before the next one may.
   Status update(std::uint64_t id, const std::vector<graph::ParamUpdate>& updates,
@@ -75,8 +94,13 @@ public:
   [[nodiscard]] std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
 
 private:
-  PlaneStore::Planes planes_;  // outlive what is bound to them
+  [[nodiscard]] TornMarks torn_marks() const;
+
+  PlaneStore::Planes planes_;     // outlive what is bound to them
+  std::vector<Plane*> by_index_;  // by plane of the graph; null for the client's private ones and scratch
   std::unique_ptr<run::BuiltGraph> built_;
+  std::shared_ptr<const Footprint> footprint_;
+  Tenant::Share share_;
   std::size_t nodes_ = 0;
   bool has_host_nodes_ = false;
   Ledger* ledger_ = nullptr;

@@ -46,6 +46,11 @@ Plane::~Plane() {
                                 static_cast<off_t>(memory_.bytes())));
 }
 
+void Plane::mark_torn(std::string what) {
+  const auto bytes = static_cast<std::int64_t>(memory_.bytes());
+  torn_.mark({0, 0, plane::DType::boolean, 1, {bytes}, {1}}, std::move(what));
+}
+
 Status unknown_plane(graph::PlaneId id) {
   return {Reason::unknown_plane, "no plane " + std::to_string(id.id) + " of generation " +
                                      std::to_string(id.generation) +
@@ -58,10 +63,15 @@ StatusOr<std::vector<PlaneStore::Created>> PlaneStore::create(std::span<const Sp
   std::vector<Created> made;
   made.reserve(specs.size());
   for (const Spec& spec : specs) {
+    Tenant::Share share;
+    if (tenant_) {
+      EAGLE_ASSIGN_OR_RETURN(share, tenant_->hold(Held::plane_bytes, spec.bytes));
+    }
     EAGLE_ASSIGN_OR_RETURN(PlaneBudget::Charge charge, budget_.charge(spec.bytes));
     EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::create(spec.bytes, spec.label, given_up));
     Created& created = made.emplace_back();
-    created.plane = std::make_shared<Plane>(spec.label, std::move(memory), std::move(charge));
+    created.plane =
+        std::make_shared<Plane>(spec.label, std::move(memory), std::move(charge), std::move(share));
     EAGLE_RETURN_IF_ERROR(fill_random(created.token));
   }
   EAGLE_RETURN_IF_ERROR(number(made));
@@ -130,7 +140,13 @@ Status PlaneStore::restore(graph::PlaneId id, std::string label, std::uint64_t b
     return {Reason::bad_message, "plane " + std::to_string(id.id) + " cannot have been made"};
   }
   EAGLE_ASSIGN_OR_RETURN(plane::Memory mapped, plane::Memory::map(std::move(memory), bytes));
-  auto plane = std::make_shared<Plane>(std::move(label), std::move(mapped), budget_.adopt(bytes));
+  // It is there already, whatever the tenant's quota says by now.
+  Tenant::Share share;
+  if (tenant_) {
+    if (auto held = tenant_->hold(Held::plane_bytes, bytes); held.ok()) share = *std::move(held);
+  }
+  auto plane =
+      std::make_shared<Plane>(std::move(label), std::move(mapped), budget_.adopt(bytes), std::move(share));
   plane->id_ = id;
   plane->fetched_.store(true, std::memory_order_release);  // for all that is known here
   const std::lock_guard lock(mutex_);
@@ -158,6 +174,13 @@ StatusOr<std::shared_ptr<Plane>> PlaneStore::find(graph::PlaneId id) const {
   const Slot* const slot = slot_of(id);
   if (slot == nullptr) return unknown_plane(id);
   return slot->plane;
+}
+
+Status PlaneStore::accept(graph::PlaneId id, const plane::View& view) const {
+  EAGLE_ASSIGN_OR_RETURN(const auto found, find(id));
+  EAGLE_RETURN_IF_ERROR(plane::check(view, found->memory().bytes()));
+  found->torn().accept(view);
+  return {};
 }
 
 std::uint64_t PlaneStore::bytes_of(std::span<const graph::PlaneId> ids) const {

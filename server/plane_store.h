@@ -17,9 +17,11 @@
 #include "engine/base/status.h"
 #include "engine/graph/graph.h"
 #include "engine/plane/memory.h"
+#include "engine/plane/torn_views.h"
 #include "server/limits.h"
 #include "server/plane_budget.h"
 #include "server/state_log.h"
+#include "server/tenants.h"
 
 namespace eagle::server {
 
@@ -27,8 +29,11 @@ namespace eagle::server {
 // with the last of them, however early the client released it.
 class Plane {
 public:
-  Plane(std::string label, plane::Memory memory, PlaneBudget::Charge charge)
-      : label_(std::move(label)), charge_(std::move(charge)), memory_(std::move(memory)) {}
+  Plane(std::string label, plane::Memory memory, PlaneBudget::Charge charge, Tenant::Share share = {})
+      : label_(std::move(label)),
+        charge_(std::move(charge)),
+        share_(std::move(share)),
+        memory_(std::move(memory)) {}
   Plane(const Plane&) = delete;
   Plane& operator=(const Plane&) = delete;
   // Frees the bytes even where a client kept its descriptor: what it keeps is then zeros and its own.
@@ -37,6 +42,11 @@ public:
   [[nodiscard]] graph::PlaneId id() const { return id_; }
   [[nodiscard]] const std::string& label() const { return label_; }
   [[nodiscard]] const plane::Memory& memory() const { return memory_; }
+  // What launches left half written, and nobody wrote anew or accepted since.
+  [[nodiscard]] plane::TornViews& torn() { return torn_; }
+  [[nodiscard]] const plane::TornViews& torn() const { return torn_; }
+  // All of it: whoever was at work on it is gone, and where it was is not known.
+  void mark_torn(std::string what);
   // A descriptor left this process, or is about to.
   [[nodiscard]] bool fetched() const { return fetched_.load(std::memory_order_acquire); }
   // The client gave it up: no new use.
@@ -49,7 +59,9 @@ private:
   std::atomic<bool> released_ = false;
   std::atomic<bool> fetched_ = false;
   PlaneBudget::Charge charge_;  // given back after the memory
+  Tenant::Share share_;         // likewise
   plane::Memory memory_;
+  plane::TornViews torn_;
 };
 
 // UNKNOWN_PLANE, for an id that names nothing (any more).
@@ -76,9 +88,11 @@ public:
     std::uint64_t session = 0;
     std::uint64_t first_generation = 0;
   };
-  PlaneStore(PlaneBudget& budget, const Limits& limits) : PlaneStore(budget, limits, Record{}) {}
-  PlaneStore(PlaneBudget& budget, const Limits& limits, Record record)
-      : budget_(budget), limits_(limits), record_(record) {}
+  // Planes count for the tenant (may be null) as well.
+  PlaneStore(PlaneBudget& budget, const Limits& limits, std::shared_ptr<Tenant> tenant = nullptr)
+      : PlaneStore(budget, limits, std::move(tenant), Record{}) {}
+  PlaneStore(PlaneBudget& budget, const Limits& limits, std::shared_ptr<Tenant> tenant, Record record)
+      : budget_(budget), limits_(limits), tenant_(std::move(tenant)), record_(record) {}
 
   // All or none. BAD_VALUE, PLANE_BUDGET, QUOTA, OUT_OF_MEMORY, SESSION_CLOSED. Takes the time that the
   // system needs to find the memory; CANCELLED if `given_up` (may be empty) says so meanwhile.
@@ -90,6 +104,9 @@ public:
   // else. BAD_MESSAGE: it cannot be.
   Status restore(graph::PlaneId id, std::string label, std::uint64_t bytes, UniqueFd memory);
   StatusOr<std::shared_ptr<Plane>> find(graph::PlaneId id) const;
+  // The view's bytes are fine as they are, whatever a launch left there: marks of half written arrays that
+  // share a byte with it go. UNKNOWN_PLANE, VIEW_OUTSIDE_PLANE, BAD_VALUE.
+  Status accept(graph::PlaneId id, const plane::View& view) const;
   // Of those planes that exist.
   [[nodiscard]] std::uint64_t bytes_of(std::span<const graph::PlaneId> ids) const;
   [[nodiscard]] Planes list() const;
@@ -119,6 +136,7 @@ private:
 
   PlaneBudget& budget_;
   const Limits& limits_;
+  const std::shared_ptr<Tenant> tenant_;
   const Record record_;
   mutable std::mutex mutex_;
   bool closed_ = false;

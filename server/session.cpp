@@ -23,6 +23,8 @@ StatusOr<std::uint64_t> Session::add(std::shared_ptr<LoadedGraph> graph) {
     return Status(Reason::quota, "the session holds " + std::to_string(limits_.graphs) +
                                      " graphs, which is its limit (graphs); release some");
   }
+  EAGLE_ASSIGN_OR_RETURN(Tenant::Share share, tenant_->hold(Held::graphs));
+  graph->keep(std::move(share));
   graphs_.emplace(++last_graph_, std::move(graph));
   return last_graph_;
 }
@@ -62,6 +64,7 @@ Status Session::replace_graph(std::uint64_t id, std::shared_ptr<LoadedGraph> gra
   const std::lock_guard lock(mutex_);
   const auto found = graphs_.find(id);
   if (found == graphs_.end()) return unknown_graph(id);
+  graph->keep(found->second->take_share());
   gone = std::exchange(found->second, std::move(graph));
   return {};
 }

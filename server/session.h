@@ -20,6 +20,7 @@
 #include "server/loaded_graph.h"
 #include "server/plane_store.h"
 #include "server/principal.h"
+#include "server/tenants.h"
 
 namespace eagle::server {
 
@@ -39,13 +40,15 @@ public:
     std::chrono::seconds lease{0};
   };
   Session(std::uint64_t id, Principal principal, std::string client, PlaneBudget& budget,
-          const Limits& limits, Survival survival)
+          const Limits& limits, std::shared_ptr<Tenant> tenant, Tenant::Share share, Survival survival)
       : id_(id),
         principal_(principal),
         client_(std::move(client)),
         limits_(limits),
+        tenant_(std::move(tenant)),
+        share_(std::move(share)),
         // Ids and generations of this worker are above those of the workers before: none is used twice.
-        planes_(budget, limits, {survival.log, id, first_id(survival.epoch)}),
+        planes_(budget, limits, tenant_, {survival.log, id, first_id(survival.epoch)}),
         outcomes_(limits),
         records_(survival.log, id),
         lease_(survival.lease),
@@ -54,6 +57,8 @@ public:
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] const Principal& principal() const { return principal_; }
   [[nodiscard]] const std::string& client() const { return client_; }
+  [[nodiscard]] const Limits& limits() const { return limits_; }
+  [[nodiscard]] const std::shared_ptr<Tenant>& tenant() const { return tenant_; }
   [[nodiscard]] bool ended() const;
 
   // How long it is kept once its connection has ended.
@@ -105,6 +110,8 @@ private:
   const Principal principal_;
   const std::string client_;
   const Limits& limits_;
+  const std::shared_ptr<Tenant> tenant_;
+  const Tenant::Share share_;  // of its sessions
   PlaneStore planes_;
   LaunchOutcomes outcomes_;
   GraphRecords records_;

@@ -84,8 +84,11 @@ StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std:
   EAGLE_ASSIGN_OR_RETURN(const std::uint64_t id, random_id());
   Opened opened;
   EAGLE_RETURN_IF_ERROR(fill_random(opened.secret));
-  opened.session = std::make_shared<Session>(id, principal, client, budget_, limits_,
-                                             Session::Survival{log_, epoch_, options.lease});
+  auto tenant = tenants_.of(principal);
+  EAGLE_ASSIGN_OR_RETURN(Tenant::Share share, tenant->hold(Held::sessions));
+  opened.session =
+      std::make_shared<Session>(id, principal, client, budget_, limits_, std::move(tenant), std::move(share),
+                                Session::Survival{log_, epoch_, options.lease});
   const Digest digest = digest_of(opened.secret);
   {
     const std::lock_guard lock(mutex_);
@@ -115,9 +118,14 @@ StatusOr<std::shared_ptr<Session>> Sessions::restore(std::uint64_t id, const v1:
     return Status(Reason::bad_message, "the record of a session is none");
   }
   std::copy(record.secret_digest().begin(), record.secret_digest().end(), digest.begin());
-  auto session = std::make_shared<Session>(
-      id, Principal{record.uid(), record.gid(), record.pid()}, record.client(), budget_, limits_,
-      Session::Survival{log_, epoch_, std::chrono::seconds(record.lease_s())});
+  const Principal principal{record.uid(), record.gid(), record.pid()};
+  auto tenant = tenants_.of(principal);
+  // One that is there already is not refused, whatever the quota says by now; it then does not count.
+  auto held = tenant->hold(Held::sessions);
+  auto session =
+      std::make_shared<Session>(id, principal, record.client(), budget_, limits_, std::move(tenant),
+                                held.ok() ? *std::move(held) : Tenant::Share(),
+                                Session::Survival{log_, epoch_, std::chrono::seconds(record.lease_s())});
   Entry entry{session, 0, true, record.attempt(), std::nullopt};
   const auto grace = record.left() ? std::chrono::seconds(0) : std::max(session->lease(), orphan_grace);
   if (record.left() || record.pid() == 0) entry.ends_at = Clock::now() + grace;

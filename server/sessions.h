@@ -94,6 +94,10 @@ public:
   // UNAUTHENTICATED; WORKER_RESTARTED for one that is to be resumed first. The text is what a call carries.
   StatusOr<std::shared_ptr<Session>> find(std::string_view secret_hex) const;
 
+  // Whose sessions these are.
+  Tenants& tenants() { return tenants_; }
+  [[nodiscard]] const Tenants& tenants() const { return tenants_; }
+
   // The sessions whose graphs the caller may look at: those of its user, and for root and whom the daemon
   // runs as all of them. Ordered by id.
   std::vector<std::shared_ptr<Session>> visible_to(const Principal& caller) const;
@@ -125,6 +129,7 @@ private:
 
   PlaneBudget& budget_;
   const Limits& limits_;
+  Tenants tenants_;
   StateLog* const log_;
   const std::uint32_t epoch_;
   mutable std::mutex mutex_;

@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "eagle/v1/run.pb.h"
+#include "engine/graph/edges.h"
+#include "engine/plane/overlap.h"
+#include "server/torn_planes.h"
 
 namespace eagle::server {
 
@@ -41,12 +44,17 @@ Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& descr
   }
   EAGLE_ASSIGN_OR_RETURN(simulation_, engine.simulate(description, planes.memory, control_));
   planes_ = std::move(planes.planes);
+  auto next = planes_.begin();
+  for (const v1::PlaneDeclaration& declared : description.planes())
+    by_index_.push_back(declared.has_plane() ? (next++)->get() : nullptr);
   for (const v1::HostStep& step : description.host_steps()) {
     if (step.every() > 1 || step.before() >= static_cast<std::uint32_t>(description.model_size()))
       between_steps_.insert(step.node().call());
   }
   const auto self = shared_from_this();
-  EAGLE_RETURN_IF_ERROR(executor_.submit(self));
+  const graph::Touches& touches = simulation_->touches();
+  EAGLE_RETURN_IF_ERROR(
+      executor_.submit(self, {session_->tenant(), session_->id(), Footprint::of({&touches, 1}, by_index_)}));
   if (control_->cancelled()) executor_.expedite(self);  // while it was being built
   return {};
 }
@@ -74,9 +82,12 @@ Job::Next SimulationJob::advance() {
     answered = std::exchange(answered_, false);
     stop = stop_;
   }
+  if (failure.ok() && !begun_) failure = check_torn();
   if (!failure.ok()) return finish(failure);
+  begun_ = true;
   if (abandoned) return finish(without_the_client());
   if (answered) simulation_->answer(stop);
+  asked_ = false;
   switch (simulation_->advance()) {
     case step::Simulation::Next::host_call:
       return ask();
@@ -104,7 +115,32 @@ StatusOr<step::RunResult> SimulationJob::without_the_client() {
   return simulation_->result();
 }
 
+Status SimulationJob::check_torn() const {
+  const TornMarks torn = torn_marks(by_index_);
+  for (const graph::NamedView& read : simulation_->touches().reads) {
+    for (const graph::TornMark& mark : torn.marks) {
+      if (plane::overlap(read.view, mark.view).overlaps)
+        return torn_read("the model", read.name, torn.what_of(mark.number));
+    }
+  }
+  return {};
+}
+
+std::string SimulationJob::mark_torn() const {
+  if (!simulation_ || !asked_ || between_steps_.contains(simulation_->call())) return {};
+  TornText text;
+  for (const graph::NamedView& written : simulation_->touches().writes) {
+    Plane* const plane = by_index_[written.view.plane];
+    if (plane == nullptr) continue;
+    const std::string what = "'" + written.name + "' of a run";
+    plane->torn().mark(written.view, what);
+    text.add(what);
+  }
+  return text.text();
+}
+
 Job::Next SimulationJob::ask() {
+  asked_ = true;
   std::uint64_t sequence = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -140,8 +176,9 @@ Status SimulationJob::answer(std::uint64_t sequence, Status result, bool stop, b
 }
 
 // As for a launch: everything is given back before anybody hears of the end.
-Job::Next SimulationJob::finish(const StatusOr<step::RunResult>& outcome) {
-  const StatusOr<step::RunResult> kept = outcome;  // it may live in what goes now
+Job::Next SimulationJob::finish(StatusOr<step::RunResult> outcome) {
+  if (!outcome.ok()) outcome = Status(outcome.status().reason(), outcome.status().message() + mark_torn());
+  const StatusOr<step::RunResult> kept = std::move(outcome);
   spdlog::debug("session={:016x} run {}", session_->id(),
                 kept.ok() ? step::name_of(kept->status) : info(kept.status().reason()).wire_name);
   simulation_.reset();

@@ -8,7 +8,9 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/engine.h"
@@ -60,13 +62,19 @@ private:
       : executor_(executor), session_(std::move(session)), events_(std::move(events)) {}
   Status make_ready(Engine& engine, const v1::RunDescription& description);
   Next ask();
+  [[nodiscard]] Status check_torn() const;
+  // Where the run ends with an error within a step: marks what it writes, and says so for the error's text.
+  [[nodiscard]] std::string mark_torn() const;
   StatusOr<step::RunResult> without_the_client();  // the end of one that was cancelled while it waited
-  Next finish(const StatusOr<step::RunResult>& outcome);
+  Next finish(StatusOr<step::RunResult> outcome);
 
   Executor& executor_;
   const std::shared_ptr<run::Control> control_ = std::make_shared<run::Control>();
   std::shared_ptr<Session> session_;
-  PlaneStore::Planes planes_;  // outlive what is bound to them
+  PlaneStore::Planes planes_;     // outlive what is bound to them
+  std::vector<Plane*> by_index_;  // by plane of the description; null for the client's private ones
+  bool begun_ = false;
+  bool asked_ = false;  // the client has a part in the step and has not done it
   std::optional<ResolvedPlanes> given_;
   std::unique_ptr<step::Simulation> simulation_;
   std::set<std::uint32_t> between_steps_;  // host calls that come when every sample is at a whole step

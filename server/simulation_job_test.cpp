@@ -134,6 +134,21 @@ TEST_F(SimulationJobTest, AMalformedRunIsRefused) {
   EXPECT_EQ(daemon_->executor().admitted(), 0u);
 }
 
+TEST_F(SimulationJobTest, AHalfWrittenArrayIsRefusedByName) {
+  const RunScene scene = oscillator_run(*session_, 10, 1.0, 10);
+  const graph::PlaneId id{scene.message.planes(0).plane().id(), scene.message.planes(0).plane().generation()};
+  const auto plane = *session_->planes().find(id);
+  plane->mark_torn("'x' of node 'n'");
+  start(scene);
+  const Status refused = outcomes_.take().status();
+  EXPECT_EQ(refused.reason(), Reason::plane_torn);
+  EXPECT_NE(refused.message().find("the model reads 'x'"), std::string::npos) << refused.message();
+  const plane::View byte{0, 3, plane::DType::boolean, 1, {1}, {1}};
+  ASSERT_TRUE(session_->planes().accept(id, byte).ok());
+  start(scene);
+  EXPECT_TRUE(outcomes_.take().ok());
+}
+
 TEST_F(SimulationJobTest, AReleasedPlaneIsRefused) {
   const RunScene scene = oscillator_run(*session_, 10, 1.0, 10);
   const graph::PlaneId plane{scene.message.planes(0).plane().id(),
@@ -188,6 +203,8 @@ TEST_F(CancelledCallTest, AtTheEndOfEachStepHasItsResult) {
 TEST_F(CancelledCallTest, WithinAStepHasNone) {
   const Outcome outcome = cancelled_run(0, 1);
   EXPECT_EQ(outcome.status().reason(), Reason::cancelled);
+  EXPECT_NE(outcome.status().message().find("left half written"), std::string::npos)
+      << outcome.status().message();
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ enum class Code : std::uint8_t {
     "a view that reaches outside its plane, or whose arithmetic overflows")                             \
   X(unknown_plane, UNKNOWN_PLANE, not_found, EagleError, ValueError,                                    \
     "no such plane in this session, or it was released")                                                \
+  X(plane_torn, PLANE_TORN, failed_precondition, EagleError, RuntimeError,                              \
+    "a read of an array that a launch left half written; write all of it anew, or accept it as it is")  \
   X(wrong_dtype, WRONG_DTYPE, invalid_argument, EagleError, TypeError,                                  \
     "an array of another element type than its argument's")                                             \
   X(wrong_shape, WRONG_SHAPE, invalid_argument, EagleError, ValueError,                                 \

@@ -68,10 +68,12 @@ struct Replay::State {
   std::int64_t launches = 0;
   std::vector<std::int64_t> iterations;
   KernelCounts counts;
+  Progress progress;  // of the launch at `position`
 
   [[nodiscard]] bool at_end() const { return position == program.instructions().size(); }
   void finish_replay();
   [[nodiscard]] Status go_on() const;
+  [[nodiscard]] bool part_way() const { return (position > 0 || progress.done > 0) && launches < count; }
   [[nodiscard]] std::string how_far() const;
   Next step();
   void test(const graph::LoopTest& loop);
@@ -87,7 +89,7 @@ void Replay::State::finish_replay() {
 
 std::string Replay::State::how_far() const {
   return std::to_string(launches) + " of " + std::to_string(count) + " replays were whole" +
-         (position > 0 ? ", the next one was left part way" : "");
+         (part_way() ? ", the next one was left part way" : "");
 }
 
 Status Replay::State::go_on() const {
@@ -113,8 +115,8 @@ void Replay::State::test(const graph::LoopTest& loop) {
 Replay::Next Replay::State::step() {
   const graph::Instruction& instruction = program.instructions()[position];
   if (const auto* kernel = std::get_if<graph::RunKernel>(&instruction)) {
-    counts += program.run(*kernel, control.get());
-    ++position;
+    counts += program.run(*kernel, control.get(), progress);
+    if (progress.done == 0) ++position;
   } else if (const auto* branches = std::get_if<graph::RunBranches>(&instruction)) {
     counts += program.run(*branches, control.get());
     ++position;
@@ -145,7 +147,7 @@ Replay::Next Replay::State::step() {
 }
 
 Replay::Replay(BuiltGraph& graph, std::int64_t count, std::shared_ptr<const Control> control)
-    : state_(new State{*graph.program_, count, std::move(control), 0, 0, 0, {}, {}}) {
+    : state_(new State{*graph.program_, count, std::move(control), 0, 0, 0, {}, {}, {}}) {
   state_->iterations.assign(state_->program.loops(), 0);
 }
 
@@ -171,6 +173,7 @@ StatusOr<Replay::Next> Replay::advance() {
 }
 
 std::uint32_t Replay::call() const { return state_->call; }
+bool Replay::part_way() const { return state_->part_way(); }
 std::int64_t Replay::launches() const { return state_->launches; }
 const KernelCounts& Replay::counts() const { return state_->counts; }
 const std::vector<std::int64_t>& Replay::iterations() const { return state_->iterations; }

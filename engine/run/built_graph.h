@@ -76,7 +76,7 @@ private:
 
 // How long one `Replay::advance` keeps its thread before it gives way, about: it looks between instructions,
 // at a clock that ticks every few milliseconds.
-constexpr std::chrono::milliseconds replay_turn{10};
+constexpr std::chrono::milliseconds replay_turn{3};
 
 // One `launch(n)` in progress. It stops where the client must act or its turn is over, and goes on
 // afterwards, from any one thread at a time; the OpenMP team is that of the thread that calls `advance`.
@@ -91,13 +91,17 @@ public:
   Replay& operator=(const Replay&) = delete;
 
   // Runs until the launch is done, a host node is reached, or `replay_turn` is over and something is left
-  // (`again`); at least one instruction. After `host_call`, run `call()` and advance again; after `again`,
-  // advance again, now or once others have had the thread. One instruction is never cut short: a kernel over
-  // many samples, or with a long loop inside, takes the time it takes. To give up, drop the replay.
+  // (`again`); at least one instruction, or a batch of one. After `host_call`, run `call()` and advance
+  // again; after `again`, advance again, now or once others have had the thread. A kernel over many samples
+  // is cut into batches of about two milliseconds; what samples make together (accumulators, reductions),
+  // copies, and one sample with a long loop inside take the time they take. To give up, drop the replay.
   // CANCELLED and DEADLINE say how many replays were whole.
   StatusOr<Next> advance();
   [[nodiscard]] std::uint32_t call() const;     // the host node's number
   [[nodiscard]] std::int64_t launches() const;  // whole replays so far
+  // Whether something of a replay has run and something is left: dropped now, the launch leaves what it
+  // writes half written.
+  [[nodiscard]] bool part_way() const;
   // Bodies run by each repeat_while in the last replay, in the order of its loops.
   [[nodiscard]] const std::vector<std::int64_t>& iterations() const;
   [[nodiscard]] const KernelCounts& counts() const;  // over all replays so far

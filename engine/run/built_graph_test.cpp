@@ -477,6 +477,52 @@ TEST(Replay, GivesWayBetweenManyShortReplays) {
   EXPECT_EQ(n[0], replay.launches());
 }
 
+// x <- x + 1 over so many samples.
+std::unique_ptr<BuiltGraph> build_counting(Engine& engine, std::vector<std::int64_t>& n) {
+  GraphScene scene;
+  eagle::testing::fill(*eagle::testing::add_node(scene.message, "").mutable_kernel(),
+                       scene.kernel(eagle::testing::counter()),
+                       {{"step", std::int64_t{1}}, {"n", scene.array(n)}});
+  return eagle::testing::build(engine, scene);
+}
+
+TEST(Replay, ALaunchThatIsCutIntoBatchesRunsEachSampleOnce) {
+  for (const int threads : {1, 2, 3}) {
+    auto engine = eagle::testing::make_engine(threads);
+    for (const std::size_t samples : {1u, 63u, 4096u, 4097u, 100'001u, 1'000'003u}) {
+      std::vector<std::int64_t> n(samples, 0);
+      const auto graph = build_counting(*engine, n);
+      ASSERT_TRUE(graph);
+      Replay replay(*graph, 7, nullptr);
+      StatusOr<Replay::Next> next = replay.advance();
+      while (next.ok() && *next == Replay::Next::again) next = replay.advance();
+      ASSERT_TRUE(next.ok()) << next.status().to_string();
+      EXPECT_EQ(*next, Replay::Next::done);
+      EXPECT_FALSE(replay.part_way());
+      EXPECT_EQ(std::count(n.begin(), n.end(), 7), static_cast<std::ptrdiff_t>(samples))
+          << threads << " threads, " << samples << " samples";
+    }
+  }
+}
+
+TEST(Control, ALaunchThatIsStoppedWithinAKernelSaysThatItWas) {
+  auto engine = eagle::testing::make_engine(2);
+  std::vector<std::int64_t> n(2'000'000, 0);
+  const auto graph = build_counting(*engine, n);
+  ASSERT_TRUE(graph);
+  const auto control = std::make_shared<Control>();
+  Replay replay(*graph, std::int64_t{1} << 62, control);
+  StatusOr<Replay::Next> next = replay.advance();  // ends when its turn is over, wherever that is
+  ASSERT_TRUE(next.ok()) << next.status().to_string();
+  control->cancel = true;
+  next = replay.advance();
+  ASSERT_EQ(next.status().reason(), Reason::cancelled);
+  const auto whole = std::count(n.begin(), n.end(), replay.launches());
+  const auto begun = std::count(n.begin(), n.end(), replay.launches() + 1);
+  EXPECT_EQ(whole + begun, static_cast<std::ptrdiff_t>(n.size()));
+  EXPECT_EQ(replay.part_way(), begun > 0);
+}
+
 TEST(Control, CancelStopsBetweenReplaysAndSaysHowFarItCame) {
   auto engine = eagle::testing::make_engine(1);
   std::vector<std::int64_t> n(1, 0);

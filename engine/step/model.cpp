@@ -552,6 +552,22 @@ bool Model::has_host_steps_within() const {
                      [](const HostStep& step) { return step.every == 1; });
 }
 
+graph::Touches Model::touches() const {
+  graph::Touches touches;
+  for (const StepKernel& part : kernels) {
+    const std::vector<kernel::Access> accesses = kernel::accesses(*part.kernel);
+    for (std::size_t a = 0; a < accesses.size(); ++a) {
+      if (!part.launch.arguments[a].view) continue;
+      const graph::NamedView named{part.kernel->arguments[a].name, *part.launch.arguments[a].view};
+      if (accesses[a].read) touches.reads.push_back(named);
+      if (accesses[a].written) touches.writes.push_back(named);
+    }
+  }
+  if (!record) return touches;
+  for (const Record::Plane& plane : record->planes) touches.writes.push_back({"record", plane.rows});
+  return touches;
+}
+
 StatusOr<Model> read_model(const v1::RunDescription& message, graph::PrivateKernelPlanes private_planes,
                            const graph::Limits& limits) {
   return Reader(message, private_planes, limits).read();

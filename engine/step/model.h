@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/graph/edges.h"
 #include "engine/graph/graph.h"
 #include "engine/kernel/transform.h"
 #include "engine/step/shard.h"
@@ -88,6 +89,8 @@ struct Model {
   std::optional<Shard> shard;  // that the samples are
 
   [[nodiscard]] bool has_host_steps_within() const;  // that come in every step
+  // What its kernels and its recording read and write, by argument name.
+  [[nodiscard]] graph::Touches touches() const;
 };
 
 // Kernels of one model, host steps, recorded planes: more are refused (graph_nodes).

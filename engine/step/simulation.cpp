@@ -404,5 +404,6 @@ bool Simulation::ended() const { return state_->ended; }
 std::uint32_t Simulation::call() const { return state_->host_steps[state_->next_host].call; }
 void Simulation::answer(bool stop) { state_->answer(stop); }
 const RunResult& Simulation::result() const { return state_->result; }
+const graph::Touches& Simulation::touches() const { return state_->touches; }
 
 }  // namespace eagle::step

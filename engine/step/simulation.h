@@ -18,6 +18,9 @@
 namespace eagle {
 class Engine;
 }
+namespace eagle::graph {
+struct Touches;
+}
 
 namespace eagle::step {
 
@@ -101,6 +104,8 @@ public:
   [[nodiscard]] bool ended() const;
   [[nodiscard]] std::uint32_t call() const;  // after `host_call`: the client's number
   void answer(bool stop);                    // the callable has run, and wants the run to end or not
+  // What it reads and writes (engine/graph/edges.h).
+  [[nodiscard]] const graph::Touches& touches() const;
   // Its state so far; complete once `ended()`.
   [[nodiscard]] const RunResult& result() const;
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/graph/edges.h"
 #include "engine/run/control.h"
 #include "engine/run/counters.h"
 #include "engine/run/cpu/shared_launch.h"
@@ -28,6 +29,7 @@ struct Simulation::State {
   // Filled by the engine.
   BoundModel model;
   std::vector<HostStep> host_steps;
+  graph::Touches touches;
   std::optional<Recorder> recorder;
   Mode mode = Mode::fused;
   std::int64_t max_steps = 0;

@@ -11,6 +11,9 @@
 // still posted (it was cancelled before it began), and a launch that is cancelled while its host call is open
 // goes from host_call or replied to done.
 //
+// A slot is a launch, or new numbers for a graph's Params (`kind`). A worker that would have long to look for
+// those answers that its text was cut, and the client goes over gRPC.
+//
 // Both sides write fields first and the word afterwards. A client that waits in the kernel sets `sleeping`
 // and waits for the word (a futex); a worker that may be asleep has set the header's `asleep`, and the client
 // then writes to the session's eventfd.
@@ -30,11 +33,13 @@
 
 namespace eagle::ring {
 
-inline constexpr std::uint64_t magic = 0x31'47'4e'49'52'4c'47'45;  // "EGLRING1", little-endian
+inline constexpr std::uint64_t magic = 0x32'47'4e'49'52'4c'47'45;  // "EGLRING2", little-endian
 inline constexpr std::size_t slot_count = 64;
 inline constexpr std::size_t most_iterations = 32;  // a graph with more loops is launched over gRPC
 inline constexpr std::size_t text_bytes = 424;      // of a launch's error
 inline constexpr std::size_t reply_bytes = 128;     // of a host call's error, which is for logs
+
+enum class Kind : std::uint64_t { launch = 0, update = 1 };
 
 enum class State : std::uint32_t { free = 0, posted = 1, host_call = 2, replied = 3, done = 4, taken = 5 };
 
@@ -58,8 +63,9 @@ std::string_view cut(std::string_view text, std::size_t most);
 template <std::size_t most>
 class Text {
 public:
-  void set(std::string_view text) {
-    text = cut(text, most);
+  void set(std::string_view text) { set_bytes(cut(text, most)); }
+  // At most `most`, whatever they are.
+  void set_bytes(std::string_view text) {
     for (std::size_t begin = 0; begin < text.size(); begin += word_bytes) {
       std::uint64_t word = 0;
       std::memcpy(&word, text.data() + begin, std::min(text.size() - begin, word_bytes));
@@ -92,6 +98,7 @@ struct alignas(64) Slot {
   Cell<std::int64_t> count;
   Cell<std::uint64_t> launch_id;
   Cell<std::int64_t> timeout_ns;  // from when the worker sees it; 0: none
+  Cell<std::uint64_t> kind;  // a Kind; of an update `text` holds the UpdateRequest, and nothing else counts
 
   // The worker's question, and the client's reply to it.
   alignas(64) Cell<std::uint64_t> sequence;

@@ -146,6 +146,20 @@ class Session:
         """Whether the array (or the array that it is a view of) lies in this session's memory."""
         return self._core.owns(array)
 
+    def accept(self, array: Array) -> None:
+        """Says that ``array`` is fine as it is, although a launch that was cut short may have left it half written.
+
+        A launch that is cancelled, runs out of time or fails in the middle of a replay leaves what it writes neither
+        old nor new. The daemon then refuses launches that read such an array (reason ``PLANE_TORN``) until a node has
+        written all of it, or it was accepted. Whatever of that kind shares a byte with ``array`` is accepted with it.
+        In process nothing is refused, so there is nothing to accept.
+
+        >>> import eagle
+        >>> with eagle.local() as session:
+        ...     session.accept(session.zeros(3))
+        """
+        self._core.accept(array)
+
     # ---- runs that the host keeps
 
     def run(self, number: int) -> Run:

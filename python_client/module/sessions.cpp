@@ -66,6 +66,16 @@ void close(const Session& session) {
 
 bool owns(const Session& session, nb::handle array) { return session.owns(address_of(array, "owns: array")); }
 
+void accept(const Session& session, nb::handle array) {
+  const ArrayView view = view_of(array, "accept: array");
+  Status accepted;
+  {
+    const Released released;
+    accepted = session.accept(view);
+  }
+  check(accepted);
+}
+
 // What a user would like to hear of a plan that cannot run.
 void check_plan(const Session& session, const Node& node) {
   const auto& plan = std::get<BoundPlan>(node.kind);
@@ -111,6 +121,7 @@ void bind_sessions(nb::module_& m) {
   nb::class_<Session>(m, "Session")
       .def("allocate", allocate_array, nb::arg("shape"), nb::arg("dtype"), nb::arg("label"), nb::arg("keep"))
       .def("owns", owns, nb::arg("array").none())
+      .def("accept", accept, nb::arg("array").none())
       .def("info", info_of)
       .def("resume_token", &Session::resume_token)
       .def("close", close)

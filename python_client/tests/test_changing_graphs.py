@@ -280,6 +280,8 @@ def test_through_a_daemon_a_graph_is_busy_until_it_is_synchronized(daemon):
         with pytest.raises(eagle.Busy):
             method()
     assert g.node_labels() == ["repeat_while"]
+    while not x[0]:
+        pass
     live[0] = 0
     g.synchronize()
     assert loop.iterations() == x[0] > 0
@@ -319,6 +321,7 @@ def test_a_launch_is_cancelled_from_another_thread(session):
         g.launch()
     stopper.join()
     assert caught.value.reason == "CANCELLED"
+    session.accept(x)
     live[0] = 0
     g.launch()
 
@@ -331,6 +334,7 @@ def test_an_enqueued_launch_is_cancelled(daemon):
     with pytest.raises(eagle.EagleError) as caught:
         g.synchronize()
     assert caught.value.reason == "CANCELLED"
+    daemon.accept(x)
     live[0] = 0
     g.launch()
 
@@ -388,6 +392,7 @@ def test_a_cancelled_task_cancels_its_launch(session):
             await task
 
     asyncio.run(run())
+    session.accept(x)
     live[0] = 0
     g.launch()
 

@@ -124,6 +124,7 @@ def interrupted(call):
         return type(error).__name__ + " " + str(getattr(error, "reason", ""))
     finally:
         thread.join()
+        session.accept(x)  # half incremented, and that is fine
         assert eagle.plan(inc).bind(x=x).launch() is not None, "the session is not usable"
 
 print(interrupted(graph.launch))

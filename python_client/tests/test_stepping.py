@@ -242,6 +242,8 @@ def test_what_a_node_raises_reaches_the_caller(session):
 
     with pytest.raises(KeyError, match="mine"):
         eagle.run_until_done([increment, opaque(fail), at_three], max_steps=10, terminated=done, x=x)
+    session.accept(x)
+    session.accept(done)
     assert eagle.simulate(count, max_steps=5, x=x, limit=2.0, done=done).status == "finished"
 
 

@@ -24,15 +24,19 @@ Ring::Deadline deadline_of(std::int64_t timeout_ns) {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<Ring>> Ring::create(Start start) {
+StatusOr<std::shared_ptr<Ring>> Ring::create(Start start, Update update) {
   EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::create(sizeof(ring::Memory), "eagle-ring"));
   UniqueFd doorbell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!doorbell.valid()) return Status(Reason::system, std::string("eventfd: ") + std::strerror(errno));
-  return std::shared_ptr<Ring>(new Ring(std::move(start), std::move(memory), std::move(doorbell)));
+  return std::shared_ptr<Ring>(
+      new Ring(std::move(start), std::move(update), std::move(memory), std::move(doorbell)));
 }
 
-Ring::Ring(Start start, plane::Memory memory, UniqueFd doorbell)
-    : start_(std::move(start)), memory_(std::move(memory)), doorbell_(std::move(doorbell)) {
+Ring::Ring(Start start, Update update, plane::Memory memory, UniqueFd doorbell)
+    : start_(std::move(start)),
+      update_(std::move(update)),
+      memory_(std::move(memory)),
+      doorbell_(std::move(doorbell)) {
   auto* const made = new (memory_.data()) ring::Memory;
   made->header.magic_number.set(ring::magic);
   made->header.asleep.store(1, std::memory_order_seq_cst);  // until it is looked at
@@ -77,6 +81,10 @@ int Ring::visit(int most) {
 bool Ring::take(std::size_t slot) {
   if (!exchange(slot, ring::State::posted, ring::State::taken)) return false;
   const ring::Slot& shared = ring().slots[slot];
+  if (shared.kind.get() == static_cast<std::uint64_t>(ring::Kind::update)) {
+    take_update(slot);
+    return true;
+  }
   // Copied once: what is checked is what is run.
   const LaunchRequest request{shared.graph.get(), shared.count.get(), shared.launch_id.get()};
   const Deadline deadline = deadline_of(shared.timeout_ns.get());
@@ -134,12 +142,29 @@ void Ring::finish(std::size_t slot, const LaunchOutcome& outcome) {
     for (std::size_t i = 0; i < loops; ++i) shared.iterations[i].set(outcome->iterations[i]);
     shared.iteration_count.set(loops);
   } else {
-    const Status status = outcome.status();
-    const std::string text = std::string(info(status.reason()).wire_name) + " " + status.message();
-    shared.text.set(text);
-    shared.text_was_cut.set(ring::cut(text, ring::text_bytes).size() < text.size() ? 1 : 0);
+    fail(slot, outcome.status());
   }
   taken_[slot].phase.store(Phase::idle, std::memory_order_release);
+  turn_over(slot, ring::State::done);
+}
+
+void Ring::fail(std::size_t slot, const Status& status) {
+  ring::Slot& shared = ring().slots[slot];
+  const std::string text = std::string(info(status.reason()).wire_name) + " " + status.message();
+  shared.failed.set(1);
+  shared.text.set(text);
+  shared.text_was_cut.set(ring::cut(text, ring::text_bytes).size() < text.size() ? 1 : 0);
+}
+
+void Ring::take_update(std::size_t slot) {
+  ring::Slot& shared = ring().slots[slot];
+  const std::optional<Status> updated = update_(shared.text.get());  // of a copy
+  shared.failed.set(0);
+  if (updated && !updated->ok()) fail(slot, *updated);
+  if (!updated) {
+    shared.failed.set(1);
+    shared.text_was_cut.set(1);
+  }
   turn_over(slot, ring::State::done);
 }
 

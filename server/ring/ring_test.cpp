@@ -5,11 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "client/ring_client.h"
+#include "eagle/v1/service.pb.h"
 #include "server/ring/rings.h"
 #include "server/testing.h"
 
@@ -66,6 +69,10 @@ protected:
     add_host_node(scene, 7, made.x);
     made.graph = server::testing::build(*daemon_, session, scene);
     return made;
+  }
+  // What a cancel left half written is fine.
+  static void accept(const Increment& made) {
+    made.x.plane->torn().accept({0, 0, plane::DType::f64, 8, {4}, {8}});
   }
   static RingClient::Caller caller(std::function<Status(std::uint32_t)> host_call = nullptr) {
     return {[] { return RingClient::Wish::go_on; }, std::move(host_call)};
@@ -152,6 +159,7 @@ TEST_F(RingTest, ALaunchThatIsCancelledDuringItsHostCallEnds) {
       return Status();
     });
     ASSERT_EQ(status.reason(), Reason::cancelled) << status.to_string();
+    accept(made);
   }
   EXPECT_TRUE(launch(client_, {made.graph, 1, 101}, [](std::uint32_t) { return Status(); }).ok());
 }
@@ -178,6 +186,7 @@ TEST_F(RingTest, LaunchesThatAreCancelledAnyTimeLeaveTheRingUsable) {
   for (int i = 0; i < 2'000; ++i) {
     const Status status = launch(client_, {made.graph, 2, id.load()}, [](std::uint32_t) { return Status(); });
     ASSERT_TRUE(status.ok() || status.reason() == Reason::cancelled) << status.to_string();
+    accept(made);
     ++id;
   }
 }
@@ -267,6 +276,119 @@ TEST_F(RingTest, AClientThatIsToldToGiveUpDoes) {
   EXPECT_EQ(found->status().reason(), Reason::connection_lost) << "nobody took it, and nobody will";
 }
 
+// ---- launches that nobody waits for yet
+
+TEST_F(RingTest, APostedLaunchRunsAndIsCollectedLater) {
+  const Increment made = increment(*client_.session);
+  const auto posted = client_.ring->post({made.graph, 5, 1});
+  ASSERT_TRUE(posted);
+  // Others come and go meanwhile.
+  const Increment other = increment(*client_.session);
+  for (std::uint64_t id = 2; id <= 100; ++id) ASSERT_TRUE(launch(client_, {other.graph, 1, id}).ok());
+  const StatusOr<LaunchReport> outcome = outcome_of(client_.ring->finish(*posted, caller()));
+  ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+  EXPECT_EQ(outcome->launches, 5);
+  EXPECT_EQ(made.x.values[0], 5.0);
+}
+
+TEST_F(RingTest, TheHostCallsOfAPostedLaunchWaitForItsCollector) {
+  const Increment made = with_call(*client_.session);
+  const auto posted = client_.ring->post({made.graph, 2, 1});
+  ASSERT_TRUE(posted);
+  int calls = 0;
+  const auto found = client_.ring->finish(*posted, caller([&](std::uint32_t) {
+    ++calls;
+    return Status();
+  }));
+  ASSERT_TRUE(found && found->ok());
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(RingTest, ALaunchThatWasTakenBackNeverRuns) {
+  const auto blocker = server::testing::Blocker::hold(daemon_->executor());
+  const Increment made = increment(*client_.session);
+  const auto posted = client_.ring->post({made.graph, 1, 1});
+  ASSERT_TRUE(posted);
+  EXPECT_TRUE(client_.ring->take_back(*posted));
+  blocker->release();
+  EXPECT_EQ(outcome_of(client_.ring->finish(*posted, caller())).status().reason(), Reason::cancelled);
+  EXPECT_EQ(made.x.values[0], 0.0);
+}
+
+// The ring has 64 slots; those of launches that nobody collects come back.
+TEST_F(RingTest, SlotsOfAbandonedLaunchesAreUsedAgain) {
+  const Increment made = increment(*client_.session);
+  for (std::uint64_t id = 1; id <= 1'000; ++id) {
+    auto posted = client_.ring->post({made.graph, 1, id});
+    while (!posted) posted = client_.ring->post({made.graph, 1, id});  // until the worker is done with some
+    client_.ring->abandon(*posted);
+  }
+  ASSERT_TRUE(launch(client_, {increment(*client_.session).graph, 1, 2'000}).ok());
+}
+
+// ---- new numbers for Params
+
+class RingUpdateTest : public RingTest {
+protected:
+  static std::string request(std::uint64_t graph, const std::string& name, double value) {
+    v1::UpdateRequest request;
+    request.set_graph(graph);
+    v1::ParamUpdate& param = *request.add_params();
+    param.mutable_argument()->set_name(name);
+    param.mutable_value()->set_real(value);
+    return request.SerializeAsString();
+  }
+  Status update(const std::string& bytes) {
+    const auto updated = client_.ring->update(bytes, caller());
+    return updated ? *updated : Status(Reason::internal, "the ring did not take the numbers");
+  }
+};
+
+TEST_F(RingUpdateTest, NumbersChangeForTheLaunchesThatFollow) {
+  const Increment made = increment(*client_.session);
+  ASSERT_TRUE(launch(client_, {made.graph, 1, 1}).ok());
+  ASSERT_TRUE(update(request(made.graph, "b", 10.0)).ok());
+  ASSERT_TRUE(launch(client_, {made.graph, 1, 2}).ok());
+  EXPECT_EQ(made.x.values[0], 11.0);
+}
+
+TEST_F(RingUpdateTest, RefusalsAreTheDaemonsOwn) {
+  const Increment made = increment(*client_.session);
+  EXPECT_EQ(update(request(made.graph, "no such", 1.0)).reason(), Reason::unknown_name);
+  EXPECT_EQ(update(request(99, "b", 1.0)).reason(), Reason::unknown_graph);
+  EXPECT_EQ(update("\xff\xff not a message").reason(), Reason::bad_message);
+}
+
+TEST_F(RingUpdateTest, AGraphThatRunsIsBusy) {
+  const Increment made = with_call(*client_.session);
+  const Status status = launch(client_, {made.graph, 1, 1}, [&](std::uint32_t) {
+    EXPECT_EQ(update(request(made.graph, "b", 1.0)).reason(), Reason::busy);
+    return Status();
+  });
+  EXPECT_TRUE(status.ok()) << status.to_string();
+}
+
+TEST_F(RingUpdateTest, WhatIsTooLongGoesAnotherWay) {
+  EXPECT_FALSE(client_.ring->update(std::string(ring::text_bytes + 1, 'x'), caller()));
+  GraphScene scene(*client_.session);
+  const auto x = scene.plane<double>(4, 0.0);
+  for (int i = 0; i < 300; ++i) add_increment(scene, x);
+  const std::uint64_t large = server::testing::build(*daemon_, *client_.session, scene);
+  EXPECT_FALSE(client_.ring->update(request(large, "b", 1.0), caller()));
+}
+
+// Whoever starts the next worker changes the epoch: a launch that is on its way hears of it.
+TEST_F(RingTest, ALaunchWhoseWorkerDiedEnds) {
+  static_cast<void>(daemon_->sessions().end(client_.session, false));  // nobody takes anything any more
+  client_.session.reset();
+  const auto posted = client_.ring->post({1, 1, 1});
+  ASSERT_TRUE(posted);
+  client_.shared().header.worker_epoch.set(client_.shared().header.worker_epoch.get() + 1);
+  const Status status = outcome_of(client_.ring->finish(*posted, caller())).status();
+  EXPECT_EQ(status.reason(), Reason::connection_lost);
+  EXPECT_THAT(status.message(), HasSubstr("worker died"));
+}
+
 TEST_F(RingTest, ASessionHasOneRing) {
   EXPECT_EQ(daemon_->open_ring(client_.session).status().reason(), Reason::bad_message);
 }
@@ -286,6 +408,8 @@ TEST_F(RingTest, AClientThatScribblesHurtsItself) {
       ring::Slot& slot = client_.shared().slots[random() % ring::slot_count];
       slot.graph.set(random() % 3 == 0 ? random() : ours.graph);
       slot.count.set(random() % 3 == 0 ? static_cast<std::int64_t>(random()) : 1);
+      slot.kind.set(random() % 4);
+      if (random() % 16 == 0) slot.text.set_bytes(std::string(random() % ring::text_bytes, 'x'));
       slot.launch_id.set(random() % 4 == 0 ? random() : 0);
       slot.timeout_ns.set(static_cast<std::int64_t>(random() >> (random() % 64)));
       slot.sequence.set(random());
@@ -312,10 +436,12 @@ TEST_F(RingTest, AClientThatScribblesHurtsItself) {
 
 // How a launch of a ring ends whose worker answers every launch with this.
 std::optional<StatusOr<eagle::LaunchReport>> answered_with(const Status& status) {
-  const auto worker = *Ring::create([&](const LaunchRequest&, Ring::Deadline, const LaunchEvents& events) {
-    events.done(status);
-    return std::shared_ptr<LaunchJob>();
-  });
+  const auto worker = *Ring::create(
+      [&](const LaunchRequest&, Ring::Deadline, const LaunchEvents& events) {
+        events.done(status);
+        return std::shared_ptr<LaunchJob>();
+      },
+      [&](const std::string&) { return std::optional(status); });
   const auto client = *RingClient::open(duplicate(worker->memory_fd()), duplicate(worker->doorbell()));
   std::jthread visitor([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) worker->visit(16);

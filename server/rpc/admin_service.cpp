@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <utility>
 
 #include "eagle/v1/service.grpc.pb.h"
@@ -15,14 +17,31 @@ public:
 
   grpc::ServerUnaryReactor* Info(grpc::CallbackServerContext* context, const v1::InfoRequest*,
                                  v1::InfoReply* reply) override {
-    return at_once(daemon_, *context, [this, reply](const Session&) {
-      describe(*reply);
+    return at_once(daemon_, *context, [this, reply](const Session& caller) {
+      describe(caller, *reply);
       return Status();
     });
   }
 
 private:
-  void describe(v1::InfoReply& reply) const {
+  static void describe(const TenantReport& tenant, v1::TenantInfo& message) {
+    const auto held = [&](Held kind) { return tenant.held[static_cast<std::size_t>(kind)]; };
+    message.set_name(tenant.name);
+    message.set_weight(tenant.weight);
+    message.set_priority(tenant.priority);
+    message.set_sessions(held(Held::sessions));
+    message.set_plane_bytes(held(Held::plane_bytes));
+    message.set_graphs(held(Held::graphs));
+    message.set_jobs(held(Held::jobs));
+    message.set_jobs_ended(tenant.jobs_ended);
+    message.set_refused(tenant.refused);
+    message.set_device_s(tenant.device_s);
+    message.set_compile_s(tenant.compile_s);
+    message.set_queue_wait_s(tenant.queue_wait_s);
+    message.set_longest_queue_wait_s(tenant.longest_queue_wait_s);
+  }
+
+  void describe(const Session& caller, v1::InfoReply& reply) const {
     const DaemonInfo info = daemon_.info();
     reply.set_version(info.version);
     reply.mutable_protocol()->set_min(protocol_min);
@@ -38,6 +57,12 @@ private:
     reply.set_graphs(info.graphs);
     reply.set_launches(info.launches);
     reply.set_kernels_cached(info.kernels_cached);
+    reply.set_jobs(info.jobs);
+    reply.set_jobs_held(info.jobs_held);
+    const bool sees_all = caller.principal().uid == 0 || caller.principal().uid == ::geteuid();
+    for (const TenantReport& tenant : info.tenants) {
+      if (sees_all || tenant.name == caller.tenant()->name()) describe(tenant, *reply.add_tenants());
+    }
     for (const std::string& endpoint : listen_) reply.add_listen(endpoint);
   }
 

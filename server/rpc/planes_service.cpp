@@ -49,6 +49,35 @@ Status create(Session& session, const PendingCall& call, const v1::CreatePlanesR
   return session.planes().release(ids);
 }
 
+plane::View view_of(const v1::View& message) {
+  return {0,
+          message.offset(),
+          static_cast<plane::DType>(message.dtype()),
+          message.item_bytes(),
+          {message.shape().begin(), message.shape().end()},
+          {message.strides().begin(), message.strides().end()}};
+}
+
+// All of them are looked at before the first is accepted.
+Status accept(Session& session, const v1::AcceptPlanesRequest& request) {
+  const auto limit = static_cast<int>(session.limits().planes_per_request);
+  if (request.parts_size() > limit) {
+    return {Reason::quota, "expected at most " + std::to_string(limit) +
+                               " views in one request (planes_per_request), found " +
+                               std::to_string(request.parts_size())};
+  }
+  for (const auto& part : request.parts()) {
+    EAGLE_ASSIGN_OR_RETURN(const auto plane,
+                           session.planes().find({part.plane().id(), part.plane().generation()}));
+    EAGLE_RETURN_IF_ERROR(plane::check(view_of(part.view()), plane->memory().bytes()));
+  }
+  for (const auto& part : request.parts()) {
+    EAGLE_RETURN_IF_ERROR(
+        session.planes().accept({part.plane().id(), part.plane().generation()}, view_of(part.view())));
+  }
+  return {};
+}
+
 class PlanesService final : public v1::Planes::CallbackService {
 public:
   explicit PlanesService(Daemon& daemon) : daemon_(daemon) {}
@@ -73,6 +102,11 @@ public:
     return on_pool(daemon_, pool, *context, [request](Session& session, const PendingCall&) {
       return session.planes().release(ids_of(request->planes()));
     });
+  }
+
+  grpc::ServerUnaryReactor* Accept(grpc::CallbackServerContext* context,
+                                   const v1::AcceptPlanesRequest* request, v1::AcceptPlanesReply*) override {
+    return at_once(daemon_, *context, [request](Session& session) { return accept(session, *request); });
   }
 
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListPlanesRequest*,

@@ -258,7 +258,11 @@ TEST_P(Changes, AFutureThatGoesStopsItsLaunch) {
     launched.cancel();
     expect_refused(launched.wait().status(), Reason::cancelled, {});
   }
-  { const Future<LaunchReport> dropped = g.launch_async(); }
+  ASSERT_TRUE(session().accept(x).ok());
+  {
+    const Future<LaunchReport> dropped = g.launch_async();
+  }
+  ASSERT_TRUE(session().accept(x).ok());
   live[0] = 0;
   EXPECT_TRUE(g.launch().ok());
 }
@@ -303,6 +307,7 @@ TEST_P(Changes, CancelStopsALaunchOfAnotherThread) {
   expect_refused(g.launch().status(), Reason::cancelled, {"launch"});
   stopper.join();
   if (!remote()) return;
+  ASSERT_TRUE(session().accept(x).ok());
   ASSERT_TRUE(g.enqueue().ok());
   g.cancel();
   expect_refused(g.synchronize().status(), Reason::cancelled, {"synchronize"});

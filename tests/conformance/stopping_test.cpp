@@ -148,6 +148,23 @@ TEST_P(Stopping, ALaunchOfHostNodesEndsToo) {
   EXPECT_EQ(must(g.launch(2)).launches, 2);
 }
 
+TEST_P(Stopping, WhatALaunchLeftHalfWrittenIsReadAgainOnceItIsAccepted) {
+  const auto x = zeros<double>({8});
+  bool fails = true;
+  Graph g(session());
+  ASSERT_TRUE(g.add({affine(), {{"x", x}, {"y", x}, {"a", 1.0}, {"b", 1.0}}}).ok());
+  ASSERT_TRUE(
+      g.add_node(opaque([&] { return fails ? Status(Reason::bad_value, "not now") : Status(); }, {})).ok());
+  ASSERT_TRUE(g.build().ok());
+  EXPECT_FALSE(g.launch().ok());
+  fails = false;
+  if (remote()) expect_refused(g.launch().status(), Reason::plane_torn, {"'x'", "accept"});
+  EXPECT_EQ(x[0], 1.0);
+  ASSERT_TRUE(session().accept(x).ok());
+  ASSERT_TRUE(g.launch().ok());
+  EXPECT_EQ(x[0], 2.0);
+}
+
 // A node that has done its part is counted, wherever the graph runs.
 TEST_P(Stopping, ALaunchThatItsOwnNodeCancelsCountsThatReplay) {
   for (const std::int64_t at : {1, 3}) {

@@ -115,7 +115,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def python_script(
-    script: Path, *arguments: str, environment: dict[str, str], stdin: int = subprocess.DEVNULL
+    script: Path, *arguments: str, environment: dict[str, str], stdin: int = subprocess.DEVNULL, **options: Any
 ) -> subprocess.Popen[str]:
     """A Python process of the environment that the tests run in, with the package installed there."""
     return subprocess.Popen(
@@ -125,6 +125,7 @@ def python_script(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        **options,
     )
 
 

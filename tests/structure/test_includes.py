@@ -45,7 +45,7 @@ LIBRARIES = {
         {"proto", *ENGINE, "client", "server", "python_client", "tests"},
     ),
     "Boost": (r"boost/", {"client", "server", "tests"}),
-    "spdlog": (r"spdlog/|fmt/", {"server"}),
+    "spdlog": (r"spdlog/|fmt/", {"server", "tests"}),
     "CLI11": (r"CLI/", {"client", "server", "tests"}),
     "nanobind": (r"nanobind/|Python\.h$", {"python_client"}),
 }

@@ -9,12 +9,15 @@
 #include <utility>
 #include <variant>
 
+#include "engine/base/clock.h"
 #include "engine/kernel/float_environment.h"
 #include "engine/run/cpu/branches.h"
 #include "engine/run/cpu/share.h"
 
 namespace eagle::run {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 #pragma omp declare reduction(+ : KernelCounts : omp_out += omp_in)
 
@@ -39,6 +42,7 @@ StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
     program->launches_.push_back(std::move(bound));
     program->kernels_.push_back(launch.kernel);
   }
+  program->batches_.resize(program->launches_.size());
   for (const graph::Copy& copy : plan.copies) {
     EAGLE_ASSIGN_OR_RETURN(BoundCopy bound, BoundCopy::bind(copy, planes));
     program->copies_.push_back(std::move(bound));
@@ -93,23 +97,43 @@ KernelCounts CpuProgram::run_in_place(std::uint32_t launch, int thread, const Co
   return bound.run({.begin = 0, .end = bound.samples(), .control = control}).counts;
 }
 
-KernelCounts CpuProgram::run(const graph::RunKernel& instruction, const Control* control) const {
+KernelCounts CpuProgram::run(const graph::RunKernel& instruction, const Control* control,
+                             Progress& progress) const {
   const BoundLaunch& launch = launches_[instruction.launch];
   const std::int64_t samples = launch.samples();
-  if (team_ == 1 || samples <= inline_samples || omp_in_parallel()) {
+  const bool alone = team_ == 1 || samples <= inline_samples || omp_in_parallel();
+  if (samples == 0 || shared_[instruction.launch]) {
+    if (!alone) return shared_[instruction.launch]->step(launch, spaces_, 0, control).counts;
     const kernel::FloatEnvironment environment;
     return run_in_place(instruction.launch, 0, control);
   }
-  if (const auto& shared = shared_[instruction.launch])
-    return shared->step(launch, spaces_, 0, control).counts;
+  // As long as the longest share.
+  const std::int64_t share = alone ? samples : share_of(samples, 0, team_).end;
+  Batches& batches = batches_[instruction.launch];
+  const Range batch{progress.done, std::min(progress.done + batches.next(), share)};
+  const bool watch = batches.watch(share);
+  const Clock::time_point began = watch ? Clock::now() : Clock::time_point();
+  const KernelCounts counts = alone ? run_share(launch, batch, control) : run_batch(launch, batch, control);
+  if (watch) batches.took(batch.end - batch.begin, seconds_since(began));
+  progress.done = batch.end == share ? 0 : batch.end;
+  return counts;
+}
+
+KernelCounts CpuProgram::run_share(const BoundLaunch& launch, Range share, const Control* control) const {
+  const kernel::FloatEnvironment environment;
+  return launch.run({.begin = share.begin, .end = share.end, .control = control}).counts;
+}
+
+// These samples of each thread's share. The team may be smaller than asked for: then some thread has several.
+KernelCounts CpuProgram::run_batch(const BoundLaunch& launch, Range of_shares, const Control* control) const {
   KernelCounts counts;
 #pragma omp parallel num_threads(team_) reduction(+ : counts)
   {
-    const kernel::FloatEnvironment environment;
-    // The team may be smaller than asked for.
-    const Range share = share_of(samples, omp_get_thread_num(), omp_get_num_threads());
-    if (!share.empty())
-      counts += launch.run({.begin = share.begin, .end = share.end, .control = control}).counts;
+    for (int owner = omp_get_thread_num(); owner < team_; owner += omp_get_num_threads()) {
+      const Range all = share_of(launch.samples(), owner, team_);
+      const Range share{all.begin + of_shares.begin, std::min(all.begin + of_shares.end, all.end)};
+      if (!share.empty()) counts += run_share(launch, share, control);
+    }
   }
   return counts;
 }

@@ -16,10 +16,12 @@
 #include "engine/graph/run_plan.h"
 #include "engine/run/built_graph.h"
 #include "engine/run/counters.h"
+#include "engine/run/cpu/batch.h"
 #include "engine/run/cpu/bound_launch.h"
 #include "engine/run/cpu/bound_reduce.h"
 #include "engine/run/cpu/copy.h"
 #include "engine/run/cpu/guard.h"
+#include "engine/run/cpu/share.h"
 #include "engine/run/cpu/shared_launch.h"
 
 namespace eagle::run {
@@ -49,7 +51,9 @@ public:
   }
 
   // `control` may be null; loops inside kernels look at its flag.
-  KernelCounts run(const graph::RunKernel& instruction, const Control* control) const;
+  // Runs the launch, or the next batch of it: where `progress` is not 0 afterwards, something is left. A
+  // launch whose samples make something together runs in one piece.
+  KernelCounts run(const graph::RunKernel& instruction, const Control* control, Progress& progress) const;
   KernelCounts run(const graph::RunBranches& instruction, const Control* control) const;
   void run(const graph::RunReduce& instruction) { reductions_[instruction.reduce].run(); }
   void run(const graph::RunCopy& instruction) const { copies_[instruction.copy].run(team_); }
@@ -70,6 +74,8 @@ private:
   Status bind_counters(std::span<const std::optional<plane::View>> counters,
                        std::span<const PlaneMemory> planes);
   KernelCounts run_in_place(std::uint32_t launch, int thread, const Control* control) const;
+  KernelCounts run_share(const BoundLaunch& launch, Range share, const Control* control) const;
+  KernelCounts run_batch(const BoundLaunch& launch, Range of_shares, const Control* control) const;
 
   std::vector<graph::Instruction> instructions_;
   std::vector<std::vector<std::uint32_t>> branches_;
@@ -77,6 +83,7 @@ private:
   std::vector<std::optional<BoundCounter>> loop_counters_;  // by loop
   std::vector<BoundLaunch> launches_;
   std::vector<std::uint32_t> kernels_;               // by launch
+  mutable std::vector<Batches> batches_;             // by launch
   std::vector<std::optional<SharedLaunch>> shared_;  // by launch
   mutable std::vector<ThreadSpace> spaces_;          // one a thread, where a launch shares
   std::vector<BoundReduce> reductions_;

@@ -112,6 +112,10 @@ public:
   // Whether the address lies in memory that this session allocated (and still holds).
   [[nodiscard]] bool owns(const void* address) const;
 
+  // Says that the array is fine as it is, although a launch that was cut short may have left it half written:
+  // launches may read it again (PLANE_TORN). Whatever of that kind shares a byte with it is accepted, too.
+  [[nodiscard]] Status accept(const ArrayView& array) const;
+
   // Steps the model until every sample has finished or max_steps is reached; state and mask are updated
   // in place. One request, however many steps.
   StatusOr<RunResult> simulate(const BoundPlan& model, const SimulateOptions& options) const;

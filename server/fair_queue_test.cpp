@@ -1,0 +1,153 @@
+#include "server/fair_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+namespace eagle::server {
+namespace {
+
+using Queue = FairQueue<std::string>;
+
+// Tenants whose jobs never end, each in pieces of its own length; time that is spent, by tenant.
+class Machine {
+public:
+  struct Tenant {
+    Queue::Flow flow;
+    double piece_s = 0.001;
+  };
+  Tenant& tenant(const std::string& name, double weight, double piece_s = 0.001, int priority = 0) {
+    Tenant& made = tenants_[name];
+    made.flow.weight = weight;
+    made.flow.priority = priority;
+    made.piece_s = piece_s;
+    return made;
+  }
+  void submit(const std::string& name) { queue_.add(tenants_[name].flow, name); }
+  // One piece; whoever it belongs to goes on.
+  std::string step(bool again = true) {
+    const std::string name = queue_.next();
+    Tenant& tenant = tenants_[name];
+    spent[name] += tenant.piece_s;
+    now_s += tenant.piece_s;
+    queue_.ran(tenant.flow, tenant.piece_s);
+    if (again) queue_.add(tenant.flow, name);
+    return name;
+  }
+  void run_for(double seconds) {
+    for (const double end = now_s + seconds; now_s < end;) step();
+  }
+  void reset() { spent.clear(); }
+
+  std::map<std::string, double> spent;
+  double now_s = 0;
+  Queue& queue() { return queue_; }
+
+private:
+  std::map<std::string, Tenant> tenants_;
+  Queue queue_;
+};
+
+TEST(FairQueue, TimeGoesByWeightWhateverThePieces) {
+  Machine machine;
+  machine.tenant("one", 1, 0.010);
+  machine.tenant("three", 3, 0.001);
+  machine.submit("one");
+  machine.submit("three");
+  machine.run_for(40);
+  EXPECT_NEAR(machine.spent["three"] / machine.spent["one"], 3, 0.05);
+}
+
+TEST(FairQueue, ManyJobsOfATenantGetNoMoreThanOne) {
+  Machine machine;
+  machine.tenant("one", 1);
+  machine.tenant("many", 1);
+  machine.submit("one");
+  for (int i = 0; i < 100; ++i) machine.submit("many");
+  machine.run_for(10);
+  EXPECT_NEAR(machine.spent["many"] / machine.spent["one"], 1, 0.01);
+}
+
+TEST(FairQueue, WhoComesAfterALongSilenceIsNextAndSavedNothingUp) {
+  Machine machine;
+  machine.tenant("busy", 1, 0.010);
+  machine.tenant("late", 1, 0.010);
+  machine.submit("busy");
+  machine.run_for(1000);
+  machine.submit("late");
+  EXPECT_EQ(machine.step(), "late");
+  machine.reset();
+  machine.run_for(10);
+  EXPECT_NEAR(machine.spent["late"] / machine.spent["busy"], 1, 0.01);
+}
+
+TEST(FairQueue, LeavingAndComingBackPaysNoDebt) {
+  Machine machine;
+  machine.tenant("greedy", 1, 1.0);  // one long piece, then gone for a moment
+  machine.tenant("steady", 1, 0.001);
+  machine.submit("steady");
+  for (int round = 0; round < 50; ++round) {
+    machine.submit("greedy");
+    while (machine.step(true) != "greedy") {
+    }
+    static_cast<void>(machine.queue().remove(machine.tenant("greedy", 1, 1.0).flow, "greedy"));
+    machine.step();
+  }
+  EXPECT_NEAR(machine.spent["greedy"] / machine.spent["steady"], 1, 0.1);
+}
+
+TEST(FairQueue, ASmallOneWaitsForOnePieceAtMost) {
+  Machine machine;
+  machine.tenant("busy", 1, 0.004);
+  machine.tenant("small", 1, 0.0001);
+  machine.submit("busy");
+  machine.submit("busy");
+  for (int launch = 0; launch < 1000; ++launch) {
+    machine.run_for(0.010);
+    machine.submit("small");
+    EXPECT_EQ(machine.step(false), "small");
+  }
+}
+
+TEST(FairQueue, AHigherPriorityGoesFirst) {
+  Machine machine;
+  machine.tenant("low", 100);
+  machine.tenant("high", 1, 0.001, 1);
+  machine.submit("low");
+  machine.submit("high");
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(machine.step(), "high");
+  EXPECT_EQ(machine.step(false), "high");
+  EXPECT_EQ(machine.step(), "low");
+}
+
+TEST(FairQueue, WithinATenantItIsFirstComeFirstServed) {
+  Queue queue;
+  Queue::Flow flow;
+  for (const char* name : {"a", "b", "c"}) queue.add(flow, name);
+  EXPECT_TRUE(queue.remove(flow, "b"));
+  EXPECT_FALSE(queue.remove(flow, "b"));
+  EXPECT_EQ(queue.next(), "a");
+  queue.ran(flow, 1);
+  EXPECT_EQ(queue.next(), "c");
+  queue.ran(flow, 1);
+  EXPECT_TRUE(queue.empty());
+}
+
+// The queue knows no flow that has nothing: it may be gone.
+TEST(FairQueue, AFlowWithoutItemsMayGo) {
+  Queue queue;
+  Queue::Flow stays;
+  {
+    Queue::Flow goes;
+    queue.add(goes, "x");
+    queue.add(stays, "y");
+    EXPECT_TRUE(queue.remove(goes, "x"));
+  }
+  EXPECT_EQ(queue.next(), "y");
+  queue.ran(stays, 1);
+  EXPECT_TRUE(queue.empty());
+}
+
+}  // namespace
+}  // namespace eagle::server

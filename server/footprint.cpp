@@ -1,0 +1,91 @@
+#include "server/footprint.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "engine/plane/overlap.h"
+
+namespace eagle::server {
+namespace {
+
+// Of search for one pair of footprints, pairs of views counting too.
+constexpr std::int64_t most_steps = 20'000;
+
+bool empty(const plane::Extent& bytes) { return bytes.first >= bytes.last; }
+bool meet(const plane::Extent& a, const plane::Extent& b) { return a.first < b.last && b.first < a.last; }
+
+}  // namespace
+
+void Footprint::Side::add(const plane::View& view) {
+  if (plane::elements(view) == 0) return;
+  const plane::Extent one = plane::extent(view);
+  bytes =
+      empty(bytes) ? one : plane::Extent{std::min(bytes.first, one.first), std::max(bytes.last, one.last)};
+  if (std::find(views.begin(), views.end(), view) != views.end()) return;
+  if (views.size() < most_views) {
+    views.push_back(view);
+  } else {
+    exact = false;
+  }
+}
+
+std::shared_ptr<const Footprint> Footprint::of(std::span<const graph::Touches> touches,
+                                               std::span<Plane* const> planes) {
+  std::vector<Use> by_index(planes.size());
+  for (const graph::Touches& one : touches) {
+    for (const graph::NamedView& named : one.reads) by_index[named.view.plane].reads.add(named.view);
+    for (const graph::NamedView& named : one.writes) by_index[named.view.plane].writes.add(named.view);
+  }
+  auto made = std::make_shared<Footprint>();
+  for (std::size_t index = 0; index < planes.size(); ++index) {
+    Use& use = by_index[index];
+    if (planes[index] == nullptr || (empty(use.reads.bytes) && empty(use.writes.bytes))) continue;
+    use.plane = planes[index];
+    // Indices are of one description, and the two that are compared are of different ones.
+    for (Side* side : {&use.reads, &use.writes}) {
+      for (plane::View& view : side->views) view.plane = 0;
+    }
+    made->uses_.push_back(std::move(use));
+  }
+  std::sort(made->uses_.begin(), made->uses_.end(),
+            [](const Use& a, const Use& b) { return std::less<>()(a.plane, b.plane); });
+  return made;
+}
+
+bool Footprint::meet(const Side& a, const Side& b, std::int64_t& steps) {
+  if (!server::meet(a.bytes, b.bytes)) return false;
+  if (!a.exact || !b.exact) return true;
+  for (const plane::View& one : a.views) {
+    for (const plane::View& other : b.views) {
+      if (steps <= 0) return true;
+      const plane::Overlap found = plane::overlap(one, other, steps);
+      if (found.overlaps) return true;
+      steps -= found.steps + 1;
+    }
+  }
+  return false;
+}
+
+bool Footprint::conflicts_with(const Footprint& other) const {
+  std::int64_t steps = most_steps;
+  auto mine = uses_.begin();
+  auto its = other.uses_.begin();
+  while (mine != uses_.end() && its != other.uses_.end()) {
+    if (std::less<>()(mine->plane, its->plane)) {
+      ++mine;
+    } else if (std::less<>()(its->plane, mine->plane)) {
+      ++its;
+    } else {
+      if (meet(mine->writes, its->writes, steps) || meet(mine->writes, its->reads, steps) ||
+          meet(mine->reads, its->writes, steps)) {
+        return true;
+      }
+      ++mine;
+      ++its;
+    }
+  }
+  return false;
+}
+
+}  // namespace eagle::server

@@ -1,0 +1,48 @@
+// Footprint: which bytes of which planes a launch or a run reads and writes, to tell whether two may take
+// turns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/graph/edges.h"
+#include "engine/plane/view.h"
+
+namespace eagle::server {
+
+class Plane;
+
+// Immutable once made; any thread.
+class Footprint {
+public:
+  // Of more views than this on one plane the bounding bytes stand for all.
+  static constexpr std::size_t most_views = 64;
+
+  // `planes`: by their index in the description that the views are of; null for what nobody else sees.
+  static std::shared_ptr<const Footprint> of(std::span<const graph::Touches> touches,
+                                             std::span<Plane* const> planes);
+
+  // Whether one writes a byte that the other touches. "Yes" where it would be long to tell.
+  [[nodiscard]] bool conflicts_with(const Footprint& other) const;
+
+private:
+  struct Side {
+    plane::Extent bytes;  // of all views; empty where there are none
+    std::vector<plane::View> views;
+    bool exact = true;  // `views` is all of them
+    void add(const plane::View& view);
+  };
+  struct Use {
+    const Plane* plane = nullptr;  // a name: never followed
+    Side reads;
+    Side writes;
+  };
+  static bool meet(const Side& a, const Side& b, std::int64_t& steps);
+
+  std::vector<Use> uses_;  // by plane
+};
+
+}  // namespace eagle::server
