@@ -2,7 +2,10 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
+#include <cstring>
 #include <set>
+#include <utility>
 
 #include "server/secret.h"
 
@@ -35,11 +38,27 @@ Status check(std::span<const PlaneStore::Spec> specs, const Limits& limits) {
 
 }  // namespace
 
-Plane::~Plane() {
+PlaneBytes::~PlaneBytes() {
   if (!fetched_) return;
   // Failure leaves the bytes to whoever holds the descriptor; there is nothing else to do about it.
   static_cast<void>(::fallocate(memory_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                                 static_cast<off_t>(memory_.bytes())));
+}
+
+StatusOr<UniqueFd> PlaneBytes::descriptor(bool read_only) const {
+  const std::lock_guard lock(mutex_);
+  UniqueFd fd(read_only
+                  ? ::open(("/proc/self/fd/" + std::to_string(memory_.fd())).c_str(), O_RDONLY | O_CLOEXEC)
+                  : ::fcntl(memory_.fd(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) {
+    return Status(Reason::system, std::string("a descriptor of a plane: ") + std::strerror(errno));
+  }
+  return fd;
+}
+
+Status PlaneBytes::move_to_fresh(std::string_view label) {
+  const std::lock_guard lock(mutex_);
+  return memory_.move_to_fresh(label);
 }
 
 Status unknown_plane(graph::PlaneId id) {
@@ -57,7 +76,8 @@ StatusOr<std::vector<PlaneStore::Created>> PlaneStore::create(std::span<const Sp
     EAGLE_ASSIGN_OR_RETURN(PlaneBudget::Charge charge, budget_.charge(spec.bytes));
     EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::create(spec.bytes, spec.label, given_up));
     Created& created = made.emplace_back();
-    created.plane = std::make_shared<Plane>(spec.label, std::move(memory), std::move(charge));
+    created.plane = std::make_shared<Plane>(
+        spec.label, std::make_shared<PlaneBytes>(std::move(memory), std::move(charge)), Plane::Access::own);
     EAGLE_RETURN_IF_ERROR(fill_random(created.token));
   }
   const std::lock_guard lock(mutex_);
@@ -82,6 +102,45 @@ void PlaneStore::insert(Created& created) {
   tokens_.emplace(text_of(created.token), id);
 }
 
+StatusOr<PlaneStore::Created> PlaneStore::renewed(Slot& slot) {
+  Token token{};
+  EAGLE_RETURN_IF_ERROR(fill_random(token));
+  if (!slot.token_spent) tokens_.erase(tokens_.find(text_of(slot.token)));
+  slot.token = token;
+  slot.token_spent = false;
+  tokens_.emplace(text_of(token), slot.plane->id_.id);
+  return Created{slot.plane, token};
+}
+
+StatusOr<PlaneStore::Created> PlaneStore::adopt(const std::string& label,
+                                                const std::shared_ptr<PlaneBytes>& bytes, bool read_only) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return session_closed();
+  for (Slot& slot : slots_) {
+    if (!slot.plane || slot.plane->bytes_ != bytes) continue;
+    if (!read_only && slot.plane->read_only()) {
+      slot.plane->access_.store(Plane::Access::granted, std::memory_order_release);
+    }
+    return renewed(slot);
+  }
+  if (slots_.size() - free_.size() >= limits_.planes) {
+    return Status(Reason::quota, "the session holds " + std::to_string(limits_.planes) +
+                                     " planes, which is the limit (planes); release some");
+  }
+  Created created;
+  created.plane = std::make_shared<Plane>(
+      label, bytes, read_only ? Plane::Access::granted_for_reading : Plane::Access::granted);
+  EAGLE_RETURN_IF_ERROR(fill_random(created.token));
+  insert(created);
+  return created;
+}
+
+StatusOr<PlaneStore::Created> PlaneStore::renew(graph::PlaneId id) {
+  const std::lock_guard lock(mutex_);
+  if (slot_of(id) == nullptr) return unknown_plane(id);
+  return renewed(slots_[id.id - 1]);
+}
+
 const PlaneStore::Slot* PlaneStore::slot_of(graph::PlaneId id) const {
   if (id.id == 0 || id.id > slots_.size()) return nullptr;
   const Slot& slot = slots_[id.id - 1];
@@ -99,7 +158,7 @@ std::uint64_t PlaneStore::bytes_of(std::span<const graph::PlaneId> ids) const {
   std::uint64_t bytes = 0;
   const std::lock_guard lock(mutex_);
   for (const graph::PlaneId id : ids) {
-    if (const Slot* const slot = slot_of(id)) bytes += slot->plane->memory().bytes();
+    if (const Slot* const slot = slot_of(id)) bytes += slot->plane->size();
   }
   return bytes;
 }
@@ -148,7 +207,7 @@ StatusOr<PlaneStore::Planes> PlaneStore::redeemable(std::span<const std::string_
     planes.push_back(slots_[found->second - 1].plane);
   }
   // Before the descriptors leave, so that no release in between takes the plane for one never seen outside.
-  for (const auto& plane : planes) plane->fetched_.store(true, std::memory_order_release);
+  for (const auto& plane : planes) plane->bytes_->mark_fetched();
   return planes;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/base/unique_fd.h"
 #include "engine/graph/graph.h"
 #include "engine/plane/memory.h"
 #include "server/limits.h"
@@ -22,33 +23,73 @@
 
 namespace eagle::server {
 
-// One plane. Whoever uses its bytes (graphs, runs, replies in flight) holds a shared_ptr: the memory goes
-// with the last of them, however early the client released it.
+// Bytes of the daemon, which the planes of several sessions may reach. Thread-safe.
+class PlaneBytes {
+public:
+  PlaneBytes(plane::Memory memory, PlaneBudget::Charge charge)
+      : charge_(std::move(charge)),
+        data_(memory.data()),
+        bytes_(memory.bytes()),
+        memory_(std::move(memory)) {}
+  PlaneBytes(const PlaneBytes&) = delete;
+  PlaneBytes& operator=(const PlaneBytes&) = delete;
+  // Frees them even where a client kept its descriptor: what it keeps is then zeros and its own.
+  ~PlaneBytes();
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::uint64_t size() const { return bytes_; }
+  // A descriptor left this process, or is about to.
+  [[nodiscard]] bool fetched() const { return fetched_.load(std::memory_order_acquire); }
+  void mark_fetched() { fetched_.store(true, std::memory_order_release); }
+
+  // A descriptor to send. A read-only one cannot be mapped for writing, nor opened anew for it by another
+  // user: the file's mode is 0600. SYSTEM.
+  StatusOr<UniqueFd> descriptor(bool read_only) const;
+  // Moves the bytes to a file that nobody else has mapped, at the same address here. Not while anything is
+  // stored in them.
+  Status move_to_fresh(std::string_view label);
+
+private:
+  PlaneBudget::Charge charge_;  // given back after the memory
+  std::byte* const data_;
+  const std::uint64_t bytes_;
+  std::atomic<bool> fetched_ = false;
+  mutable std::mutex mutex_;  // guards the descriptor in memory_
+  plane::Memory memory_;
+};
+
+// One plane of a session: some bytes, and what the session may do with them. Whoever uses the bytes (graphs,
+// runs, replies in flight) holds a shared_ptr: they go with the last of them, however early the client
+// released it.
 class Plane {
 public:
-  Plane(std::string label, plane::Memory memory, PlaneBudget::Charge charge)
-      : label_(std::move(label)), charge_(std::move(charge)), memory_(std::move(memory)) {}
+  enum class Access : std::uint8_t { own, granted, granted_for_reading };
+  Plane(std::string label, std::shared_ptr<PlaneBytes> bytes, Access access)
+      : label_(std::move(label)), access_(access), bytes_(std::move(bytes)) {}
   Plane(const Plane&) = delete;
   Plane& operator=(const Plane&) = delete;
-  // Frees the bytes even where a client kept its descriptor: what it keeps is then zeros and its own.
-  ~Plane();
 
   [[nodiscard]] graph::PlaneId id() const { return id_; }
   [[nodiscard]] const std::string& label() const { return label_; }
-  [[nodiscard]] const plane::Memory& memory() const { return memory_; }
-  // A descriptor left this process, or is about to.
-  [[nodiscard]] bool fetched() const { return fetched_.load(std::memory_order_acquire); }
-  // The client gave it up: no new use.
+  [[nodiscard]] std::byte* data() const { return bytes_->data(); }
+  [[nodiscard]] std::uint64_t size() const { return bytes_->size(); }
+  [[nodiscard]] const std::shared_ptr<PlaneBytes>& bytes() const { return bytes_; }
+  [[nodiscard]] bool fetched() const { return bytes_->fetched(); }
+  // Made by another session.
+  [[nodiscard]] bool granted() const { return access_.load(std::memory_order_acquire) != Access::own; }
+  [[nodiscard]] bool read_only() const {
+    return access_.load(std::memory_order_acquire) == Access::granted_for_reading;
+  }
+  // The client gave it up, or its owner took it back: no new use.
   [[nodiscard]] bool released() const { return released_.load(std::memory_order_acquire); }
 
 private:
   friend class PlaneStore;
   graph::PlaneId id_;
   std::string label_;
+  std::atomic<Access> access_;
   std::atomic<bool> released_ = false;
-  std::atomic<bool> fetched_ = false;
-  PlaneBudget::Charge charge_;  // given back after the memory
-  plane::Memory memory_;
+  const std::shared_ptr<PlaneBytes> bytes_;
 };
 
 // UNKNOWN_PLANE, for an id that names nothing (any more).
@@ -74,6 +115,13 @@ public:
   // system needs to find the memory; CANCELLED if `given_up` (may be empty) says so meanwhile.
   StatusOr<std::vector<Created>> create(std::span<const Spec> specs,
                                         const std::function<bool()>& given_up = {});
+  // A plane over bytes of another session, or the one over them that this session has already: two planes
+  // over the same bytes would hide from each other what conflicts. It may be written from now on unless
+  // `read_only`. The
+  // token is fresh. QUOTA, SESSION_CLOSED.
+  StatusOr<Created> adopt(const std::string& label, const std::shared_ptr<PlaneBytes>& bytes, bool read_only);
+  // A fresh token for a plane, for who has to map it anew. UNKNOWN_PLANE.
+  StatusOr<Created> renew(graph::PlaneId id);
   // All or none: UNKNOWN_PLANE.
   Status release(std::span<const graph::PlaneId> ids);
   StatusOr<std::shared_ptr<Plane>> find(graph::PlaneId id) const;
@@ -97,6 +145,7 @@ private:
     bool token_spent = true;
   };
   void insert(Created& created);
+  StatusOr<Created> renewed(Slot& slot);
   [[nodiscard]] const Slot* slot_of(graph::PlaneId id) const;
 
   PlaneBudget& budget_;

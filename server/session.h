@@ -1,6 +1,7 @@
 // Session: everything that one client holds, from its Hello to the end of its side connection.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -40,6 +41,9 @@ public:
   [[nodiscard]] const Principal& principal() const { return principal_; }
   [[nodiscard]] const std::string& client() const { return client_; }
   [[nodiscard]] bool ended() const;
+  // It came over TCP: no descriptor reaches its client.
+  [[nodiscard]] bool over_tcp() const { return over_tcp_.load(std::memory_order_relaxed); }
+  void set_over_tcp() { over_tcp_.store(true, std::memory_order_relaxed); }
 
   PlaneStore& planes() { return planes_; }
   LaunchOutcomes& outcomes() { return outcomes_; }
@@ -74,6 +78,7 @@ private:
   const Principal principal_;
   const std::string client_;
   const Limits& limits_;
+  std::atomic<bool> over_tcp_ = false;
   PlaneStore planes_;
   LaunchOutcomes outcomes_;
 

@@ -49,8 +49,8 @@ StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std:
     if (!digest_of_.emplace(id, digest).second) return Status(Reason::internal, "a session id came up twice");
     by_digest_.emplace(digest, opened.session);
   }
-  spdlog::info("session={:016x} opened uid={} pid={} client=\"{}\"", id, principal.uid, principal.pid,
-               loggable(client));
+  spdlog::info("session={:016x} opened by {} pid={} client=\"{}\"", id, loggable(principal.text()),
+               principal.pid, loggable(client));
   return opened;
 }
 
@@ -68,12 +68,12 @@ StatusOr<std::shared_ptr<Session>> Sessions::find(std::string_view secret_hex) c
 }
 
 std::vector<std::shared_ptr<Session>> Sessions::visible_to(const Principal& caller) const {
-  const bool sees_all = caller.uid == 0 || caller.uid == ::geteuid();
+  const bool sees_all = caller.is_operator();
   std::vector<std::shared_ptr<Session>> visible;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [digest, session] : by_digest_) {
-      if (sees_all || session->principal().uid == caller.uid) visible.push_back(session);
+      if (sees_all || session->principal().same_as(caller)) visible.push_back(session);
     }
   }
   std::sort(visible.begin(), visible.end(), [](const auto& a, const auto& b) { return a->id() < b->id(); });
@@ -89,6 +89,7 @@ PlaneStore::Planes Sessions::end(const std::shared_ptr<Session>& session, bool c
     digest_of_.erase(found);
   }
   auto remains = std::make_shared<Session::Remains>(session->end());
+  if (ended_) ended_(*session);
   spdlog::info("session={:016x} ended planes={} graphs={}", session->id(), remains->planes.size(),
                remains->graphs.size());
   PlaneStore::Planes kept;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,7 +25,9 @@ std::string loggable(std::string_view text);
 // Thread-safe.
 class Sessions {
 public:
-  Sessions(PlaneBudget& budget, const Limits& limits) : budget_(budget), limits_(limits) {}
+  // `ended` (may be empty) is told of every session that has ended, before what it held goes.
+  Sessions(PlaneBudget& budget, const Limits& limits, std::function<void(const Session&)> ended = {})
+      : budget_(budget), limits_(limits), ended_(std::move(ended)) {}
   Sessions(const Sessions&) = delete;
   Sessions& operator=(const Sessions&) = delete;
 
@@ -55,6 +58,7 @@ public:
 private:
   PlaneBudget& budget_;
   const Limits& limits_;
+  const std::function<void(const Session&)> ended_;
   mutable std::mutex mutex_;
   std::map<Digest, std::shared_ptr<Session>> by_digest_;
   std::map<std::uint64_t, Digest> digest_of_;  // by session id

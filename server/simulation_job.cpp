@@ -41,6 +41,7 @@ Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& descr
     return {Reason::graph_state, "the model has host steps, which run in the client; use SimulateWithCalls"};
   }
   EAGLE_ASSIGN_OR_RETURN(simulation_, engine.simulate(description, planes.memory, control_));
+  EAGLE_RETURN_IF_ERROR(refuse_writes(description, planes));
   planes_ = std::move(planes.planes);
   for (const v1::HostStep& step : description.host_steps()) {
     if (step.every() > 1 || step.before() >= static_cast<std::uint32_t>(description.model_size()))

@@ -33,8 +33,9 @@ constexpr int accepts_a_turn = 64;
 
 class Listener::State final : public Connection::Owner {
 public:
-  State(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc)
+  State(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc, Access access)
       : daemon_(daemon),
+        access_(std::move(access)),
         hand_to_grpc_(std::move(hand_to_grpc)),
         listening_(io_),
         pause_(io_),
@@ -104,7 +105,7 @@ private:
       const auto oldest = connections_.at(*waiting_.begin());  // a copy: it takes itself out of the maps
       oldest->close();
     }
-    const auto connection = Connection::make(io_, std::move(fd), daemon_, *this);
+    const auto connection = Connection::make(io_, std::move(fd), daemon_, access_, *this);
     const std::uint64_t number = ++last_number_;
     connections_.emplace(number, connection);
     number_of_.emplace(connection.get(), number);
@@ -124,6 +125,7 @@ private:
   }
 
   Daemon& daemon_;
+  const Access access_;
   const std::function<void(UniqueFd)> hand_to_grpc_;
   asio::io_context io_;
   // Numbered in the order of their arrival.
@@ -137,8 +139,10 @@ private:
   std::jthread thread_;  // last: ends before what it uses
 };
 
-Listener::Listener(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc)
-    : state_(std::make_unique<State>(daemon, std::move(listening), std::move(hand_to_grpc))) {}
+Listener::Listener(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc,
+                   Access access)
+    : state_(std::make_unique<State>(daemon, std::move(listening), std::move(hand_to_grpc),
+                                     std::move(access))) {}
 
 Listener::~Listener() = default;
 

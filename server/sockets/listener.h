@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/base/unique_fd.h"
+#include "server/access.h"
 #include "server/daemon.h"
 
 namespace eagle::server {
@@ -14,7 +15,9 @@ class Listener {
 public:
   // `listening`: a descriptor that listens already, non-blocking. `hand_to_grpc` gets the connections that
   // are not side connections, with nothing read from them, on the listener's thread.
-  Listener(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc);
+  // `access`: who may open sessions here.
+  Listener(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc,
+           Access access = {});
   ~Listener();  // closes every side connection, and with it its session
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

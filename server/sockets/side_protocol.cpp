@@ -7,6 +7,7 @@
 #include "eagle/v1/service.pb.h"
 #include "engine/run/report_message.h"
 #include "proto/rpc_error.h"
+#include "server/protocol.h"
 #include "server/ring/ring.h"
 
 namespace eagle::server {
@@ -18,17 +19,6 @@ SideAnswer answer_of(const v1::SideReply& reply) {
   for (int shift = 0; shift < 32; shift += 8) answer.frame += static_cast<char>(size >> shift & 0xff);
   reply.AppendToString(&answer.frame);
   return answer;
-}
-
-// The highest version that both speak.
-StatusOr<std::uint32_t> common_protocol(const v1::ProtocolRange& client) {
-  const std::uint32_t highest = std::min(client.max(), protocol_max);
-  if (client.min() <= client.max() && highest >= std::max(client.min(), protocol_min)) return highest;
-  return Status(Reason::protocol_mismatch,
-                "the client speaks protocol versions " + std::to_string(client.min()) + " to " +
-                    std::to_string(client.max()) + ", this daemon (" EAGLE_VERSION ") " +
-                    std::to_string(protocol_min) + " to " + std::to_string(protocol_max) + "; upgrade the " +
-                    (client.max() < protocol_min ? "client" : "daemon, or use an older client"));
 }
 
 }  // namespace
@@ -65,11 +55,12 @@ SideAnswer SideProtocol::hello(const v1::HelloRequest& request) {
   if (session_) {
     return refusal({Reason::bad_message, "this connection has a session already; open another connection"});
   }
-  if (!principal_.ok()) return refusal(principal_.status());
+  const StatusOr<Principal> principal = who(request.token());
+  if (!principal.ok()) return refusal(principal.status());
   if (const Status accepts = daemon_.accepts_work(); !accepts.ok()) return refusal(accepts);
-  const auto protocol = common_protocol(request.protocol());
+  const auto protocol = common_protocol(request.protocol().min(), request.protocol().max());
   if (!protocol.ok()) return refusal(protocol.status());
-  auto opened = daemon_.sessions().open(*principal_, request.client_name());
+  auto opened = daemon_.sessions().open(*principal, request.client_name());
   if (!opened.ok()) return refusal(opened.status());
 
   session_ = opened->session;
@@ -81,6 +72,14 @@ SideAnswer SideProtocol::hello(const v1::HelloRequest& request) {
   hello.set_secret(opened->secret.data(), opened->secret.size());
   run::describe(run::this_host(), *hello.mutable_host());
   return answer_of(reply);
+}
+
+// The kernel's word on the process is kept where a token says who it is.
+StatusOr<Principal> SideProtocol::who(const std::string& token) const {
+  if (access_.identity != Identity::token) return peer_;
+  EAGLE_ASSIGN_OR_RETURN(Principal principal, principal_of_token(access_, token));
+  if (peer_.ok()) principal.pid = peer_->pid;
+  return principal;
 }
 
 SideAnswer SideProtocol::fetch(const v1::FetchRequest& request) {
@@ -100,8 +99,14 @@ SideAnswer SideProtocol::fetch(const v1::FetchRequest& request) {
   v1::SideReply reply;
   reply.mutable_fetch()->set_descriptors(count);
   SideAnswer answer = answer_of(reply);
-  for (const auto& plane : *planes) answer.descriptors.push_back(plane->memory().fd());
-  answer.owner = std::make_shared<const PlaneStore::Planes>(*std::move(planes));
+  auto own = std::make_shared<std::vector<UniqueFd>>();
+  for (const auto& plane : *planes) {
+    auto descriptor = plane->bytes()->descriptor(plane->read_only());
+    if (!descriptor.ok()) return refusal(descriptor.status());
+    own->push_back(*std::move(descriptor));
+    answer.descriptors.push_back(own->back().get());
+  }
+  answer.owner = own;
   answer.tokens.assign(request.tokens().begin(), request.tokens().end());
   return answer;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "server/access.h"
 #include "server/daemon.h"
 #include "server/principal.h"
 
@@ -33,8 +34,9 @@ struct SideAnswer {
 
 class SideProtocol {
 public:
-  SideProtocol(Daemon& daemon, StatusOr<Principal> principal)
-      : daemon_(daemon), principal_(std::move(principal)) {}
+  // `peer`: the user at the other end; `access` may ask for a token instead.
+  SideProtocol(Daemon& daemon, Access access, StatusOr<Principal> peer)
+      : daemon_(daemon), access_(std::move(access)), peer_(std::move(peer)) {}
 
   // `message`: a frame's payload, as the client sent it.
   SideAnswer handle(std::string_view message);
@@ -47,12 +49,14 @@ public:
   static SideAnswer refusal(const Status& status);
 
 private:
+  [[nodiscard]] StatusOr<Principal> who(const std::string& token) const;
   SideAnswer hello(const v1::HelloRequest& request);
   SideAnswer fetch(const v1::FetchRequest& request);
   SideAnswer ring();
 
   Daemon& daemon_;
-  const StatusOr<Principal> principal_;
+  const Access access_;
+  const StatusOr<Principal> peer_;
   std::shared_ptr<Session> session_;
 };
 
