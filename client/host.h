@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -113,6 +115,21 @@ public:
   // did not allocate, and ranges that reach from one array into another.
   [[nodiscard]] virtual std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const = 0;
 
+  // As in Session. What is said here of shared memory is true of every host but one over TCP.
+  [[nodiscard]] virtual bool copies() const { return false; }
+  virtual Status fetch_packed(const ArrayView& array, std::span<std::byte> packed,
+                              const TransferProgress& progress);
+  virtual Status send_packed(const ArrayView& array, std::span<const std::byte> packed,
+                             const TransferProgress& progress);
+  virtual Status fill(const ArrayView& array, std::span<const std::byte> element);
+
+  // As in Session. What is said here is true of a host that nobody shares.
+  virtual StatusOr<PublishedArray> publish(const ArrayView& array, std::string_view name,
+                                           const PublishOptions& options);
+  virtual StatusOr<PublishedArray> open_published(std::string_view name, std::string_view owner);
+  virtual Status withdraw(std::string_view name, const WithdrawOptions& options);
+  virtual StatusOr<std::vector<SessionPlane>> planes();
+
   // `private_planes`: memory of the private planes of the description, by plane index (null data for
   // shared ones). A remote host ignores it: host nodes alone touch those, and they run in the client.
   virtual StatusOr<std::unique_ptr<HostGraph>> build(const v1::GraphDescription& description,
@@ -132,6 +149,8 @@ public:
 
 private:
   CallbackThread callbacks_;
+  std::mutex published_mutex_;
+  std::map<std::string, PublishedArray, std::less<>> published_;
 };
 
 }  // namespace eagle

@@ -20,7 +20,9 @@ public:
     held.insert(++last);
     return Plane{{last, 1}, std::move(memory)};
   }
-  void release_plane(const graph::PlaneId& plane) override { EXPECT_EQ(held.erase(plane.id), 1u); }
+  void release_plane(const graph::PlaneId& plane, const std::byte*) override {
+    EXPECT_EQ(held.erase(plane.id), 1u);
+  }
 
   std::set<std::uint64_t> held;
   std::uint64_t last = 0;

@@ -239,7 +239,7 @@ struct SideChannel::State {
     return answer;
   }
 
-  Status hello(const std::string& client_name, Deadline deadline) {
+  Status hello(const std::string& client_name, const std::string& token, Deadline deadline) {
     constexpr std::string_view what = "while the session was being opened";
     v1::SideRequest request;
     v1::HelloRequest& hello = *request.mutable_hello();
@@ -247,6 +247,7 @@ struct SideChannel::State {
     hello.mutable_protocol()->set_max(protocol_max);
     hello.set_client_version(EAGLE_VERSION);
     hello.set_client_name(client_name);
+    hello.set_token(token);
     std::vector<UniqueFd> none;
     EAGLE_ASSIGN_OR_RETURN(const v1::SideReply answer, exchange(request, magic, none, deadline, what));
     if (!answer.has_hello() || answer.hello().secret().size() != secret_bytes) {
@@ -277,10 +278,11 @@ SideChannel::~SideChannel() = default;
 const OpenedSession& SideChannel::session() const { return state_->session; }
 
 StatusOr<std::unique_ptr<SideChannel>> SideChannel::open(const Endpoint& endpoint,
-                                                         const std::string& client_name, Deadline deadline) {
+                                                         const std::string& client_name, Deadline deadline,
+                                                         const std::string& token) {
   auto state = std::make_unique<State>(endpoint);
   EAGLE_RETURN_IF_ERROR(connect_checked(state->connection, endpoint, deadline));
-  EAGLE_RETURN_IF_ERROR(state->hello(client_name, deadline));
+  EAGLE_RETURN_IF_ERROR(state->hello(client_name, token, deadline));
   return std::unique_ptr<SideChannel>(new SideChannel(std::move(state)));
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/endpoint.h"
+#include "client/session_link.h"
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
 #include "engine/run/host.h"
@@ -23,24 +24,17 @@ using Deadline = std::chrono::steady_clock::time_point;
 // NO_DAEMON where nobody listens, DEADLINE where nobody accepts.
 StatusOr<UniqueFd> connect_to_daemon(const Endpoint& endpoint, Deadline deadline);
 
-// What the daemon said when it opened the session.
-struct OpenedSession {
-  std::uint64_t id = 0;
-  std::string secret;  // bytes
-  std::string server_version;
-  run::HostIdentity host;  // the process that computes
-};
-
-class SideChannel {
+class SideChannel final : public SessionLink {
 public:
-  // Connects and opens a session. PROTOCOL_MISMATCH names both ranges.
+  // Connects and opens a session. PROTOCOL_MISMATCH names both ranges. `token`: where the
+  // daemon asks for one.
   static StatusOr<std::unique_ptr<SideChannel>> open(const Endpoint& endpoint, const std::string& client_name,
-                                                     Deadline deadline);
-  ~SideChannel();
+                                                     Deadline deadline, const std::string& token = {});
+  ~SideChannel() override;
   SideChannel(const SideChannel&) = delete;
   SideChannel& operator=(const SideChannel&) = delete;
 
-  [[nodiscard]] const OpenedSession& session() const;
+  [[nodiscard]] const OpenedSession& session() const override;
 
   // The descriptors that stand behind the tokens of new planes, in their order.
   StatusOr<std::vector<UniqueFd>> fetch(const std::vector<std::string>& tokens, Deadline deadline);
@@ -54,10 +48,10 @@ public:
   StatusOr<RingDescriptors> ring(Deadline deadline);
 
   // False once the daemon has hung up: its process is gone, or it has ended the session.
-  [[nodiscard]] bool alive() const;
+  [[nodiscard]] bool alive() const override;
 
   // Ends the session, even where a forked child holds the socket too.
-  void shut_down();
+  void shut_down() override;
 
 private:
   struct State;

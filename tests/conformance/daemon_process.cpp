@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "engine/base/unique_fd.h"
 
@@ -58,6 +59,8 @@ StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start(int threads) {
   std::string words[] = {program,
                          "--listen",
                          daemon->endpoint(),
+                         "--listen",
+                         "dns:127.0.0.1:0",
                          "--ready-fd",
                          std::to_string(ready_fd),
                          "--owner-fd",
@@ -74,7 +77,11 @@ StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start(int threads) {
     return Status(Reason::internal, std::string("cannot start ") + program);
   }
   const std::string line = read_line(reader.get());
-  if (line == "ready") return daemon;
+  constexpr std::string_view ready = "ready ";  // and where it listens for TCP
+  if (line.starts_with(ready)) {
+    daemon->tcp_endpoint_ = line.substr(ready.size());
+    return daemon;
+  }
   return Status(Reason::internal, std::string(program) + " does not serve: '" + line + "'");
 }
 

@@ -21,6 +21,7 @@ public:
   DaemonProcess& operator=(const DaemonProcess&) = delete;
 
   [[nodiscard]] std::string endpoint() const { return "unix:" + folder_ + "/eagled.sock"; }
+  [[nodiscard]] const std::string& tcp_endpoint() const { return tcp_endpoint_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
   // SIGKILL, and waits for its end.
   void kill();
@@ -31,6 +32,7 @@ private:
   DaemonProcess() = default;
   int end(int signal);
   std::string folder_;
+  std::string tcp_endpoint_;
   pid_t pid_ = -1;
 };
 

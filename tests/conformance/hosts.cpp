@@ -5,6 +5,7 @@
 #include "tests/conformance/daemon_process.h"
 #include "tests/conformance/host_registry.h"
 #include "tests/conformance/hosts.h"
+#include "tests/conformance/tcp_host.h"
 
 namespace eagle::conformance {
 
@@ -18,10 +19,14 @@ StatusOr<DaemonProcess*> suite_daemon() {
 namespace {
 
 // How launches reach the daemon.
-enum class Way { ring, grpc };
+enum class Way { ring, grpc, tcp };
 
 StatusOr<Session> connect_to(const DaemonProcess& daemon, Way way) {
   ConnectOptions options;
+  if (way == Way::tcp) {
+    EAGLE_ASSIGN_OR_RETURN(const Session session, eagle::connect(daemon.tcp_endpoint(), options));
+    return mirrored(session);
+  }
   options.ring = way == Way::ring;
   return eagle::connect(daemon.endpoint(), options);
 }
@@ -54,6 +59,7 @@ void register_hosts() {
       {"local", [] { return eagle::local(); }, [](int threads) { return eagle::local({threads}); }, {}});
   static const HostRegistration daemon(daemon_by("daemon", Way::ring));
   static const HostRegistration over_grpc(daemon_by("daemon_grpc", Way::grpc));
+  static const HostRegistration over_tcp(daemon_by("daemon_tcp", Way::tcp));
 }
 
 }  // namespace eagle::conformance
