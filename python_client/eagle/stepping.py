@@ -17,6 +17,7 @@ from eagle._results import GroupReport, RunReport, SimResult
 from eagle._running import Options, look, run, whole
 from eagle._submitted import Run, submit
 from eagle.errors import refusal
+from eagle.planes import Plane
 from eagle.session import Array, Session
 
 __all__ = [
@@ -302,7 +303,7 @@ def _runner(
     session: Session | None,
     scalar_type: Any,
 ) -> Runner:
-    if terminated is not None and not isinstance(terminated, np.ndarray):
+    if terminated is not None and not isinstance(terminated, (np.ndarray, Plane)):
         raise refusal(
             "WRONG_TYPE", f"{where}: terminated: expected an array of bools, found {type(terminated).__name__}"
         )
