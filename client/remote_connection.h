@@ -277,9 +277,12 @@ public:
 
   // CONNECTION_LOST.
   [[nodiscard]] Status lost(std::string_view operation, std::string_view why) const {
-    return {Reason::connection_lost, std::string(operation) + ": the daemon at " + endpoint.text() +
-                                         " went away (" + std::string(why) +
-                                         "); open another session once it is back"};
+    const bool stays = attachment_ != nullptr && link_->alive();
+    return {Reason::connection_lost,
+            std::string(operation) + ": the daemon at " + endpoint.text() + " went away (" +
+                std::string(why) + "); " +
+                (stays ? "the session stays for its lease: call again, which waits for the connection"
+                       : "open another session once it is back")};
   }
 
   const Endpoint endpoint;

@@ -153,7 +153,7 @@ private:
 
   // Another attachment has taken over.
   void lose() {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(life_);
     if (!done_) context_.TryCancel();
   }
 
@@ -169,7 +169,7 @@ private:
 
   void OnDone() override {
     {
-      const std::lock_guard lock(mutex_);
+      const std::lock_guard lock(life_);
       done_ = true;
     }
     const auto last = std::move(self_);
@@ -190,8 +190,11 @@ private:
   std::mutex mutex_;  // guards what follows
   bool writing_ = false;
   bool finished_ = false;
-  bool done_ = false;
   std::optional<Status> ending_;
+
+  // Another lock than that of the reactions, which a cancel may call at once.
+  std::mutex life_;
+  bool done_ = false;  // the context is gone
 };
 
 class SessionsService final : public v1::Sessions::CallbackService {

@@ -65,6 +65,8 @@ class Line:
         host, _, port = endpoint.removeprefix("dns:").rpartition(":")
         self._target = (host, int(port))
         self._open: list[socket.socket] = []
+        self._far: list[socket.socket] = []
+        self._kept: list[socket.socket] = []
         self._lock = threading.Lock()
         self._broken = False
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -83,29 +85,36 @@ class Line:
                     continue
                 far = socket.create_connection(self._target)
                 self._open += [near, far]
+                self._far.append(far)
             for source, sink in ((near, far), (far, near)):
                 threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
 
-    @staticmethod
-    def _copy(source: socket.socket, sink: socket.socket) -> None:
+    def _copy(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 sink.sendall(data)
         for end in (source, sink):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError), self._lock:
+                if end not in self._kept:
+                    end.shutdown(socket.SHUT_RDWR)
 
-    def cut(self, *, for_good: bool = False) -> None:
+    def cut(self, *, for_good: bool = False, unseen_by_the_daemon: bool = False) -> None:
         with self._lock:
             self._broken = self._broken or for_good
+            if unseen_by_the_daemon:
+                self._kept += self._far
             for end in self._open:
+                if end in self._kept:
+                    continue
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
                 end.close()
-            self._open = []
+            self._open, self._far = [], []
 
     def close(self) -> None:
         self.cut(for_good=True)
+        for end in self._kept:
+            end.close()
         self._listening.close()
 
 
@@ -252,9 +261,27 @@ def test_a_session_and_its_transfers_survive_a_broken_line(tcp: Daemon, line: Li
     wait_until(lambda: tcp.info()["sessions"] == 1, "the closed session to go")  # the one that asks
 
 
+def test_a_session_is_taken_over_from_a_line_that_only_looks_alive(tcp: Daemon, line: Line) -> None:
+    with eagle.connect(line.endpoint, timeout=PATIENCE_S) as session:
+        x = session.full(3, 2.0)
+
+        def computes() -> bool:
+            # A call that was on its way when the line broke says so, and the next one waits.
+            with contextlib.suppress(ConnectionError):
+                return affine(x, 2.0, 1.0).tolist() == [5.0] * 3
+            return False
+
+        for _ in range(3):
+            line.cut(unseen_by_the_daemon=True)
+            wait_until(computes, "the session to go on")
+        assert tcp.info()["sessions"] == 2
+    wait_until(lambda: tcp.info()["sessions"] == 1, "the session to go when it is closed")
+
+
 def test_a_session_whose_line_stays_broken_ends_with_its_lease(tcp: Daemon, line: Line) -> None:
     session = eagle.connect(line.endpoint, lease=0.2, timeout=2.0)
-    session.full(1000, 1.0)
+    x = session.full(1000, 1.0)
+    assert x.size == 1000
     assert tcp.info()["sessions"] == 2
     assert tcp.info()["planes"] == 1
     line.cut(for_good=True)
