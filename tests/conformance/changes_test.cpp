@@ -151,6 +151,7 @@ TEST_P(Changes, EnqueueAndSynchronizeAreALaunch) {
 }
 
 TEST_P(Changes, AnEnqueuedLaunchKeepsTheGraphBusyUntilItIsCollected) {
+  if (GetParam().has("copied")) GTEST_SKIP() << "it looks at the arrays while they change";
   if (!remote()) GTEST_SKIP() << "in process enqueue is launch";
   const auto live = full<std::int64_t>(1, 1);
   const auto x = zeros<double>({8});
@@ -221,6 +222,7 @@ TEST_P(Changes, AFutureIsWaitedForPolledAndContinued) {
 }
 
 TEST_P(Changes, AFutureThatGoesStopsItsLaunch) {
+  if (GetParam().has("copied")) GTEST_SKIP() << "it looks at the arrays while they change";
   const auto live = full<std::int64_t>(1, 1);
   const auto x = zeros<double>({8});
   Graph g(session());
@@ -234,14 +236,13 @@ TEST_P(Changes, AFutureThatGoesStopsItsLaunch) {
     launched.cancel();
     expect_refused(launched.wait().status(), Reason::cancelled, {});
   }
-  {
-    const Future<LaunchReport> dropped = g.launch_async();
-  }
+  { const Future<LaunchReport> dropped = g.launch_async(); }
   live[0] = 0;
   EXPECT_TRUE(g.launch().ok());
 }
 
 TEST_P(Changes, CallablesOfAwaitedLaunchesRunOneAtATimeInAnotherThread) {
+  if (GetParam().has("copied")) GTEST_SKIP() << "it looks at the arrays while they change";
   std::atomic<int> inside = 0;
   std::atomic<int> most = 0;
   std::atomic<bool> mine = false;
@@ -268,6 +269,7 @@ TEST_P(Changes, CallablesOfAwaitedLaunchesRunOneAtATimeInAnotherThread) {
 }
 
 TEST_P(Changes, CancelStopsALaunchOfAnotherThread) {
+  if (GetParam().has("copied")) GTEST_SKIP() << "it looks at the arrays while they change";
   const auto live = full<std::int64_t>(1, 1);
   const auto x = zeros<double>({8});
   Graph g(session());

@@ -19,6 +19,7 @@ struct HostUnderTest {
   // The same with a team of so many threads.
   std::function<StatusOr<Session>(int threads)> open_with;
   // "remote": kernels run in another process and need arrays of the session.
+  // "copied": the arrays here are copies, made before and after each launch: nothing is seen while it runs.
   std::set<std::string> tags;
 
   [[nodiscard]] bool has(const std::string& tag) const { return tags.contains(tag); }

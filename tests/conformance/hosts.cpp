@@ -1,6 +1,8 @@
 // The hosts of this machine: the engine in this process, and an eagled beside it.
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "tests/conformance/daemon_process.h"
 #include "tests/conformance/host_registry.h"
@@ -46,10 +48,9 @@ StatusOr<Session> with_a_team_of(int threads, Way way) {
 }
 
 HostUnderTest daemon_by(const char* name, Way way) {
-  return {name,
-          [way] { return of_the_suite(way); },
+  return {name, [way] { return of_the_suite(way); },
           [way](int threads) { return with_a_team_of(threads, way); },
-          {"remote"}};
+          way == Way::tcp ? std::set<std::string>{"remote", "copied"} : std::set<std::string>{"remote"}};
 }
 
 }  // namespace

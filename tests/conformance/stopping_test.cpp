@@ -45,6 +45,7 @@ protected:
 EAGLE_ON_EVERY_HOST(Stopping);
 
 TEST_P(Stopping, ACancelledRunEndsAtWholeSteps) {
+  if (GetParam().has("copied")) GTEST_SKIP() << "it looks at the arrays while they change";
   const Endless run = endless();
   const auto cancel = std::make_shared<std::atomic<bool>>(false);
   std::jthread canceller([&] {
@@ -92,6 +93,7 @@ TEST_P(Stopping, AnUnneededTimeoutChangesNothing) {
 }
 
 TEST_P(Stopping, ALaunchEndsWhenItIsCancelledAndTheGraphStaysLaunchable) {
+  if (GetParam().has("copied")) GTEST_SKIP() << "it looks at the arrays while they change";
   const auto x = zeros<double>({8});
   Graph g(session());
   ASSERT_TRUE(g.add({affine(), {{"x", x}, {"y", x}, {"a", 1.0}, {"b", 1.0}}}).ok());
@@ -135,6 +137,7 @@ TEST_P(Stopping, ALaunchOfHostNodesEndsToo) {
 }
 
 TEST_P(Stopping, ClosingTheSessionEndsWhatRunsInIt) {
+  if (GetParam().has("copied")) GTEST_SKIP() << "it looks at the arrays while they change";
   const Endless run = endless();
   std::jthread closer([&] {
     wait_for_steps(run);
