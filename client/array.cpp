@@ -1,15 +1,11 @@
 #include "eagle/client/array.h"
 
+#include "engine/plane/packed.h"
+
 namespace eagle {
 
 std::vector<std::int64_t> row_major_strides(const Shape& shape, std::uint32_t item_bytes) {
-  std::vector<std::int64_t> strides(shape.size());
-  std::int64_t stride = item_bytes;
-  for (std::size_t axis = shape.size(); axis-- > 0;) {
-    strides[axis] = stride;
-    stride *= shape[axis];
-  }
-  return strides;
+  return plane::row_major_strides(shape, item_bytes);
 }
 
 }  // namespace eagle

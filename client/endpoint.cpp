@@ -1,5 +1,6 @@
 #include "client/endpoint.h"
 
+#include <charconv>
 #include <cstdlib>
 
 namespace eagle {
@@ -9,19 +10,53 @@ Status bad(std::string_view text, const std::string& why) {
   return {Reason::bad_endpoint, "endpoint '" + std::string(text) + "' " + why};
 }
 
+StatusOr<Endpoint> parse_tcp(std::string_view text, std::string_view rest) {
+  while (rest.starts_with('/')) rest.remove_prefix(1);
+  const std::size_t colon = rest.rfind(':');
+  if (colon == std::string_view::npos)
+    return bad(text, "names no port; write dns:HOST:PORT, for example dns:host:7411");
+  Endpoint endpoint;
+  const std::string_view port = rest.substr(colon + 1);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
+  if (port.empty() || error != std::errc() || end != port.data() + port.size() || endpoint.port == 0) {
+    return bad(text, "has no port from 1 to 65535 after its last colon; write dns:HOST:PORT");
+  }
+  std::string_view host = rest.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return bad(text, "has an IPv6 address without brackets; write dns:[ADDRESS]:PORT");
+  }
+  if (host.empty() || host.size() > 253 ||
+      host.find_first_of(std::string_view("\0/ %", 4)) != std::string_view::npos) {
+    return bad(text, "names no host; write dns:HOST:PORT");
+  }
+  endpoint.host = host;
+  return endpoint;
+}
+
 }  // namespace
+
+std::string Endpoint::target() const {
+  return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port);
+}
+
+bool Endpoint::loopback() const { return host == "localhost" || host == "::1" || host.starts_with("127."); }
 
 StatusOr<Endpoint> parse_endpoint(std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos) {
-    return bad(text, "names no scheme; write unix:PATH, for example unix:/run/eagled/eagled.sock");
+    return bad(text,
+               "names no scheme; write unix:PATH or dns:HOST:PORT, for example unix:/run/eagled/eagled.sock");
   }
   const std::string_view scheme = text.substr(0, colon);
-  if (scheme == "dns" || scheme == "tcp" || scheme == "ipv4" || scheme == "ipv6") {
-    return bad(text, "asks for TCP, which is not served yet; use unix:PATH on the daemon's own host");
+  if (scheme == "dns") return parse_tcp(text, text.substr(colon + 1));
+  if (scheme == "tcp" || scheme == "ipv4" || scheme == "ipv6") {
+    return bad(text, "has the scheme '" + std::string(scheme) + "'; TCP is written dns:HOST:PORT");
   }
   if (scheme != "unix") {
-    return bad(text, "has the unknown scheme '" + std::string(scheme) + "'; write unix:PATH");
+    return bad(text,
+               "has the unknown scheme '" + std::string(scheme) + "'; write unix:PATH or dns:HOST:PORT");
   }
   std::string_view path = text.substr(colon + 1);
   if (path.starts_with("//")) {

@@ -37,7 +37,28 @@ TEST(Endpoint, NamesAnUnknownSchemeAndTheCure) {
   EXPECT_THAT(refusal("/run/a.sock"), HasSubstr("names no scheme"));
 }
 
-TEST(Endpoint, RefusesTcpByName) { EXPECT_THAT(refusal("dns:host:7411"), HasSubstr("TCP")); }
+TEST(Endpoint, TcpIsAHostAndAPort) {
+  const auto endpoint = parse_endpoint("dns:host.example:7411");
+  ASSERT_TRUE(endpoint.ok()) << endpoint.status().message();
+  EXPECT_TRUE(endpoint->tcp());
+  EXPECT_EQ(endpoint->host, "host.example");
+  EXPECT_EQ(endpoint->port, 7411);
+  EXPECT_EQ(endpoint->text(), "dns:host.example:7411");
+  EXPECT_EQ(parse_endpoint("dns:///host:1")->text(), "dns:host:1");
+  EXPECT_EQ(parse_endpoint("dns:[fe80::1]:7411")->host, "fe80::1");
+  EXPECT_EQ(parse_endpoint("dns:[::1]:7411")->text(), "dns:[::1]:7411");
+  EXPECT_TRUE(parse_endpoint("dns:[::1]:7411")->loopback());
+  EXPECT_TRUE(parse_endpoint("dns:127.0.0.1:7411")->loopback());
+  EXPECT_FALSE(parse_endpoint("dns:host:7411")->loopback());
+}
+
+TEST(Endpoint, TcpEndpointsThatCannotBeAreRefusedWithWhatToWrite) {
+  for (const char* text :
+       {"dns:", "dns:host", "dns::7411", "dns:host:", "dns:host:0", "dns:host:65536", "dns:host:-1",
+        "dns:host:74a", "dns:::1:7411", "dns:ho st:1", "dns:a/b:1", "tcp:host:1", "ipv4:1.2.3.4:5"}) {
+    EXPECT_THAT(refusal(text), HasSubstr("dns:")) << text;
+  }
+}
 
 TEST(Endpoint, RefusesPathsThatCannotBe) {
   EXPECT_THAT(refusal("unix:"), HasSubstr("names no path"));

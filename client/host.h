@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -118,6 +120,20 @@ public:
   // Half written arrays are fine as they are. In process nothing is kept of that: the arrays are the
   // caller's.
   virtual Status accept(const v1::AcceptPlanesRequest& /*request*/) { return {}; }
+  // As in Session. What is said here of shared memory is true of every host but one over TCP.
+  [[nodiscard]] virtual bool copies() const { return false; }
+  virtual Status fetch_packed(const ArrayView& array, std::span<std::byte> packed,
+                              const TransferProgress& progress);
+  virtual Status send_packed(const ArrayView& array, std::span<const std::byte> packed,
+                             const TransferProgress& progress);
+  virtual Status fill(const ArrayView& array, std::span<const std::byte> element);
+
+  // As in Session. What is said here is true of a host that nobody shares.
+  virtual StatusOr<PublishedArray> publish(const ArrayView& array, std::string_view name,
+                                           const PublishOptions& options);
+  virtual StatusOr<PublishedArray> open_published(std::string_view name, std::string_view owner);
+  virtual Status withdraw(std::string_view name, const WithdrawOptions& options);
+  virtual StatusOr<std::vector<SessionPlane>> planes();
 
   // `private_planes`: memory of the private planes of the description, by plane index (null data for
   // shared ones). A remote host ignores it: host nodes alone touch those, and they run in the client.
@@ -138,6 +154,8 @@ public:
 
 private:
   CallbackThread callbacks_;
+  std::mutex published_mutex_;
+  std::map<std::string, PublishedArray, std::less<>> published_;
 };
 
 }  // namespace eagle

@@ -51,4 +51,20 @@ std::optional<std::string> PlaneRegistry::session_at(std::uintptr_t first, std::
   return *it->second.array.session;
 }
 
+std::vector<SessionPlane> PlaneRegistry::planes_of(const std::string& session) const {
+  std::map<std::uint64_t, SessionPlane> planes;
+  {
+    const std::shared_lock lock(mutex_);
+    for (const auto& [first, entry] : arrays_) {
+      const RegisteredArray& array = entry.array;
+      if (*array.session != session) continue;
+      planes.try_emplace(array.plane.id, SessionPlane{array.plane.id, array.label, array.plane_bytes,
+                                                      "borrowed", "the engine is in this process", false});
+    }
+  }
+  std::vector<SessionPlane> all;
+  for (auto& [id, plane] : planes) all.push_back(std::move(plane));
+  return all;
+}
+
 }  // namespace eagle

@@ -12,6 +12,7 @@
 #include <optional>
 #include <shared_mutex>
 #include <string>
+#include <vector>
 
 #include "client/host.h"
 #include "eagle/client/array.h"
@@ -44,6 +45,10 @@ public:
                                                  std::uint64_t bytes) const;
   // The session of some array that shares a byte with [first, last).
   [[nodiscard]] std::optional<std::string> session_at(std::uintptr_t first, std::uintptr_t last) const;
+
+  // The planes of the arrays of `session` that are alive, by id: what is known here of a host in this
+  // process.
+  [[nodiscard]] std::vector<SessionPlane> planes_of(const std::string& session) const;
 
 private:
   struct Entry {

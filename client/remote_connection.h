@@ -5,10 +5,12 @@
 #include <grpcpp/grpcpp.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,7 +19,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "client/attachment.h"
 #include "client/remote_link.h"
 #include "client/remote_planes.h"
 #include "client/resume_token.h"
@@ -73,7 +77,18 @@ public:
     const Deadline deadline = Clock::now() + options.timeout;
     SessionRequest request;
     request.client_name = options.client_name.empty() ? program_invocation_short_name : options.client_name;
-    request.lease = options.lease;
+    request.lease = std::chrono::ceil<std::chrono::seconds>(options.lease);
+    request.token = options.token;
+    if (endpoint.tcp()) {
+      if (!options.resume.empty()) {
+        return Status(Reason::bad_value,
+                      "connect: a session over TCP is not resumed by a token: it goes on by itself while its "
+                      "process and its lease last");
+      }
+      EAGLE_ASSIGN_OR_RETURN(auto link,
+                             RemoteLink::open_tcp(endpoint, options, request.client_name, deadline));
+      return std::make_shared<Connection>(endpoint, options, nullptr, request, std::move(link), 0);
+    }
     std::uint64_t last_launch = 0;
     if (!options.resume.empty()) {
       EAGLE_ASSIGN_OR_RETURN(request.resume, resumption_of(options.resume));
@@ -101,10 +116,11 @@ public:
         timeout(options.timeout),
         daemon_(std::move(daemon)),
         request_(std::move(request)),
-        id_(link->side().session().id),
-        raw_secret_(link->side().session().secret),
+        id_(link->session().id),
+        raw_secret_(link->session().secret),
         secret_(hexadecimal(raw_secret_)),
-        survives_(link->side().session().survives),
+        survives_(link->session().survives),
+        copies_(link->side() == nullptr),
         link_(std::move(link)),
         ring_wanted_(options.ring && !ring_is_off()),
         last_launch_(last_launch) {}
@@ -125,10 +141,10 @@ public:
   }
 
   // No new calls, and those that run are stopped. The daemon's side lives on while there are arrays, so that
-  // their memory stays, and goes array by array.
+  // their memory stays, and goes array by array; over TCP there is no memory to stay.
   void close() {
     if (!state.close()) return;
-    if (planes_ == 0) end_session();
+    if (planes_ == 0 || copies()) end_session();
   }
 
   // Whether a call can be made at all, over another link if need be.
@@ -137,7 +153,19 @@ public:
     return link()->alive() ? Status() : resume(operation, Clock::now() + timeout);
   }
 
-  void prepare(grpc::ClientContext& context) const { context.AddMetadata(rpc::session_secret_key, secret_); }
+  // Over TCP a call may wait until the connection is there again.
+  void prepare(grpc::ClientContext& context) const {
+    context.AddMetadata(rpc::session_secret_key, secret_);
+    if (copies()) context.set_wait_for_ready(true);
+  }
+
+  // Over TCP the arrays of this process are copies.
+  [[nodiscard]] bool copies() const override { return copies_; }
+  // After a call that found the connection broken: whether it stands again before the deadline.
+  [[nodiscard]] bool back_again(Deadline deadline) const {
+    Attachment* const attachment = link()->attachment();
+    return attachment != nullptr && attachment->wait_until_attached(deadline);
+  }
 
   // What became of a call over this link, in the client's words where the server had none. CONNECTION_LOST:
   // the link is broken, and whether the call was carried out is not known.
@@ -177,7 +205,7 @@ public:
     for (;;) {
       EAGLE_RETURN_IF_ERROR(check(operation));
       const Status done = attempt(operation, *link(), stub, method, request, reply, beyond);
-      if (done.reason() != Reason::connection_lost || again == Again::must_not) {
+      if (!survives_ || done.reason() != Reason::connection_lost || again == Again::must_not) {
         return settle(operation, done);
       }
       EAGLE_RETURN_IF_ERROR(resume(operation, Clock::now() + timeout));
@@ -211,9 +239,38 @@ public:
     }
   }
 
-  void release_plane(const graph::PlaneId& plane) override {
-    give_back(plane);
-    if (--planes_ == 0 && state.closed() && !state.forked()) end_session();
+  void release_plane(const graph::PlaneId& plane, const std::byte* data) override {
+    if (state.forked()) return;
+    drop_use(plane, data);
+    if (--planes_ == 0 && state.closed()) end_session();
+  }
+
+  // A plane that the daemon has made for this session, or granted to it. It may be one that this process has
+  // already: it is released with the last.
+  StatusOr<Plane> take_plane(const v1::PlaneInfo& info, bool read_only) {
+    return take_plane(*link(), info, read_only);
+  }
+
+  // Where the bytes of a plane are in this process; null where they are not.
+  [[nodiscard]] std::byte* bytes_of(std::uint64_t plane) const {
+    const std::scoped_lock lock(held_mutex_);
+    const auto found = uses_.lower_bound({plane, 0});
+    return found == uses_.end() || found->first.first != plane ? nullptr : found->second.front();
+  }
+
+  // The daemon has moved a plane: its new memory takes the place of the old one, wherever this process has
+  // that.
+  Status map_again(const v1::PlaneInfo& info) {
+    const std::shared_ptr<RemoteLink> link = this->link();
+    if (link->side() == nullptr) return {};
+    EAGLE_ASSIGN_OR_RETURN(auto descriptors, link->side()->fetch({info.token()}, Clock::now() + timeout));
+    const std::scoped_lock lock(held_mutex_);
+    const auto uses = uses_.find({info.ref().id(), info.ref().generation()});
+    if (uses == uses_.end()) return {};
+    for (std::byte* const data : uses->second) {
+      EAGLE_RETURN_IF_ERROR(plane::Memory::map_over(data, info.bytes(), descriptors.front()));
+    }
+    return {};
   }
 
   // Calls that make something for the session hold this until the client knows of it: a session is not
@@ -243,11 +300,11 @@ public:
     part.mutable_view()->set_item_bytes(1);
     part.mutable_view()->add_shape(static_cast<std::int64_t>(bytes));
     part.mutable_view()->add_strides(1);
-    tidy(rpc().planes, &v1::Planes::Stub::Accept, request);
+    tidy(&RemoteLink::Stubs::planes, &v1::Planes::Stub::Accept, request);
   }
 
   [[nodiscard]] std::uint64_t next_launch() { return ++last_launch_; }
-  [[nodiscard]] run::HostIdentity host() const { return link()->side().session().host; }
+  [[nodiscard]] run::HostIdentity host() const { return link()->session().host; }
 
   // The way launches go where there is one; null where it is not wanted or the daemon has none.
   [[nodiscard]] RingClient* ring(RemoteLink& link) const {
@@ -258,14 +315,17 @@ public:
   [[nodiscard]] std::string resume_token() const {
     std::string id(sizeof id_, '\0');
     for (std::size_t i = 0; i < id.size(); ++i) id[i] = static_cast<char>(id_ >> (8 * (id.size() - 1 - i)));
-    return hexadecimal(id) + "-" + secret_;
+    return copies_ ? std::string() : hexadecimal(id) + "-" + secret_;
   }
 
   // CONNECTION_LOST.
   [[nodiscard]] Status lost(std::string_view operation, std::string_view why) const {
-    return {Reason::connection_lost, std::string(operation) + ": the daemon at " + endpoint.text() +
-                                         " went away (" + std::string(why) +
-                                         "); open another session once it is back"};
+    const bool stays = copies_ && link()->alive();
+    return {Reason::connection_lost,
+            std::string(operation) + ": the daemon at " + endpoint.text() + " went away (" +
+                std::string(why) + "); " +
+                (stays ? "the session stays for its lease: call again, which waits for the connection"
+                       : "open another session once it is back")};
   }
 
   const Endpoint endpoint;
@@ -273,11 +333,14 @@ public:
   const milliseconds timeout;
 
 private:
-  void give_back(const graph::PlaneId& plane) {
-    if (state.forked()) return;
+  // With the last one the plane goes back to the daemon.
+  void drop_use(const graph::PlaneId& plane, const std::byte* data) {
     {
       const std::scoped_lock lock(held_mutex_);
-      held_planes_.erase({plane.id, plane.generation});
+      const auto uses = uses_.find({plane.id, plane.generation});
+      uses->second.erase(std::find(uses->second.begin(), uses->second.end(), data));
+      if (!uses->second.empty()) return;
+      uses_.erase(uses);
     }
     v1::ReleasePlanesRequest request;
     request.add_planes()->set_id(plane.id);
@@ -308,25 +371,31 @@ private:
     EAGLE_RETURN_IF_ERROR(attempt("allocate", *link, &RemoteLink::Stubs::planes, &v1::Planes::Stub::Create,
                                   request, reply, clearing));
     if (reply.planes_size() != 1) return Status(Reason::bad_message, "allocate: the daemon made no plane");
-    const v1::PlaneInfo& info = reply.planes(0);
+    auto plane = take_plane(*link, reply.planes(0), false);
+    return plane.ok() ? std::move(plane) : plane.status().within("allocate");
+  }
+
+  StatusOr<Plane> take_plane(RemoteLink& link, const v1::PlaneInfo& info, bool read_only) {
     const graph::PlaneId id{info.ref().id(), info.ref().generation()};
-    auto memory = map_plane(*link, info);
+    auto memory = map_plane(link, info, read_only);
     ++planes_;
     {
       const std::scoped_lock lock(held_mutex_);
-      held_planes_.insert({id.id, id.generation});
+      uses_[{id.id, id.generation}].push_back(memory.ok() ? memory->data() : nullptr);
     }
     if (!memory.ok()) {
-      give_back(id);
+      drop_use(id, nullptr);
       --planes_;
-      return memory.status().within("allocate");
+      return memory.status();
     }
     return Plane{id, std::move(*memory)};
   }
 
-  StatusOr<plane::Memory> map_plane(RemoteLink& link, const v1::PlaneInfo& info) const {
-    EAGLE_ASSIGN_OR_RETURN(auto descriptors, link.side().fetch({info.token()}, Clock::now() + timeout));
-    return plane::Memory::map(std::move(descriptors.front()), info.bytes());
+  StatusOr<plane::Memory> map_plane(RemoteLink& link, const v1::PlaneInfo& info, bool read_only) const {
+    if (link.side() == nullptr) return plane::Memory::stand_in(info.bytes());
+    EAGLE_ASSIGN_OR_RETURN(auto descriptors, link.side()->fetch({info.token()}, Clock::now() + timeout));
+    return read_only ? plane::Memory::map_read_only(std::move(descriptors.front()), info.bytes())
+                     : plane::Memory::map(std::move(descriptors.front()), info.bytes());
   }
 
   // Goes on with the session over another link. CONNECTION_LOST where it is over.
@@ -358,10 +427,10 @@ private:
     v1::RetainRequest known;
     {
       const std::scoped_lock lock(held_mutex_);
-      for (const auto& [id, generation] : held_planes_) {
+      for (const auto& [held, memory] : uses_) {
         v1::PlaneRef& plane = *known.add_planes();
-        plane.set_id(id);
-        plane.set_generation(generation);
+        plane.set_id(held.first);
+        plane.set_generation(held.second);
       }
       for (const std::uint64_t graph : held_graphs_) known.add_graphs(graph);
     }
@@ -372,11 +441,11 @@ private:
   // The daemon is told that the session is not to be kept, where it would be: after its lease, or because the
   // worker died and left it to the next one.
   void end_session() {
-    for (int again = 0; again < 2 && (survives_ || request_.lease.count() > 0); ++again) {
+    for (int again = 0; again < 2 && !copies_ && (survives_ || request_.lease.count() > 0); ++again) {
       if (!link()->alive() && !resume("close", Clock::now() + brief).ok()) break;
-      if (link()->side().leave(Clock::now() + brief).reason() != Reason::connection_lost) break;
+      if (link()->side()->leave(Clock::now() + brief).reason() != Reason::connection_lost) break;
     }
-    link()->side().shut_down();
+    link()->shut_down();
   }
 
   std::shared_ptr<const void> daemon_;  // goes last
@@ -385,12 +454,14 @@ private:
   const std::string raw_secret_;
   const std::string secret_;
   const bool survives_;
+  const bool copies_;
   mutable std::mutex link_mutex_;
   std::shared_ptr<RemoteLink> link_;
   std::shared_mutex making_;
   mutable std::mutex held_mutex_;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> held_planes_;
   std::set<std::uint64_t> held_graphs_;
+  // The planes that arrays of this process hold, by id and generation, and where each is mapped.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::byte*>> uses_;
   const bool ring_wanted_;
   std::atomic<bool> gone_ = false;  // the session is over for good
   std::atomic<std::uint64_t> last_launch_;

@@ -5,11 +5,15 @@
 #include <utility>
 #include <vector>
 
+#include "client/host_views.h"
 #include "client/plane_registry.h"
 #include "client/progress_teller.h"
 #include "client/remote_connection.h"
 #include "client/remote_planes.h"
+#include "client/transfers.h"
+#include "client/view_table.h"
 #include "client/watched_call.h"
+#include "engine/plane/packed.h"
 #include "engine/run/report_message.h"
 #include "engine/step/result_message.h"
 #include "proto/rpc_error.h"
@@ -96,8 +100,9 @@ class RemoteGraph final : public HostGraph {
 public:
   // `link`: the number of the one that it was built over.
   RemoteGraph(std::shared_ptr<Connection> connection, const v1::BuildReply& built, const Contents& contents,
-              std::uint64_t link)
+              HostViews host_views, std::uint64_t link)
       : connection_(std::move(connection)),
+        host_views_(std::move(host_views)),
         id_(built.graph()),
         ready_on_(link),
         schedule_(built.schedule().begin(), built.schedule().end()),
@@ -158,7 +163,7 @@ public:
       request.set_launch_id(launch_id);
       if (!calls_back_) return ask("launch", request, options);
       Conversation conversation(*connection_, request, options);
-      return hear("launch", conversation, host_call);
+      return hear("launch", conversation, with_transfers(host_call));
     }
   }
 
@@ -202,7 +207,7 @@ public:
     if (!conversation_) return ask("synchronize", in_flight_, options);
     const std::unique_ptr<Conversation> conversation = std::move(conversation_);
     conversation->call.watch(options.timeout, options.cancel);
-    return hear("synchronize", *conversation, host_call);
+    return hear("synchronize", *conversation, with_transfers(host_call));
   }
 
   void cancel_enqueued() override {
@@ -238,6 +243,7 @@ public:
     v1::RebindReply reply;
     EAGLE_RETURN_IF_ERROR(
         connection_->call("rebind", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Rebind, request, reply));
+    if (connection_->copies()) host_views_ = HostViews(*connection_, description);
     const std::scoped_lock lock(mutex_);
     scratch_ = scratch_of(reply);
     return {};
@@ -250,6 +256,18 @@ public:
   [[nodiscard]] bool compiled() const override { return compiled_; }
 
 private:
+  // Over TCP a callable finds its arrays' values in this process, and what it stores there goes to the
+  // daemon.
+  std::function<Status(std::uint32_t)> with_transfers(
+      const std::function<Status(std::uint32_t)>& host_call) const {
+    if (!connection_->copies()) return host_call;
+    return [this, host_call](std::uint32_t call) -> Status {
+      EAGLE_RETURN_IF_ERROR(host_views_.fetch_reads(*connection_, call));
+      EAGLE_RETURN_IF_ERROR(host_call(call));
+      return host_views_.send_writes(*connection_, call);
+    };
+  }
+
   // The link of now, whose worker knows the graph. It may be broken without anybody knowing.
   StatusOr<std::shared_ptr<RemoteLink>> ready(std::string_view operation) {
     EAGLE_RETURN_IF_ERROR(connection_->state.check(operation));
@@ -293,7 +311,7 @@ private:
     auto outcome = ring(link)->finish(posted, caller);
     if (!outcome) return {};
     if (outcome->ok()) {
-      (*outcome)->host = link.side().session().host;
+      (*outcome)->host = link.session().host;
       return outcome;
     }
     if (const Status closed = connection_->state.check(operation); !closed.ok()) return closed;
@@ -337,6 +355,7 @@ private:
   }
 
   std::shared_ptr<Connection> connection_;
+  HostViews host_views_;  // changed by `rebind`, during which there is no launch
   std::uint64_t id_;
   std::atomic<std::uint64_t> ready_on_;  // the number of the link whose worker has it
   std::vector<std::string> schedule_;
@@ -385,7 +404,9 @@ public:
                                             v1::InfoRequest(), reply));
     SessionInfo info;
     info.endpoint = connection_->endpoint.text();
-    info.transport = connection_->ring(*connection_->link()) != nullptr ? "memfd + ring" : "memfd + grpc";
+    info.transport = connection_->copies()                                ? "copy + grpc"
+                     : connection_->ring(*connection_->link()) != nullptr ? "memfd + ring"
+                                                                          : "memfd + grpc";
     info.version = reply.version();
     info.host = run::host_of(reply.host());
     info.threads = reply.threads();
@@ -429,7 +450,7 @@ public:
 
   Status accept(const v1::AcceptPlanesRequest& request) override {
     v1::AcceptPlanesReply reply;
-    return connection_->call("accept", connection_->rpc().planes, &v1::Planes::Stub::Accept, request, reply);
+    return connection_->call("accept", &RemoteLink::Stubs::planes, &v1::Planes::Stub::Accept, request, reply);
   }
 
   StatusOr<std::unique_ptr<HostGraph>> build(const v1::GraphDescription& description,
@@ -456,9 +477,10 @@ public:
     request.set_cancelled(options.cancel && options.cancel->load());
     WatchedCall call(*connection_, request.launch_id(), options.timeout, options.cancel);
     v1::RunResult last;
-    const grpc::Status status = description.host_steps_size() > 0
-                                    ? converse(call, request, options, host_call, last)
-                                    : listen(call, request, options, last);
+    const grpc::Status status =
+        description.host_steps_size() > 0
+            ? converse(call, request, options, with_transfers(description, host_call), last)
+            : listen(call, request, options, last);
     EAGLE_RETURN_IF_ERROR(connection_->settle("simulate", call.outcome("simulate", status)));
     EAGLE_ASSIGN_OR_RETURN(RunResult result, step::result_of(last));
     if (result.status != RunStatus::cancelled) return result;
@@ -506,6 +528,77 @@ public:
     return connection_->call("cancel", &RemoteLink::Stubs::runs, &v1::Runs::Stub::CancelRun, request, reply);
   }
 
+  [[nodiscard]] bool copies() const override { return connection_->copies(); }
+  Status fetch_packed(const ArrayView& array, std::span<std::byte> packed,
+                      const TransferProgress& progress) override {
+    EAGLE_ASSIGN_OR_RETURN(const Slice slice, slice_of("fetch", array));
+    if (!slice.copied) return Host::fetch_packed(array, packed, progress);
+    EAGLE_RETURN_IF_ERROR(check_size("fetch", slice, packed.size()));
+    return fetch_slice(*connection_, "fetch", slice.message, packed, progress);
+  }
+  Status send_packed(const ArrayView& array, std::span<const std::byte> packed,
+                     const TransferProgress& progress) override {
+    EAGLE_ASSIGN_OR_RETURN(const Slice slice, slice_of("send", array));
+    if (!slice.copied) return Host::send_packed(array, packed, progress);
+    EAGLE_RETURN_IF_ERROR(check_size("send", slice, packed.size()));
+    return send_slice(*connection_, "send", slice.message, packed, progress);
+  }
+  Status fill(const ArrayView& array, std::span<const std::byte> element) override {
+    EAGLE_ASSIGN_OR_RETURN(const Slice slice, slice_of("fill", array));
+    if (!slice.copied) return Host::fill(array, element);
+    return fill_slice(*connection_, slice.message, slice.bytes, element);
+  }
+
+  StatusOr<PublishedArray> publish(const ArrayView& array, std::string_view name,
+                                   const PublishOptions& options) override {
+    EAGLE_ASSIGN_OR_RETURN(const Slice slice, slice_of("publish", array));
+    v1::PublishRequest request;
+    *request.mutable_slice() = slice.message;
+    request.set_name(std::string(name));
+    request.set_writable(options.writable);
+    for (const std::string& principal : options.to) request.add_to(principal);
+    v1::OpenedPlane reply;
+    constexpr std::uint64_t copied_per_ms = 100'000;
+    EAGLE_RETURN_IF_ERROR(connection_->call("publish", &RemoteLink::Stubs::planes, &v1::Planes::Stub::Publish,
+                                            request, reply, milliseconds(slice.bytes / copied_per_ms)));
+    if (reply.moved()) return opened(name, reply);
+    return PublishedArray{slice.buffer, array, reply.owner(), false};
+  }
+  StatusOr<PublishedArray> open_published(std::string_view name, std::string_view owner) override {
+    v1::OpenRequest request;
+    request.set_name(std::string(name));
+    request.set_owner(std::string(owner));
+    v1::OpenedPlane reply;
+    EAGLE_RETURN_IF_ERROR(
+        connection_->call("open", &RemoteLink::Stubs::planes, &v1::Planes::Stub::Open, request, reply));
+    return opened(name, reply);
+  }
+  Status withdraw(std::string_view name, const WithdrawOptions& options) override {
+    v1::WithdrawRequest request;
+    request.set_name(std::string(name));
+    for (const std::string& principal : options.from) request.add_from(principal);
+    request.set_seal_off(options.seal_off);
+    v1::WithdrawReply reply;
+    constexpr milliseconds copying{60'000};
+    EAGLE_RETURN_IF_ERROR(connection_->call("withdraw", &RemoteLink::Stubs::planes,
+                                            &v1::Planes::Stub::Withdraw, request, reply, copying));
+    return reply.has_moved() ? connection_->map_again(reply.moved()) : Status();
+  }
+  StatusOr<std::vector<SessionPlane>> planes() override {
+    v1::ListPlanesReply reply;
+    EAGLE_RETURN_IF_ERROR(connection_->call("planes", &RemoteLink::Stubs::planes, &v1::Planes::Stub::List,
+                                            v1::ListPlanesRequest(), reply));
+    std::vector<SessionPlane> planes;
+    for (const v1::PlaneInfo& plane : reply.planes()) {
+      const auto reach = reply.reach_size() == reply.planes_size()
+                             ? reply.reach(static_cast<int>(planes.size()))
+                             : v1::PlaneReach();
+      planes.push_back({plane.ref().id(), plane.label(), plane.bytes(), reach.copied() ? "copy" : "memfd",
+                        reach.why(), reach.read_only()});
+    }
+    return planes;
+  }
+
 private:
   StatusOr<std::unique_ptr<HostGraph>> try_build(const v1::BuildRequest& request) {
     const auto making = connection_->making();
@@ -519,8 +612,77 @@ private:
     connection_->hold_graph(reply.graph());
     Contents contents;
     look_into(request.graph().stages(), contents);
-    return std::unique_ptr<HostGraph>(
-        std::make_unique<RemoteGraph>(connection_, reply, contents, call.link().number()));
+    HostViews host_views;
+    if (connection_->copies()) host_views = HostViews(*connection_, request.graph());
+    return std::unique_ptr<HostGraph>(std::make_unique<RemoteGraph>(
+        connection_, reply, contents, std::move(host_views), call.link().number()));
+  }
+
+  // An array as a slice of its plane.
+  struct Slice {
+    v1::PlaneSlice message;
+    std::uint64_t bytes = 0;  // packed
+    std::shared_ptr<Buffer> buffer;
+    bool copied = false;
+  };
+  StatusOr<Slice> slice_of(std::string_view operation, const ArrayView& array) const {
+    v1::GraphDescription scene;  // where arrays become views of planes
+    ViewTable table(*this);
+    Backing backing;
+    Slice slice;
+    v1::View& view = *slice.message.mutable_view();
+    EAGLE_RETURN_IF_ERROR(table.add(array, operation, view));
+    table.finish([&scene]() -> v1::PlaneDeclaration& { return *scene.add_planes(); }, backing);
+    if (scene.planes_size() != 1 || !scene.planes(0).has_plane()) {
+      return Status(Reason::private_array,
+                    std::string(operation) + ": expected an array of " + name() +
+                        ", found other memory; make one with zeros, full or asarray of it");
+    }
+    *slice.message.mutable_plane() = scene.planes(0).plane();
+    view.set_plane(0);
+    const plane::View elements{0, 0, array.dtype, array.item_bytes, array.shape, array.strides};
+    EAGLE_ASSIGN_OR_RETURN(const plane::Packed packed, plane::Packed::of(elements));
+    slice.bytes = packed.bytes();
+    if (const auto address = find(array.data, 0)) slice.buffer = address->keep_alive;
+    slice.copied = connection_->copies();
+    return slice;
+  }
+  static Status check_size(std::string_view operation, const Slice& slice, std::size_t found) {
+    if (slice.bytes == found) return {};
+    return {Reason::bad_value, std::string(operation) + ": expected " + std::to_string(slice.bytes) +
+                                   " bytes, the array's elements, found " + std::to_string(found)};
+  }
+
+  // What the daemon opened for this session, as an array of this process.
+  StatusOr<PublishedArray> opened(std::string_view name, const v1::OpenedPlane& reply) {
+    EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane,
+                           connection_->take_plane(reply.plane(), reply.read_only()));
+    const std::uint64_t bytes = plane.memory.bytes();
+    PublishedArray array;
+    array.buffer = planes_->adopt(std::move(plane), bytes, name);
+    const v1::View& view = reply.view();
+    array.view = {array.buffer->data() + view.offset(),
+                  static_cast<DType>(view.dtype()),
+                  view.item_bytes(),
+                  {view.shape().begin(), view.shape().end()},
+                  {view.strides().begin(), view.strides().end()},
+                  reply.read_only(),
+                  array.buffer};
+    array.owner = reply.owner();
+    array.moved = reply.moved();
+    return array;
+  }
+
+  HostCall with_transfers(const v1::RunDescription& description, const HostCall& host_call) const {
+    if (!connection_->copies()) return host_call;
+    const auto views = std::make_shared<const HostViews>(*connection_, description);
+    return [this, views, host_call](std::uint32_t call) -> step::HostAnswer {
+      if (const Status fetched = views->fetch_reads(*connection_, call); !fetched.ok())
+        return {fetched, false};
+      step::HostAnswer answer = host_call(call);
+      if (answer.status.ok()) answer.status = views->send_writes(*connection_, call);
+      return answer;
+    };
   }
 
   grpc::Status listen(WatchedCall& call, const v1::SimulateRequest& request, const SimulateOptions& options,

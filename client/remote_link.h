@@ -1,5 +1,6 @@
-// RemoteLink: one connection of a session to one worker: its side channel, its gRPC channel, its ring. A
-// session gets another one when the worker has died. For the .cpp files of this folder only.
+// RemoteLink: one connection of a session to one worker: its side channel, its gRPC channel, its ring; or
+// over TCP its stream and channel. A session gets another one when the worker has died. For the .cpp files of
+// this folder only.
 #pragma once
 
 #include <grpcpp/create_channel_posix.h>
@@ -13,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "client/attachment.h"
 #include "client/ring_client.h"
 #include "client/side_channel.h"
 #include "eagle/v1/service.grpc.pb.h"
@@ -31,6 +33,17 @@ public:
     v1::Admin::Stub admin;
   };
 
+  // Opens a session over TCP. As `tcp_channel` and Attachment::open.
+  static StatusOr<std::shared_ptr<RemoteLink>> open_tcp(const Endpoint& endpoint,
+                                                        const ConnectOptions& options,
+                                                        const std::string& client_name, Deadline deadline) {
+    EAGLE_ASSIGN_OR_RETURN(auto channel, tcp_channel(endpoint, options));
+    EAGLE_ASSIGN_OR_RETURN(auto attachment,
+                           Attachment::open(channel, endpoint, options, client_name, deadline));
+    Attachment* const attached = attachment.get();
+    return std::make_shared<RemoteLink>(std::move(attachment), nullptr, attached, channel, 1);
+  }
+
   // Opens a session, or goes on with one. As SideChannel::open.
   static StatusOr<std::shared_ptr<RemoteLink>> open(const Endpoint& endpoint, const SessionRequest& request,
                                                     std::uint64_t number, Deadline deadline) {
@@ -42,29 +55,41 @@ public:
     arguments.SetMaxReceiveMessageSize(-1);
     arguments.SetMaxSendMessageSize(-1);
     auto channel = grpc::CreateCustomInsecureChannelFromFd("eagled", socket.release(), arguments);
-    return std::make_shared<RemoteLink>(std::move(side), std::move(channel), number);
+    SideChannel* const descriptors = side.get();
+    return std::make_shared<RemoteLink>(std::move(side), descriptors, nullptr, channel, number);
   }
 
-  RemoteLink(std::unique_ptr<SideChannel> side, const std::shared_ptr<grpc::Channel>& channel,
-             std::uint64_t number)
-      : number_(number), side_(std::move(side)), stubs_(std::make_unique<Stubs>(channel)) {}
+  // `side` or `attachment` is what holds the session, the other one null.
+  RemoteLink(std::unique_ptr<SessionLink> session, SideChannel* side, Attachment* attachment,
+             const std::shared_ptr<grpc::Channel>& channel, std::uint64_t number)
+      : number_(number),
+        session_(std::move(session)),
+        side_(side),
+        attachment_(attachment),
+        stubs_(std::make_unique<Stubs>(channel)) {}
   ~RemoteLink() {
     if (abandoned_) {  // the threads behind them live in the parent
       static_cast<void>(stubs_.release());
-      static_cast<void>(side_.release());
+      static_cast<void>(session_.release());
     }
   }
   RemoteLink(const RemoteLink&) = delete;
   RemoteLink& operator=(const RemoteLink&) = delete;
 
   [[nodiscard]] std::uint64_t number() const { return number_; }  // of the session's links, from 1
-  [[nodiscard]] bool alive() const { return side_->alive(); }
+  [[nodiscard]] bool alive() const { return session_->alive(); }
+  [[nodiscard]] const OpenedSession& session() const { return session_->session(); }
+  void shut_down() { session_->shut_down(); }
   [[nodiscard]] Stubs& rpc() const { return *stubs_; }
-  [[nodiscard]] SideChannel& side() const { return *side_; }
+  // Null over TCP.
+  [[nodiscard]] SideChannel* side() const { return side_; }
+  // Null on a unix socket.
+  [[nodiscard]] Attachment* attachment() const { return attachment_; }
 
   // Null where there is none. Opened by the first who asks.
   [[nodiscard]] RingClient* ring(std::chrono::milliseconds timeout) {
     std::call_once(ring_once_, [&] {
+      if (side_ == nullptr) return;
       auto descriptors = side_->ring(std::chrono::steady_clock::now() + timeout);
       if (!descriptors.ok()) return;
       auto opened = RingClient::open(std::move(descriptors->memory), std::move(descriptors->doorbell));
@@ -78,7 +103,9 @@ public:
 
 private:
   const std::uint64_t number_;
-  std::unique_ptr<SideChannel> side_;
+  std::unique_ptr<SessionLink> session_;
+  SideChannel* const side_;
+  Attachment* const attachment_;
   std::unique_ptr<Stubs> stubs_;
   std::once_flag ring_once_;
   std::unique_ptr<RingClient> ring_;

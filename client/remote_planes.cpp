@@ -30,10 +30,12 @@ private:
 class RemotePlanes::PlaneBuffer final : public Buffer {
 public:
   PlaneBuffer(std::shared_ptr<PlaneSource> source, PlaneSource::Plane plane, std::uint64_t bytes)
-      : Buffer(plane.memory.data(), bytes), source_(std::move(source)), plane_(std::move(plane)) {}
+      : Buffer(plane.memory.data(), bytes, source->copies()),
+        source_(std::move(source)),
+        plane_(std::move(plane)) {}
   ~PlaneBuffer() override {
     PlaneRegistry::of_process().remove(*this);
-    source_->release_plane(plane_.id);
+    source_->release_plane(plane_.id, plane_.memory.data());
   }
 
 private:
@@ -46,7 +48,9 @@ RemotePlanes::~RemotePlanes() { close(); }
 
 StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate(std::uint64_t bytes, std::string_view label) {
   bytes = std::max<std::uint64_t>(bytes, 1);  // an empty array has an address too
-  return bytes < own_plane_from ? allocate_range(bytes, label) : allocate_plane(bytes, label);
+  // A range of a copy that is used again would have to be cleared at the daemon.
+  return bytes < own_plane_from && !source_->copies() ? allocate_range(bytes, label)
+                                                      : allocate_plane(bytes, label);
 }
 
 StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_range(std::uint64_t bytes, std::string_view label) {
@@ -80,11 +84,16 @@ std::uint64_t RemotePlanes::next_segment_bytes(std::uint64_t bytes) const {
 
 StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_plane(std::uint64_t bytes, std::string_view label) {
   EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane, source_->create_plane(bytes, label));
+  return adopt(std::move(plane), bytes, label);
+}
+
+std::shared_ptr<Buffer> RemotePlanes::adopt(PlaneSource::Plane plane, std::uint64_t bytes,
+                                            std::string_view label) {
   const graph::PlaneId id = plane.id;
   const std::uint64_t plane_bytes = plane.memory.bytes();
   const auto buffer = std::make_shared<PlaneBuffer>(source_, std::move(plane), bytes);
   PlaneRegistry::of_process().add(*buffer, {session_, id, plane_bytes, 0, std::string(label), buffer});
-  return std::shared_ptr<Buffer>(buffer);
+  return buffer;
 }
 
 void RemotePlanes::give_back(const SegmentPool::Range& range) {
@@ -111,7 +120,7 @@ void RemotePlanes::drop(SegmentPool::SegmentId segment) {
     const std::scoped_lock lock(mutex_);
     plane = std::move(segments_.extract(segment).mapped());
   }
-  source_->release_plane(plane->id);
+  source_->release_plane(plane->id, plane->memory.data());
 }
 
 }  // namespace eagle

@@ -29,10 +29,13 @@ public:
   };
   virtual StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label) = 0;
   // Called from destructors: does not wait for long, and has nobody to report to.
-  virtual void release_plane(const graph::PlaneId& plane) = 0;
+  // `data`: of the memory that goes.
+  virtual void release_plane(const graph::PlaneId& plane, const std::byte* data) = 0;
   // These bytes of a plane are cleared and have another owner from now on: what a launch left half written
   // there is nobody's.
   virtual void renew(const graph::PlaneId& plane, std::uint64_t offset, std::uint64_t bytes) = 0;
+  // The memory of its planes is a copy of the daemon's, and not shared with it.
+  [[nodiscard]] virtual bool copies() const { return false; }
 };
 
 class RemotePlanes : public std::enable_shared_from_this<RemotePlanes> {
@@ -50,6 +53,8 @@ public:
 
   // Zeroed memory, entered in the process's registry of planes for as long as the buffer lives.
   StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label);
+  // The array that fills a plane of this session, which was made elsewhere.
+  std::shared_ptr<Buffer> adopt(PlaneSource::Plane plane, std::uint64_t bytes, std::string_view label);
 
   // From now on only arrays hold planes: nothing is kept for those to come.
   void close();

@@ -22,7 +22,9 @@ public:
     held.insert(++last);
     return Plane{{last, 1}, std::move(memory)};
   }
-  void release_plane(const graph::PlaneId& plane) override { EXPECT_EQ(held.erase(plane.id), 1u); }
+  void release_plane(const graph::PlaneId& plane, const std::byte*) override {
+    EXPECT_EQ(held.erase(plane.id), 1u);
+  }
 
   void renew(const graph::PlaneId& plane, std::uint64_t offset, std::uint64_t bytes) override {
     renewed.emplace_back(plane.id, offset, bytes);

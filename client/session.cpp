@@ -1,5 +1,6 @@
 #include "eagle/client/session.h"
 
+#include <optional>
 #include <string>
 
 #include "client/discovery.h"
@@ -7,6 +8,7 @@
 #include "client/local_host.h"
 #include "client/view_table.h"
 #include "eagle/v1/service.pb.h"
+#include "engine/plane/packed.h"
 
 namespace eagle {
 
@@ -41,6 +43,66 @@ std::string Session::resume_token() const { return host_->resume_token(); }
 Status Session::close() const { return host_->close(); }
 bool Session::closed() const { return host_->closed(); }
 bool Session::remote() const { return host_->remote(); }
+bool Session::copies() const { return host_->copies(); }
+
+namespace {
+
+// What an array's own memory holds, where that is one piece.
+std::optional<std::span<std::byte>> in_one_piece(const ArrayView& array, std::uint64_t bytes) {
+  if (array.strides != plane::row_major_strides(array.shape, array.item_bytes)) return {};
+  return std::span(static_cast<std::byte*>(array.data), static_cast<std::size_t>(bytes));
+}
+
+plane::View view_from_its_data(const ArrayView& array) {
+  return {0, 0, array.dtype, array.item_bytes, array.shape, array.strides};
+}
+
+}  // namespace
+
+Status Session::fetch(const ArrayView& array, const TransferProgress& progress) const {
+  if (!copies()) return {};
+  EAGLE_ASSIGN_OR_RETURN(const plane::Packed form, plane::Packed::of(view_from_its_data(array)));
+  if (const auto piece = in_one_piece(array, form.bytes()))
+    return host_->fetch_packed(array, *piece, progress);
+  std::vector<std::byte> packed(form.bytes());
+  EAGLE_RETURN_IF_ERROR(host_->fetch_packed(array, packed, progress));
+  form.write(static_cast<std::byte*>(array.data), 0, packed);
+  return {};
+}
+
+Status Session::send(const ArrayView& array, const TransferProgress& progress) const {
+  if (!copies()) return {};
+  EAGLE_ASSIGN_OR_RETURN(const plane::Packed form, plane::Packed::of(view_from_its_data(array)));
+  if (const auto piece = in_one_piece(array, form.bytes()))
+    return host_->send_packed(array, *piece, progress);
+  std::vector<std::byte> packed(form.bytes());
+  form.read(static_cast<const std::byte*>(array.data), 0, packed);
+  return host_->send_packed(array, packed, progress);
+}
+
+Status Session::fetch_packed(const ArrayView& array, std::span<std::byte> packed,
+                             const TransferProgress& progress) const {
+  return host_->fetch_packed(array, packed, progress);
+}
+Status Session::send_packed(const ArrayView& array, std::span<const std::byte> packed,
+                            const TransferProgress& progress) const {
+  return host_->send_packed(array, packed, progress);
+}
+Status Session::fill(const ArrayView& array, std::span<const std::byte> element) const {
+  return host_->fill(array, element);
+}
+
+StatusOr<PublishedArray> Session::publish(const ArrayView& array, std::string_view name,
+                                          const PublishOptions& options) const {
+  return host_->publish(array, name, options);
+}
+StatusOr<PublishedArray> Session::open(std::string_view name, std::string_view owner) const {
+  return host_->open_published(name, owner);
+}
+Status Session::withdraw(std::string_view name, const WithdrawOptions& options) const {
+  return host_->withdraw(name, options);
+}
+StatusOr<std::vector<SessionPlane>> Session::planes() const { return host_->planes(); }
 
 StatusOr<std::uint64_t> Session::bytes_for(const Shape& shape, std::size_t item_bytes) {
   constexpr std::uint64_t most = std::uint64_t{1} << 62;

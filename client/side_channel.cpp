@@ -256,6 +256,7 @@ struct SideChannel::State {
     hello.set_client_name(asked.client_name);
     hello.set_lease_s(static_cast<std::uint32_t>(asked.lease.count()));
     hello.set_attempt(asked.attempt);
+    hello.set_token(asked.token);
     if (asked.resume) {
       hello.mutable_resume()->set_session(asked.resume->session);
       hello.mutable_resume()->set_secret(asked.resume->secret);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/endpoint.h"
+#include "client/session_link.h"
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
 #include "engine/run/host.h"
@@ -37,28 +38,20 @@ struct SessionRequest {
   std::chrono::seconds lease{0};  // how long the daemon keeps the session when this process has gone
   std::optional<Resumption> resume;
   std::string attempt;  // random; the same for a request that is made again
+  std::string token;    // where the daemon asks for one
 };
 
-// What the daemon said when it opened the session.
-struct OpenedSession {
-  std::uint64_t id = 0;
-  std::string secret;  // bytes
-  std::string server_version;
-  run::HostIdentity host;  // the process that computes
-  bool survives = false;   // its death does not end the session
-};
-
-class SideChannel {
+class SideChannel final : public SessionLink {
 public:
   // Connects and opens a session, or goes on with one. PROTOCOL_MISMATCH names both ranges; UNAUTHENTICATED
-  // where there is none to go on with.
+  // where there is none to go on with, or the token is none of the daemon's.
   static StatusOr<std::unique_ptr<SideChannel>> open(const Endpoint& endpoint, const SessionRequest& request,
                                                      Deadline deadline);
-  ~SideChannel();
+  ~SideChannel() override;
   SideChannel(const SideChannel&) = delete;
   SideChannel& operator=(const SideChannel&) = delete;
 
-  [[nodiscard]] const OpenedSession& session() const;
+  [[nodiscard]] const OpenedSession& session() const override;
 
   // The descriptors that stand behind the tokens of new planes, in their order.
   StatusOr<std::vector<UniqueFd>> fetch(const std::vector<std::string>& tokens, Deadline deadline);
@@ -72,13 +65,13 @@ public:
   StatusOr<RingDescriptors> ring(Deadline deadline);
 
   // False once the daemon has hung up: its process is gone, or it has ended the session.
-  [[nodiscard]] bool alive() const;
+  [[nodiscard]] bool alive() const override;
 
   // The daemon is not to keep the session once this connection has ended, whatever happens.
   Status leave(Deadline deadline);
 
   // Ends the session, even where a forked child holds the socket too.
-  void shut_down();
+  void shut_down() override;
 
 private:
   struct State;

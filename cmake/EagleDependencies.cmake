@@ -6,9 +6,10 @@ find_package(spdlog CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(Boost 1.74 REQUIRED)  # headers only: Asio
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)  # SHA-256 and random bytes
+find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)  # SHA-256 and random bytes; checks of TLS files
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
+pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
 find_package(LLVM 19.1 CONFIG REQUIRED)
 if(EAGLE_TESTS)
   find_package(GTest REQUIRED)

@@ -33,6 +33,28 @@ StatusOr<std::shared_ptr<std::byte>> charged_memory(PlaneBudget& budget, std::ui
   return std::shared_ptr<std::byte>(held, held->memory.get());
 }
 
+// Moves bytes on the executor's thread, where no kernel runs meanwhile.
+class SealOff final : public Job {
+public:
+  SealOff(std::shared_ptr<PlaneBytes> bytes, std::string label, PlaneBudget::Charge twice,
+          std::function<void(const Status&)> done)
+      : bytes_(std::move(bytes)),
+        label_(std::move(label)),
+        twice_(std::move(twice)),
+        done_(std::move(done)) {}
+  Next advance() override {
+    done_(bytes_->move_to_fresh(label_));
+    return Next::done;
+  }
+  void cancel() override {}
+
+private:
+  const std::shared_ptr<PlaneBytes> bytes_;
+  const std::string label_;
+  const PlaneBudget::Charge twice_;
+  const std::function<void(const Status&)> done_;
+};
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Daemon>> Daemon::create(Options options) {
@@ -69,12 +91,15 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       ledger_(std::move(options.ledger)),
       budget_(std::move(budget)),
       engine_(std::move(engine)),
-      sessions_(*budget_, limits_, log_.get(), options.restored.epoch),
+      published_(limits_),
+      sessions_(*budget_, limits_, log_.get(), options.restored.epoch,
+                [this](const Session& session) { published_.forget(session); }),
       executor_(limits_.jobs),
       small_memory_pool_(1, limits_.memory_requests, "memory_requests"),
       large_memory_pool_(1, limits_.memory_requests, "memory_requests"),
       build_pool_(limits_.build_threads, limits_.builds, "builds"),
-      kept_runs_(*engine_, executor_, build_pool_, limits_) {}
+      kept_runs_(*engine_, executor_, build_pool_, limits_),
+      attachments_([this](const std::shared_ptr<Session>& session) { sessions_.end(session, false); }) {}
 
 Daemon::~Daemon() = default;
 
@@ -105,6 +130,7 @@ StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescripti
   EAGLE_RETURN_IF_ERROR(session.tenant()->may_compile());
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
   EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory));
+  EAGLE_RETURN_IF_ERROR(refuse_writes(built->graph(), planes));
   session.tenant()->note_compiled(built->build_s());
   Built result;
   result.loaded = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(built));
@@ -151,9 +177,10 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::rebind(Session& session, std::uin
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
   if (!old->begin_launch()) return running(id);
   auto built = engine_->rebind(old->built(), description, planes.memory);
-  if (!built.ok()) {
+  const Status allowed = built.ok() ? refuse_writes((*built)->graph(), planes) : built.status();
+  if (!allowed.ok()) {
     old->end_launch(0);
-    return built.status();
+    return allowed;
   }
   auto fresh = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(*built), old->launches());
   // The old one stays taken: a launch that found it a moment ago is refused, and not run over old planes.
@@ -297,6 +324,14 @@ Status Daemon::restore_entry(const StateKey& key, const std::string& text, Resto
   EAGLE_RETURN_IF_ERROR(session->records().restored(key, text));
   if (key.kind == StateKind::graph) session->add_dormant(key.id);
   return {};
+}
+
+void Daemon::seal_off(const std::shared_ptr<PlaneBytes>& bytes, const std::string& label,
+                      std::function<void(const Status&)> done) {
+  auto twice = budget_->charge(bytes->size());
+  if (!twice.ok()) return done(twice.status());
+  const auto job = std::make_shared<SealOff>(bytes, label, *std::move(twice), done);
+  if (const Status queued = executor_.submit(job); !queued.ok()) done(queued);
 }
 
 Status Daemon::accepts_work() const {

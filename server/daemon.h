@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,12 +14,14 @@
 
 #include "engine/base/status.h"
 #include "engine/engine.h"
+#include "server/attachments.h"
 #include "server/executor.h"
 #include "server/kept_runs.h"
 #include "server/launch_job.h"
 #include "server/ledger.h"
 #include "server/limits.h"
 #include "server/plane_budget.h"
+#include "server/published.h"
 #include "server/restored_state.h"
 #include "server/sessions.h"
 #include "server/simulation_job.h"
@@ -29,10 +32,6 @@ class RetainRequest;
 }
 
 namespace eagle::server {
-
-// The protocol versions that this daemon speaks.
-constexpr std::uint32_t protocol_min = 1;
-constexpr std::uint32_t protocol_max = 1;
 
 struct DaemonInfo {
   std::string version;
@@ -79,6 +78,14 @@ public:
   Sessions& sessions() { return sessions_; }
   WorkPool& build_pool() { return build_pool_; }
   KeptRuns& kept_runs() { return kept_runs_; }
+  Attachments& attachments() { return attachments_; }
+  Published& published() { return published_; }
+  PlaneBudget& plane_budget() { return *budget_; }
+  // Moves the bytes of a plane between two pieces of work, so that no kernel stores in them meanwhile, and
+  // tells `done`. PLANE_BUDGET: for that time they are there twice.
+  void seal_off(const std::shared_ptr<PlaneBytes>& bytes, const std::string& label,
+                std::function<void(const Status&)> done);
+
   // Where requests go that make or free so many bytes. Apart, so that no allocation waits for a compiler, and
   // no small one for a large one, which takes seconds.
   WorkPool& memory_pool(std::uint64_t bytes) {
@@ -137,6 +144,7 @@ private:
   std::atomic<bool> draining_ = false;
   const std::shared_ptr<PlaneBudget> budget_;  // also of scratch memory, which graphs hold
   std::unique_ptr<Engine> engine_;
+  Published published_;
   Sessions sessions_;
   Executor executor_;
   // Last: their tasks use all of the above.
@@ -144,6 +152,7 @@ private:
   WorkPool large_memory_pool_;
   WorkPool build_pool_;
   KeptRuns kept_runs_;
+  Attachments attachments_;
 };
 
 }  // namespace eagle::server

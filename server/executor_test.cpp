@@ -304,7 +304,7 @@ protected:
     const graph::NamedView view{"x", {0, first, plane::DType::boolean, 1, {last - first}, {1}}};
     graph::Touches touches;
     (written ? touches.writes : touches.reads).push_back(view);
-    Plane* const plane = reinterpret_cast<Plane*>(std::uintptr_t{64});  // a name
+    const PlaneBytes* const plane = reinterpret_cast<const PlaneBytes*>(std::uintptr_t{64});  // a name
     return Footprint::of({&touches, 1}, {&plane, 1});
   }
   static std::shared_ptr<const Footprint> writes(std::int64_t first, std::int64_t last) {

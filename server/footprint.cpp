@@ -31,7 +31,7 @@ void Footprint::Side::add(const plane::View& view) {
 }
 
 std::shared_ptr<const Footprint> Footprint::of(std::span<const graph::Touches> touches,
-                                               std::span<Plane* const> planes) {
+                                               std::span<const PlaneBytes* const> planes) {
   std::vector<Use> by_index(planes.size());
   for (const graph::Touches& one : touches) {
     for (const graph::NamedView& named : one.reads) by_index[named.view.plane].reads.add(named.view);

@@ -13,7 +13,7 @@
 
 namespace eagle::server {
 
-class Plane;
+class PlaneBytes;
 
 // Immutable once made; any thread.
 class Footprint {
@@ -21,9 +21,10 @@ public:
   // Of more views than this on one plane the bounding bytes stand for all.
   static constexpr std::size_t most_views = 64;
 
-  // `planes`: by their index in the description that the views are of; null for what nobody else sees.
+  // `planes`: what they hold, by their index in the description that the views are of; null for what nobody
+  // else sees. Planes of several sessions may hold the same bytes.
   static std::shared_ptr<const Footprint> of(std::span<const graph::Touches> touches,
-                                             std::span<Plane* const> planes);
+                                             std::span<const PlaneBytes* const> planes);
 
   // Whether one writes a byte that the other touches. "Yes" where it would be long to tell.
   [[nodiscard]] bool conflicts_with(const Footprint& other) const;
@@ -36,7 +37,7 @@ private:
     void add(const plane::View& view);
   };
   struct Use {
-    const Plane* plane = nullptr;  // a name: never followed
+    const PlaneBytes* plane = nullptr;  // a name: never followed
     Side reads;
     Side writes;
   };

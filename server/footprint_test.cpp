@@ -16,14 +16,14 @@ using plane::DType;
 using plane::View;
 
 // Names of planes that nobody follows.
-Plane* plane(std::uintptr_t number) { return reinterpret_cast<Plane*>(number * 64); }
+const PlaneBytes* plane(std::uintptr_t number) { return reinterpret_cast<const PlaneBytes*>(number * 64); }
 
 View doubles(std::uint32_t index, std::int64_t first, std::int64_t count, std::int64_t stride = 1) {
   return {index, 8 * first, DType::f64, 8, {count}, {8 * stride}};
 }
 
 std::shared_ptr<const Footprint> footprint(const std::vector<View>& reads, const std::vector<View>& writes,
-                                           std::vector<Plane*> planes = {plane(1), plane(2)}) {
+                                           std::vector<const PlaneBytes*> planes = {plane(1), plane(2)}) {
   Touches touches;
   for (const View& view : reads) touches.reads.push_back({"r", view});
   for (const View& view : writes) touches.writes.push_back({"w", view});

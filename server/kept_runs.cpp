@@ -16,13 +16,14 @@
 #include "engine/plane/copy_view.h"
 #include "engine/plane/overlap.h"
 #include "engine/step/result_message.h"
+#include "server/sessions.h"
 
 namespace eagle::server {
 
 // Written under the lock of KeptRuns, except what is atomic or says otherwise.
 struct KeptRuns::Run {
   std::uint64_t id = 0;
-  uid_t uid = 0;
+  Principal owner;
   std::string name;
   std::string mask;
   std::int64_t max_steps = 0;
@@ -92,7 +93,7 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
       return Status(Reason::malformed_graph,
                     "plane " + kernel::quote_name(view.name) + " is declared larger than it is");
   }
-  run->uid = session->principal().uid;
+  run->owner = session->principal();
   run->name = request.name();
   run->mask = request.mask();
   run->max_steps = request.run().max_steps();
@@ -123,8 +124,9 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
   {
     const std::lock_guard lock(mutex_);
     if (ending_) return Status(Reason::shutting_down, "the daemon is going away and takes no new work");
-    const auto mine = std::count_if(runs_.begin(), runs_.end(),
-                                    [&](const auto& entry) { return entry.second->uid == run->uid; });
+    const auto mine = std::count_if(runs_.begin(), runs_.end(), [&](const auto& entry) {
+      return entry.second->owner.same_as(run->owner);
+    });
     if (static_cast<std::size_t>(mine) >= limits_.kept_runs) {
       return Status(Reason::quota,
                     "the daemon keeps " + std::to_string(limits_.kept_runs) +
@@ -138,15 +140,15 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
   const Status queued =
       builders_.submit([&engine = engine_, job, description] { job->prepare(engine, *description); });
   if (!queued.ok()) job->refuse(queued);
-  spdlog::info("session={:016x} run={} submitted uid={} lease={} s", session->id(), run->id, run->uid,
-               request.lease_s());
+  spdlog::info("session={:016x} run={} submitted by {} lease={} s", session->id(), run->id,
+               loggable(run->owner.text()), request.lease_s());
   return run->id;
 }
 
 StatusOr<std::shared_ptr<KeptRuns::Run>> KeptRuns::find(const Session& session, std::uint64_t run) const {
   const std::lock_guard lock(mutex_);
   const auto found = runs_.find(run);
-  if (found == runs_.end() || found->second->uid != session.principal().uid) return unknown_run(run);
+  if (found == runs_.end() || !found->second->owner.same_as(session.principal())) return unknown_run(run);
   return found->second;
 }
 
@@ -186,7 +188,7 @@ void KeptRuns::list(const Session& session, v1::ListRunsReply& reply) const {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, run] : runs_) {
-      if (run->uid == session.principal().uid) mine.push_back(run);
+      if (run->owner.same_as(session.principal())) mine.push_back(run);
     }
   }
   for (const auto& run : mine) {
@@ -234,6 +236,7 @@ Status KeptRuns::fetch(Session& session, const v1::FetchRunRequest& request) {
           plane::overlap(same, kept.view).overlaps)
         return {Reason::plane_overlap, "the array to copy into is one of the run's own; make another one"};
     }
+    EAGLE_RETURN_IF_ERROR(refuse_write(view.view.plane, "the result", own));
     copies.emplace_back(&*from, std::move(view));
   }
   for (const auto& [from, to] : copies)

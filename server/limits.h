@@ -19,12 +19,20 @@ struct Limits {
   std::uint32_t message_bytes = 64u << 20;            // of one gRPC request
   std::uint32_t streams = 256;                        // concurrent calls of one gRPC connection
 
+  std::size_t grpc_connections_per_address = 1024;  // of those over TCP
+  std::uint32_t chunk_bytes = 1u << 20;             // of a plane that travels
+  std::chrono::milliseconds keepalive{
+      20'000};                              // a TCP peer is asked after that much silence, and given as much
+  std::chrono::milliseconds lease{30'000};  // of a session over TCP whose connection broke
+  std::chrono::milliseconds longest_lease{24 * 3600 * 1000};
+
   // Sessions and what they hold.
   std::size_t sessions = 4096;
   std::size_t planes = 50'000;  // of all sessions: descriptors and mappings
   std::size_t planes_per_request = 4096;
   std::size_t label_bytes = 256;    // of a plane, of a client's name
   std::size_t graphs = 10'000;      // of one session
+  std::size_t published = 10'000;   // arrays with a name, of all sessions
   std::size_t edge_touches = 4096;  // views of a graph whose edges are listed
 
   // Work.

@@ -34,6 +34,7 @@ StatusOr<ResolvedPlanes> resolve(const Description& description, const PlaneStor
   for (const v1::PlaneDeclaration& declared : description.planes()) {
     if (!declared.has_plane()) {
       resolved.memory.push_back({nullptr, declared.bytes()});
+      resolved.read_only.push_back(false);
       continue;
     }
     auto plane = store.find({declared.plane().id(), declared.plane().generation()});
@@ -41,7 +42,8 @@ StatusOr<ResolvedPlanes> resolve(const Description& description, const PlaneStor
       return plane.status().within("planes[" + std::to_string(resolved.memory.size()) + "] ('" +
                                    declared.label() + "')");
     }
-    resolved.memory.push_back({(*plane)->memory().data(), (*plane)->memory().bytes()});
+    resolved.memory.push_back({(*plane)->data(), (*plane)->size()});
+    resolved.read_only.push_back((*plane)->read_only());
     resolved.planes.push_back(*std::move(plane));
   }
   return resolved;
@@ -50,6 +52,55 @@ StatusOr<ResolvedPlanes> resolve(const Description& description, const PlaneStor
 template StatusOr<ResolvedPlanes> resolve(const v1::GraphDescription&, const PlaneStore&);
 template StatusOr<ResolvedPlanes> resolve(const v1::RunDescription&, const PlaneStore&);
 template StatusOr<ResolvedPlanes> resolve(const v1::FetchRunRequest&, const PlaneStore&);
+
+bool ResolvedPlanes::some_read_only() const {
+  return std::find(read_only.begin(), read_only.end(), true) != read_only.end();
+}
+
+Status refuse_write(std::uint32_t plane, std::string_view who, const ResolvedPlanes& planes) {
+  if (plane >= planes.read_only.size() || !planes.read_only[plane]) return {};
+  return {Reason::read_only_array,
+          std::string(who) + " writes planes[" + std::to_string(plane) +
+              "], which was granted to this session for reading only; write to an array "
+              "of your own, or ask the owner to publish it with mode \"rw\""};
+}
+
+Status refuse_writes(const graph::Graph& graph, const ResolvedPlanes& planes) {
+  if (!planes.some_read_only()) return {};
+  for (const graph::Leaf& leaf : graph::leaves(graph)) {
+    for (const auto& written : leaf.touches.writes) {
+      EAGLE_RETURN_IF_ERROR(refuse_write(written.view.plane, "node '" + leaf.node->label + "'", planes));
+    }
+  }
+  return {};
+}
+
+// The description has been verified: its indices are good.
+Status refuse_writes(const v1::RunDescription& run, const ResolvedPlanes& planes) {
+  if (!planes.some_read_only()) return {};
+  for (const v1::KernelLaunch& launch : run.model()) {
+    const v1::Kernel& kernel = run.kernels(static_cast<int>(launch.kernel()));
+    for (const v1::Binding& binding : launch.bindings()) {
+      const auto argument =
+          std::find_if(kernel.arguments().begin(), kernel.arguments().end(),
+                       [&](const v1::Argument& one) { return one.name() == binding.argument(); });
+      const bool only_read = argument == kernel.arguments().end() || argument->role() == v1::ROLE_READ ||
+                             argument->role() == v1::ROLE_TABLE || argument->role() == v1::ROLE_PARAM;
+      if (only_read || !binding.has_view()) continue;
+      EAGLE_RETURN_IF_ERROR(
+          refuse_write(binding.view().plane(), "argument '" + binding.argument() + "'", planes));
+    }
+  }
+  for (const v1::HostStep& step : run.host_steps()) {
+    for (const v1::NamedView& view : step.node().writes()) {
+      EAGLE_RETURN_IF_ERROR(refuse_write(view.view().plane(), "a host step", planes));
+    }
+  }
+  for (const v1::RecordedPlane& recorded : run.record().planes()) {
+    EAGLE_RETURN_IF_ERROR(refuse_write(recorded.rows().plane(), "the record", planes));
+  }
+  return run.has_stop_steps() ? refuse_write(run.stop_steps().plane(), "the stop steps", planes) : Status();
+}
 
 Status running(std::uint64_t graph) {
   return {Reason::busy,
@@ -68,7 +119,7 @@ LoadedGraph::LoadedGraph(PlaneStore::Planes planes, std::unique_ptr<run::BuiltGr
   std::vector<graph::Touches> touches;
   for (graph::Leaf& leaf : graph::leaves(built_->graph())) touches.push_back(std::move(leaf.touches));
   nodes_ = touches.size();
-  footprint_ = Footprint::of(touches, by_index_);
+  footprint_ = Footprint::of(touches, bytes_of(by_index_));
 }
 
 Status LoadedGraph::check_planes() const {
@@ -118,7 +169,7 @@ std::string LoadedGraph::mark_torn() const {
 std::uint64_t LoadedGraph::released_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& plane : planes_) {
-    if (plane->released()) bytes += plane->memory().bytes();
+    if (plane->released()) bytes += plane->size();
   }
   return bytes;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,7 +34,14 @@ namespace eagle::server {
 struct ResolvedPlanes {
   PlaneStore::Planes planes;             // without the client's private ones
   std::vector<run::PlaneMemory> memory;  // one a declaration
+  std::vector<bool> read_only;           // one a declaration: granted for reading
+  [[nodiscard]] bool some_read_only() const;
 };
+// READ_ONLY_ARRAY where a node of the graph, or a part of the run, writes a plane that was granted for
+// reading.
+Status refuse_writes(const graph::Graph& graph, const ResolvedPlanes& planes);
+Status refuse_writes(const v1::RunDescription& run, const ResolvedPlanes& planes);
+Status refuse_write(std::uint32_t plane, std::string_view who, const ResolvedPlanes& planes);
 // UNKNOWN_PLANE names the declaration. `Description`: v1::GraphDescription, v1::RunDescription or what
 // declares planes likewise.
 template <typename Description>

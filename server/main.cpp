@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -22,6 +23,8 @@
 
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
+#include "server/access.h"
+#include "server/confinement.h"
 #include "server/fault_point.h"
 #include "server/keeper/keeper.h"
 #include "server/keeper/worker_link.h"
@@ -29,6 +32,9 @@
 #include "server/options.h"
 #include "server/serving.h"
 #include "server/sockets/listening_socket.h"
+#include "server/sockets/tcp_socket.h"
+#include "server/tcp_serving.h"
+#include "server/tls_files.h"
 
 namespace eagle::server {
 namespace {
@@ -45,12 +51,13 @@ StatusOr<UniqueFd> inherited(int fd, const char* option) {
   return UniqueFd(fd);
 }
 
-// SIGTERM and SIGINT as a descriptor. Blocked before any thread starts, so that none is interrupted.
+// SIGTERM, SIGINT and SIGHUP as a descriptor. Blocked before any thread starts, so that none is interrupted.
 StatusOr<UniqueFd> block_signals() {
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGTERM);
   ::sigaddset(&signals, SIGINT);
+  ::sigaddset(&signals, SIGHUP);
   if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) return failed("pthread_sigmask");
   ::signal(SIGPIPE, SIG_IGN);
   UniqueFd fd(::signalfd(-1, &signals, SFD_CLOEXEC));
@@ -58,17 +65,37 @@ StatusOr<UniqueFd> block_signals() {
   return fd;
 }
 
-void take_signal(int signals) {
+// The number of the signal, or 0.
+int take_signal(int signals) {
   signalfd_siginfo info{};
-  if (::read(signals, &info, sizeof info) == sizeof info) {
-    spdlog::info("signal {} from pid {}", info.ssi_signo, info.ssi_pid);
-  }
+  if (::read(signals, &info, sizeof info) != sizeof info) return 0;
+  spdlog::info("signal {} from pid {}", info.ssi_signo, info.ssi_pid);
+  return static_cast<int>(info.ssi_signo);
 }
 
-StatusOr<UniqueFd> copy_of(const ListeningSocket& socket) {
-  UniqueFd listening(::fcntl(socket.fd(), F_DUPFD_CLOEXEC, 0));
-  if (!listening.valid()) return failed("fcntl");
-  return listening;
+// Everything that the options name, listening. `unix_socket` removes its file when it goes.
+struct Listening {
+  std::unique_ptr<ListeningSocket> unix_socket;
+  ListeningSockets sockets;
+  std::string ready_line = "ready";  // and the TCP endpoints
+};
+StatusOr<Listening> listen(const ProgramOptions& options) {
+  Listening made;
+  const std::string endpoint = options.unix_endpoint();
+  std::string path;
+  if (!endpoint.empty()) {
+    EAGLE_ASSIGN_OR_RETURN(path, unix_path(endpoint));
+  }
+  EAGLE_ASSIGN_OR_RETURN(made.sockets, open_tcp(options));
+  EAGLE_ASSIGN_OR_RETURN(const auto tcp, tcp_endpoints(made.sockets));
+  for (const std::string& one : tcp) made.ready_line += " " + one;
+  if (endpoint.empty()) return made;
+  EAGLE_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::open(path));
+  made.unix_socket = std::make_unique<ListeningSocket>(std::move(socket));
+  UniqueFd copy(::fcntl(made.unix_socket->fd(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) return failed("fcntl");
+  made.sockets.emplace_back(endpoint, std::move(copy));
+  return made;
 }
 
 // ---- one process
@@ -76,16 +103,19 @@ StatusOr<UniqueFd> copy_of(const ListeningSocket& socket) {
 Status serve_alone(const ProgramOptions& options, UniqueFd& ready) {
   EAGLE_ASSIGN_OR_RETURN(const UniqueFd owner, inherited(options.owner_fd, "--owner-fd"));
   EAGLE_ASSIGN_OR_RETURN(const UniqueFd signals, block_signals());
-  EAGLE_ASSIGN_OR_RETURN(const std::string path, unix_path(options.listen));
   raise_descriptor_limit();
-  EAGLE_ASSIGN_OR_RETURN(const ListeningSocket socket, ListeningSocket::open(path));
-  EAGLE_ASSIGN_OR_RETURN(UniqueFd listening, copy_of(socket));
-  EAGLE_ASSIGN_OR_RETURN(Serving serving, Serving::start(options, std::move(listening), {}));
-  report(ready, "ready");
+  EAGLE_ASSIGN_OR_RETURN(Listening listening, listen(options));
+  EAGLE_ASSIGN_OR_RETURN(Serving serving, Serving::start(options, std::move(listening.sockets), {}));
+  report(ready, listening.ready_line);
 
-  const bool owner_ended =
-      wait_for(signals.get(), owner.get(), std::chrono::milliseconds(-1)) == Event::second;
-  if (!owner_ended) take_signal(signals.get());
+  bool owner_ended = false;
+  int signal = SIGHUP;
+  while (!owner_ended && signal == SIGHUP) {
+    owner_ended = wait_for(signals.get(), owner.get(), std::chrono::milliseconds(-1)) == Event::second;
+    if (owner_ended) break;
+    signal = take_signal(signals.get());
+    if (signal == SIGHUP) reload(options);
+  }
   serving.stop({signals.get(), [&] { take_signal(signals.get()); }},
                std::chrono::seconds(owner_ended ? 0 : options.drain_timeout_s));
   return {};
@@ -97,12 +127,11 @@ StatusOr<int> keep_alive(const ProgramOptions& options, UniqueFd& ready, std::ve
   KeeperOptions keeper;
   EAGLE_ASSIGN_OR_RETURN(keeper.owner, inherited(options.owner_fd, "--owner-fd"));
   EAGLE_ASSIGN_OR_RETURN(keeper.signals, block_signals());
-  EAGLE_ASSIGN_OR_RETURN(const std::string path, unix_path(options.listen));
   raise_descriptor_limit();
-  EAGLE_ASSIGN_OR_RETURN(const ListeningSocket socket, ListeningSocket::open(path));
-  EAGLE_ASSIGN_OR_RETURN(UniqueFd listening, copy_of(socket));
-  keeper.listening.emplace_back(options.listen, std::move(listening));
+  EAGLE_ASSIGN_OR_RETURN(Listening listening, listen(options));
+  keeper.listening = std::move(listening.sockets);
   keeper.ready = std::move(ready);
+  keeper.ready_line = listening.ready_line;
   keeper.drain_timeout_s = static_cast<std::uint32_t>(options.drain_timeout_s);
   command.emplace_back("--worker");
   keeper.worker_command = std::move(command);
@@ -125,7 +154,7 @@ struct Orders {
 };
 
 // Nothing outlives its keeper: without it nobody would end this process, nor hold what it makes.
-void obey(WorkerLink& link, Orders& orders) {
+void obey(WorkerLink& link, Orders& orders, const ProgramOptions& options) {
   link.obey({[&](std::uint32_t seconds) {
                orders.drain_s = seconds;
                ::eventfd_write(orders.said.get(), 1);
@@ -134,28 +163,29 @@ void obey(WorkerLink& link, Orders& orders) {
              [&](std::uint64_t session) {
                const std::lock_guard lock(orders.mutex);
                if (orders.daemon != nullptr) orders.daemon->sessions().client_died(session);
-             }});
+             },
+             [&] { reload(options); }});
   spdlog::error("the keeper is gone; ending");
   std::_Exit(1);
 }
 
-Status work(const ProgramOptions& options, WorkerLink& link) {
+Status work(ProgramOptions& options, WorkerLink& link) {
   // Of a process group of its own; signals to this process are the keeper's to send.
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   raise_descriptor_limit();
+  EAGLE_ASSIGN_OR_RETURN(options.loaded_tokens, tokens_of(options));
   EAGLE_ASSIGN_OR_RETURN(Inheritance inheritance, link.take_over());
   if (inheritance.state.epoch == 0) arm_faults();
-  if (inheritance.listening.size() != 1) return {Reason::bad_message, "expected one listening socket"};
   EAGLE_ASSIGN_OR_RETURN(Ledger ledger, Ledger::open(std::move(inheritance.ledger)));
   // The link outlives the daemon.
   Serving::Survival survival{std::shared_ptr<StateLog>(&link, [](StateLog*) {}), std::move(inheritance.state),
                              std::make_unique<Ledger>(std::move(ledger)), [&link] { link.beat(); }};
-  EAGLE_ASSIGN_OR_RETURN(Serving serving, Serving::start(options, std::move(inheritance.listening[0].second),
-                                                         std::move(survival)));
+  EAGLE_ASSIGN_OR_RETURN(Serving serving,
+                         Serving::start(options, std::move(inheritance.listening), std::move(survival)));
   link.serves();
   Orders orders;
   orders.daemon = &serving.daemon();
-  std::thread([&link, &orders] { obey(link, orders); }).detach();
+  std::thread([&link, &orders, &options] { obey(link, orders, options); }).detach();
   wait_for(orders.said.get(), -1, std::chrono::milliseconds(-1));
   orders.take();
   {
@@ -166,7 +196,8 @@ Status work(const ProgramOptions& options, WorkerLink& link) {
   std::_Exit(0);  // with the thread that obeys: it waits for the keeper
 }
 
-int run_worker(const ProgramOptions& options) {
+// What a keeper has given up, it has given up for its workers, too.
+int run_worker(ProgramOptions& options) {
   ::prctl(PR_SET_NAME, "eagled-worker");
   ::fcntl(worker_fd, F_SETFD, FD_CLOEXEC);
   WorkerLink link{UniqueFd(worker_fd)};
@@ -174,6 +205,39 @@ int run_worker(const ProgramOptions& options) {
   spdlog::error("{}", status.to_string());
   link.failed(status.message());
   return 1;
+}
+
+// ---- which of them
+
+// What was asked for in place of serving.
+StatusOr<std::string> answer(const ProgramOptions& options) {
+  if (!options.new_token.empty()) {
+    EAGLE_ASSIGN_OR_RETURN(const Tokens::Made made, Tokens::make(options.new_token));
+    return "token, for the client (it is shown this once): " + made.token +
+           "\nline, for the file that --tokens names: " + made.line + "\n";
+  }
+  EAGLE_RETURN_IF_ERROR(check(options.tls));
+  for (const ListenOptions& listener : options.listen) {
+    const bool tcp = listener.endpoint.starts_with("dns:");
+    EAGLE_RETURN_IF_ERROR(tcp ? tcp_address(listener.endpoint).status()
+                              : unix_path(listener.endpoint).status());
+    EAGLE_RETURN_IF_ERROR(access_of(listener, options.tls, options.loaded_tokens).status());
+  }
+  return options.print_config ? to_toml(options) : "the configuration is good\n";
+}
+
+// `ended`: the exit status after an orderly end.
+Status run(ProgramOptions& options, UniqueFd& ready, std::vector<std::string> command, int& ended) {
+  EAGLE_RETURN_IF_ERROR(confine());
+  EAGLE_ASSIGN_OR_RETURN(options.loaded_tokens, tokens_of(options));
+  if (options.check_config || options.print_config || !options.new_token.empty()) {
+    EAGLE_ASSIGN_OR_RETURN(const std::string text, answer(options));
+    std::fputs(text.c_str(), stdout);
+    return std::fflush(stdout) == 0 ? Status() : failed("write");
+  }
+  if (!options.keeper) return serve_alone(options, ready);
+  EAGLE_ASSIGN_OR_RETURN(ended, keep_alive(options, ready, std::move(command)));
+  return {};
 }
 
 }  // namespace
@@ -192,14 +256,9 @@ int main(int argc, char** argv) {
 
   StatusOr<UniqueFd> ready = server::inherited(options.ready_fd, "--ready-fd");
   Status status = ready.status();
-  if (status.ok() && options.keeper) {
-    const auto kept = server::keep_alive(options, *ready, {argv, argv + argc});
-    if (kept.ok()) return *kept;
-    status = kept.status();
-  } else if (status.ok()) {
-    status = server::serve_alone(options, *ready);
-  }
-  if (status.ok()) return 0;
+  int ended = 0;
+  if (status.ok()) status = server::run(options, *ready, {argv, argv + argc}, ended);
+  if (status.ok()) return ended;
   spdlog::error("{}", status.to_string());
   if (ready.ok()) server::report(*ready, "error: " + status.message());
   return 1;

@@ -1,13 +1,27 @@
-// Options: the command line of eagled.
+// Options: what eagled is told by its command line, its environment and its configuration file, in this
+// order.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "server/tenants.h"
+#include "server/tls_files.h"
+#include "server/tokens.h"
 
 namespace eagle::server {
 
+struct ListenOptions {
+  std::string endpoint;  // "unix:PATH" or "dns:HOST:PORT"
+  std::string identity;  // "uid", "certificate", "token", "anonymous"; empty: what suits
+};
+
 struct ProgramOptions {
-  std::string listen;                    // "unix:PATH"
+  std::vector<ListenOptions> listen;     // one unix socket, any number of TCP addresses
   int threads = 0;                       // 0: what the machine and cgroup allow
   std::uint64_t plane_budget_bytes = 0;  // 0: three quarters of what the process may use
   int drain_timeout_s = 30;
@@ -16,12 +30,30 @@ struct ProgramOptions {
   std::string log_level;        // empty: info; warn for a private daemon, whose stderr is its client's
   bool keeper = true;           // false: one process, which nothing outlives
   bool worker = false;          // it was started by a keeper
+  TlsFiles tls;
+  std::string tokens;  // the file; empty: none
+  bool insecure_i_know = false;
+  std::map<std::string, TenantPolicy> tenants;  // by principal; "*": everybody else
   int owner_fd = -1;
   int ready_fd = -1;
+
+  std::string config;                     // the file; empty: none
+  std::string new_token;                  // print one for this subject, and end
+  bool check_config = false;              // say whether it is good, and end
+  bool print_config = false;              // print it, and end
+  std::shared_ptr<Tokens> loaded_tokens;  // of `tokens`, by main()
+
+  // The path of the unix socket, or empty.
+  [[nodiscard]] std::string unix_endpoint() const;
 };
 
-// What the command line says. Returns false when the program is to end with `exit_code`: after --help,
-// --version or a mistake, which has been explained on stderr.
+// What the command line, the environment (`EAGLED_` and the option's name) and the file say. Returns false
+// when the program is to end with `exit_code`: after --help, --version or a mistake, which has been explained
+// on stderr.
 bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code);
+
+// As a configuration file would say it. Secrets are in files of their own, which are named here and not
+// shown.
+std::string to_toml(const ProgramOptions& options);
 
 }  // namespace eagle::server

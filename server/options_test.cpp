@@ -1,11 +1,16 @@
 #include "server/options.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "server/config_file.h"
 
 namespace eagle::server {
 namespace {
@@ -58,6 +63,156 @@ TEST(Options, APrivateDaemonIsQuieter) {
   EXPECT_EQ(parsed({})->log_level, "info");
   EXPECT_EQ(parsed({"--owner-fd", "3"})->log_level, "warn");
   EXPECT_EQ(parsed({"--owner-fd", "3", "--log-level", "debug"})->log_level, "debug");
+}
+
+// ---- the configuration file
+
+// The options of a file's text, over those of a command line that has set `given`.
+StatusOr<ProgramOptions> configured(std::string_view text, const std::set<std::string>& given = {}) {
+  ProgramOptions options;
+  options.threads = 3;
+  options.listen = {{"unix:/from/a/flag", {}}};
+  const Status status = read_config(
+      text, "eagled.toml", [&given](const std::string& flag) { return given.contains(flag); }, options);
+  if (!status.ok()) return status;
+  return options;
+}
+
+TEST(ConfigFile, SaysWhatTheFlagsSay) {
+  const auto options = configured(R"(
+threads = 8
+plane_budget = "2G"
+drain_timeout = 5
+compile_timeout = 9
+cache_dir = ""
+log_level = "warn"
+insecure_i_know = true
+[[listen]]
+endpoint = "unix:/run/eagled/eagled.sock"
+[[listen]]
+endpoint = "dns:0.0.0.0:7411"
+identity = "token"
+[tls]
+certificate = "a.pem"
+key = "b.pem"
+client_ca = "c.pem"
+[tokens]
+file = "tokens"
+)");
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  EXPECT_EQ(options->threads, 8);
+  EXPECT_EQ(options->plane_budget_bytes, std::uint64_t{2} << 30);
+  EXPECT_EQ(options->drain_timeout_s, 5);
+  EXPECT_EQ(options->compile_timeout_s, 9);
+  EXPECT_EQ(options->log_level, "warn");
+  EXPECT_TRUE(options->insecure_i_know);
+  ASSERT_EQ(options->listen.size(), 2u);
+  EXPECT_EQ(options->listen[0].endpoint, "unix:/run/eagled/eagled.sock");
+  EXPECT_EQ(options->listen[1].identity, "token");
+  EXPECT_EQ(options->tls.client_ca, "c.pem");
+  EXPECT_EQ(options->tokens, "tokens");
+}
+
+TEST(ConfigFile, SaysWhatEachTenantMayHave) {
+  auto options = configured(R"(
+[[tenant]]
+principal = "uid:1000"
+weight = 2.5
+priority = -1
+sessions = 3
+plane_bytes = "2G"
+graphs = 4
+jobs = 5
+compile_seconds = 6
+device_share = 0.5
+[[tenant]]
+principal = "*"
+sessions = 1
+)");
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  ASSERT_EQ(options->tenants.size(), 2u);
+  const TenantPolicy& policy = options->tenants.at("uid:1000");
+  EXPECT_EQ(policy.weight, 2.5);
+  EXPECT_EQ(policy.priority, -1);
+  EXPECT_THAT(policy.quotas, ::testing::ElementsAre(3u, std::uint64_t{2} << 30, 4u, 5u));
+  EXPECT_EQ(policy.compile_seconds, 6);
+  EXPECT_EQ(policy.device_share, 0.5);
+  EXPECT_EQ(options->tenants.at("*").weight, 1);
+  EXPECT_THAT(options->tenants.at("*").quotas, ::testing::ElementsAre(1u, 0u, 0u, 0u));
+  options->log_level = "info";
+  const auto again = configured(to_toml(*options));
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(to_toml(*again), to_toml(*options));
+}
+
+TEST(ConfigFile, FlagsWinOverIt) {
+  const auto options =
+      configured("threads = 8\n[[listen]]\nendpoint = \"unix:/s\"\n", {"--threads", "--listen"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->threads, 3);
+  EXPECT_EQ(options->listen[0].endpoint, "unix:/from/a/flag");
+}
+
+TEST(ConfigFile, WhatItPrintsItReads) {
+  ProgramOptions options = *configured(
+      "threads = 8\n[[listen]]\nendpoint = \"dns:localhost:7411\"\nidentity = "
+      "\"certificate\"\n[tls]\ncertificate = \"a\"\nkey = \"b\"\n");
+  options.log_level = "info";
+  const auto again = configured(to_toml(options));
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(to_toml(*again), to_toml(options));
+}
+
+TEST(ConfigFile, AMistakeIsNamedWithItsLineAndTheNearestKey) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> mistakes = {
+      {"\nthreds = 8", {"line 2", "threds", "'threads'"}},
+      {"[tls]\ncertficate = \"a\"", {"line 2", "[tls]", "'certificate'"}},
+      {"[[listen]]\nendpoint = \"unix:/s\"\nidentiy = \"uid\"", {"line 3", "'identity'"}},
+      {"[[listen]]\nidentity = \"uid\"", {"endpoint", "missing"}},
+      {"[[listen]]\nendpoint = \"unix:/s\"\nidentity = \"gid\"", {"identity", "\"certificate\"", "gid"}},
+      {"[listen]\nendpoint = \"unix:/s\"", {"[[listen]]"}},
+      {"threads = \"many\"", {"threads", "whole number"}},
+      {"threads = 8.5", {"threads"}},
+      {"threads = -1", {"threads", "-1"}},
+      {"threads = 99999999999999999999", {"line 1"}},
+      {"plane_budget = \"lots\"", {"plane_budget", "512M"}},
+      {"plane_budget = -1", {"plane_budget"}},
+      {"log_level = \"loud\"", {"log_level", "\"debug\"", "loud"}},
+      {"insecure_i_know = 1", {"insecure_i_know", "true or false"}},
+      {"tls = 3", {"[tls]"}},
+      {"[[tenant]]\nweight = 2", {"principal", "uid:N"}},
+      {"[[tenant]]\nprincipal = \"everybody\"", {"principal", "uid:N"}},
+      {"[[tenant]]\nprincipal = \"*\"\n[[tenant]]\nprincipal = \"*\"", {"[[tenant]] 2", "already"}},
+      {"[[tenant]]\nprincipal = \"*\"\nweight = 0", {"weight", "above 0"}},
+      {"[[tenant]]\nprincipal = \"*\"\nweight = nan", {"weight"}},
+      {"[[tenant]]\nprincipal = \"*\"\ndevice_share = 1.5", {"device_share"}},
+      {"[[tenant]]\nprincipal = \"*\"\njobs = -1", {"jobs"}},
+      {"[[tenant]]\nprincipal = \"*\"\nsesions = 1", {"'sessions'"}},
+      {"threads = 1\nthreads = 2", {"line 2"}},
+      {"[tls", {"line 1"}},
+      {"\"\\u0000\" = 1", {"no such key"}},
+  };
+  for (const auto& [text, words] : mistakes) {
+    const Status status = configured(text).status();
+    EXPECT_EQ(status.reason(), Reason::bad_value) << text;
+    for (const std::string& word : words) EXPECT_THAT(status.message(), ::testing::HasSubstr(word)) << text;
+  }
+  EXPECT_EQ(configured(std::string((1 << 20) + 1, '#')).status().reason(), Reason::bad_value);
+}
+
+TEST(Options, OneUnixSocketAndAnyNumberOfTcpAddresses) {
+  const auto options = parsed({"--listen", "dns:localhost:1", "--listen", "dns:localhost:2"});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->listen.size(), 3u);
+  EXPECT_EQ(options->unix_endpoint(), "unix:/run/eagled.sock");
+  EXPECT_FALSE(parsed({"--listen", "unix:/another"}));
+}
+
+TEST(Options, TheEnvironmentSpeaksWhereTheCommandLineDoesNot) {
+  ::setenv("EAGLED_COMPILE_TIMEOUT", "77", 1);
+  EXPECT_EQ(parsed({})->compile_timeout_s, 77);
+  EXPECT_EQ(parsed({"--compile-timeout", "5"})->compile_timeout_s, 5);
+  ::unsetenv("EAGLED_COMPILE_TIMEOUT");
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -39,7 +41,7 @@ Status check(std::span<const PlaneStore::Spec> specs, const Limits& limits) {
 
 }  // namespace
 
-Plane::~Plane() {
+PlaneBytes::~PlaneBytes() {
   if (!fetched_) return;
   // Failure leaves the bytes to whoever holds the descriptor; there is nothing else to do about it.
   static_cast<void>(::fallocate(memory_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
@@ -47,8 +49,31 @@ Plane::~Plane() {
 }
 
 void Plane::mark_torn(std::string what) {
-  const auto bytes = static_cast<std::int64_t>(memory_.bytes());
-  torn_.mark({0, 0, plane::DType::boolean, 1, {bytes}, {1}}, std::move(what));
+  const auto bytes = static_cast<std::int64_t>(size());
+  torn().mark({0, 0, plane::DType::boolean, 1, {bytes}, {1}}, std::move(what));
+}
+
+StatusOr<UniqueFd> PlaneBytes::descriptor(bool read_only) const {
+  const std::lock_guard lock(mutex_);
+  UniqueFd fd(read_only
+                  ? ::open(("/proc/self/fd/" + std::to_string(memory_.fd())).c_str(), O_RDONLY | O_CLOEXEC)
+                  : ::fcntl(memory_.fd(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) {
+    return Status(Reason::system, std::string("a descriptor of a plane: ") + std::strerror(errno));
+  }
+  return fd;
+}
+
+Status PlaneBytes::move_to_fresh(std::string_view label) {
+  const std::lock_guard lock(mutex_);
+  return memory_.move_to_fresh(label);
+}
+
+std::vector<const PlaneBytes*> bytes_of(std::span<Plane* const> planes) {
+  std::vector<const PlaneBytes*> bytes;
+  bytes.reserve(planes.size());
+  for (Plane* const plane : planes) bytes.push_back(plane == nullptr ? nullptr : plane->bytes().get());
+  return bytes;
 }
 
 Status unknown_plane(graph::PlaneId id) {
@@ -70,8 +95,9 @@ StatusOr<std::vector<PlaneStore::Created>> PlaneStore::create(std::span<const Sp
     EAGLE_ASSIGN_OR_RETURN(PlaneBudget::Charge charge, budget_.charge(spec.bytes));
     EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::create(spec.bytes, spec.label, given_up));
     Created& created = made.emplace_back();
-    created.plane =
-        std::make_shared<Plane>(spec.label, std::move(memory), std::move(charge), std::move(share));
+    created.plane = std::make_shared<Plane>(
+        spec.label, std::make_shared<PlaneBytes>(std::move(memory), std::move(charge), std::move(share)),
+        Plane::Access::own);
     EAGLE_RETURN_IF_ERROR(fill_random(created.token));
   }
   EAGLE_RETURN_IF_ERROR(number(made));
@@ -91,33 +117,37 @@ StatusOr<std::vector<PlaneStore::Created>> PlaneStore::create(std::span<const Sp
 Status PlaneStore::number(std::vector<Created>& made) {
   const std::lock_guard lock(mutex_);
   if (closed_) return session_closed();
-  for (Created& created : made) {
-    if (free_.empty()) {
-      slots_.emplace_back(record_.first_generation);
-      free_.push_back(slots_.size());
-    }
-    const std::uint64_t id = free_.back();
-    free_.pop_back();
-    std::uint64_t& generation = slots_[id - 1].generation;
-    generation = std::max(generation, record_.first_generation) + 1;
-    created.plane->id_ = {id, generation};
-  }
+  for (Created& created : made) number(*created.plane);
   return {};
 }
 
+void PlaneStore::number(Plane& plane) {
+  if (free_.empty()) {
+    slots_.emplace_back(record_.first_generation);
+    free_.push_back(slots_.size());
+  }
+  const std::uint64_t id = free_.back();
+  free_.pop_back();
+  std::uint64_t& generation = slots_[id - 1].generation;
+  generation = std::max(generation, record_.first_generation) + 1;
+  plane.id_ = {id, generation};
+}
+
 // Without the lock: launches look planes up meanwhile.
-Status PlaneStore::write_down(const std::vector<Created>& made) {
+Status PlaneStore::write_down(std::span<const Created> made) {
   if (record_.log == nullptr) return {};
   std::vector<StateChange> changes;
+  std::vector<UniqueFd> descriptors;
   for (const Created& created : made) {
     v1::PlaneRecord record;
     record.set_generation(created.plane->id().generation);
-    record.set_bytes(created.plane->memory().bytes());
+    record.set_bytes(created.plane->size());
     record.set_label(created.plane->label());
     StateChange& change = changes.emplace_back();
     change.key = {record_.session, StateKind::plane, created.plane->id().id};
     change.value = record.SerializeAsString();
-    change.fd = created.plane->memory().fd();
+    EAGLE_ASSIGN_OR_RETURN(UniqueFd descriptor, created.plane->bytes()->descriptor(false));
+    change.fd = descriptors.emplace_back(std::move(descriptor)).get();
   }
   fault_point("plane.create.before");
   EAGLE_RETURN_IF_ERROR(record_.log->write(changes));
@@ -145,10 +175,10 @@ Status PlaneStore::restore(graph::PlaneId id, std::string label, std::uint64_t b
   if (tenant_) {
     if (auto held = tenant_->hold(Held::plane_bytes, bytes); held.ok()) share = *std::move(held);
   }
-  auto plane =
-      std::make_shared<Plane>(std::move(label), std::move(mapped), budget_.adopt(bytes), std::move(share));
+  const auto held = std::make_shared<PlaneBytes>(std::move(mapped), budget_.adopt(bytes), std::move(share));
+  held->mark_fetched();  // for all that is known here
+  auto plane = std::make_shared<Plane>(std::move(label), held, Plane::Access::own);
   plane->id_ = id;
-  plane->fetched_.store(true, std::memory_order_release);  // for all that is known here
   const std::lock_guard lock(mutex_);
   if (id.id <= slots_.size()) {
     return {Reason::bad_message, "plane " + std::to_string(id.id) + " comes out of order"};
@@ -161,6 +191,52 @@ Status PlaneStore::restore(graph::PlaneId id, std::string label, std::uint64_t b
   slot.generation = id.generation;
   slot.plane = std::move(plane);
   return {};
+}
+
+StatusOr<PlaneStore::Created> PlaneStore::renewed(Slot& slot) {
+  Token token{};
+  EAGLE_RETURN_IF_ERROR(fill_random(token));
+  if (!slot.token_spent) tokens_.erase(tokens_.find(text_of(slot.token)));
+  slot.token = token;
+  slot.token_spent = false;
+  tokens_.emplace(text_of(token), slot.plane->id_.id);
+  return Created{slot.plane, token};
+}
+
+StatusOr<PlaneStore::Created> PlaneStore::adopt(const std::string& label,
+                                                const std::shared_ptr<PlaneBytes>& bytes, bool read_only) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return session_closed();
+  for (Slot& slot : slots_) {
+    if (!slot.plane || slot.plane->bytes_ != bytes) continue;
+    if (!read_only && slot.plane->read_only()) {
+      slot.plane->access_.store(Plane::Access::granted, std::memory_order_release);
+    }
+    return renewed(slot);
+  }
+  if (slots_.size() - free_.size() >= limits_.planes) {
+    return Status(Reason::quota, "the session holds " + std::to_string(limits_.planes) +
+                                     " planes, which is the limit (planes); release some");
+  }
+  Created created;
+  created.plane = std::make_shared<Plane>(
+      label, bytes, read_only ? Plane::Access::granted_for_reading : Plane::Access::granted);
+  EAGLE_RETURN_IF_ERROR(fill_random(created.token));
+  number(*created.plane);
+  insert(created);
+  return created;
+}
+
+StatusOr<PlaneStore::Created> PlaneStore::renew(graph::PlaneId id) {
+  const std::lock_guard lock(mutex_);
+  if (slot_of(id) == nullptr) return unknown_plane(id);
+  return renewed(slots_[id.id - 1]);
+}
+
+Status PlaneStore::note_moved(const std::shared_ptr<Plane>& plane) {
+  if (plane->granted()) return {};
+  const Created moved{plane, {}};
+  return write_down({&moved, 1});
 }
 
 const PlaneStore::Slot* PlaneStore::slot_of(graph::PlaneId id) const {
@@ -178,7 +254,7 @@ StatusOr<std::shared_ptr<Plane>> PlaneStore::find(graph::PlaneId id) const {
 
 Status PlaneStore::accept(graph::PlaneId id, const plane::View& view) const {
   EAGLE_ASSIGN_OR_RETURN(const auto found, find(id));
-  EAGLE_RETURN_IF_ERROR(plane::check(view, found->memory().bytes()));
+  EAGLE_RETURN_IF_ERROR(plane::check(view, found->size()));
   found->torn().accept(view);
   return {};
 }
@@ -187,7 +263,7 @@ std::uint64_t PlaneStore::bytes_of(std::span<const graph::PlaneId> ids) const {
   std::uint64_t bytes = 0;
   const std::lock_guard lock(mutex_);
   for (const graph::PlaneId id : ids) {
-    if (const Slot* const slot = slot_of(id)) bytes += slot->plane->memory().bytes();
+    if (const Slot* const slot = slot_of(id)) bytes += slot->plane->size();
   }
   return bytes;
 }
@@ -195,6 +271,7 @@ std::uint64_t PlaneStore::bytes_of(std::span<const graph::PlaneId> ids) const {
 // Out of the table first: an id is used again only once it is written down that it is free.
 Status PlaneStore::release(std::span<const graph::PlaneId> ids) {
   Planes gone;  // freed after the lock: unmapping takes its time
+  std::vector<graph::PlaneId> own;
   {
     const std::lock_guard lock(mutex_);
     std::set<std::uint64_t> named;
@@ -205,13 +282,14 @@ Status PlaneStore::release(std::span<const graph::PlaneId> ids) {
     for (const graph::PlaneId id : ids) {
       Slot& slot = slots_[id.id - 1];
       slot.plane->released_.store(true, std::memory_order_release);
+      if (!slot.plane->granted()) own.push_back(id);
       if (!slot.token_spent) tokens_.erase(tokens_.find(text_of(slot.token)));
       slot.token_spent = true;
       gone.push_back(std::move(slot.plane));
       slot.plane.reset();
     }
   }
-  const Status written = write_down_release(ids);
+  const Status written = write_down_release(own);
   const std::lock_guard lock(mutex_);
   if (!closed_) {
     for (const graph::PlaneId id : ids) free_.push_back(id.id);
@@ -220,7 +298,7 @@ Status PlaneStore::release(std::span<const graph::PlaneId> ids) {
 }
 
 Status PlaneStore::write_down_release(std::span<const graph::PlaneId> ids) {
-  if (record_.log == nullptr) return {};
+  if (record_.log == nullptr || ids.empty()) return {};
   std::vector<StateChange> changes;
   for (const graph::PlaneId id : ids) {
     StateChange& change = changes.emplace_back();
@@ -257,7 +335,7 @@ StatusOr<PlaneStore::Planes> PlaneStore::redeemable(std::span<const std::string_
     planes.push_back(slots_[found->second - 1].plane);
   }
   // Before the descriptors leave, so that no release in between takes the plane for one never seen outside.
-  for (const auto& plane : planes) plane->fetched_.store(true, std::memory_order_release);
+  for (const auto& plane : planes) plane->bytes_->mark_fetched();
   return planes;
 }
 

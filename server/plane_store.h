@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/base/unique_fd.h"
 #include "engine/graph/graph.h"
 #include "engine/plane/memory.h"
 #include "engine/plane/torn_views.h"
@@ -25,44 +26,87 @@
 
 namespace eagle::server {
 
-// One plane. Whoever uses its bytes (graphs, runs, replies in flight) holds a shared_ptr: the memory goes
-// with the last of them, however early the client released it.
+// Bytes of the daemon, which the planes of several sessions may reach. Thread-safe.
+class PlaneBytes {
+public:
+  PlaneBytes(plane::Memory memory, PlaneBudget::Charge charge, Tenant::Share share = {})
+      : charge_(std::move(charge)),
+        share_(std::move(share)),
+        data_(memory.data()),
+        bytes_(memory.bytes()),
+        memory_(std::move(memory)) {}
+  PlaneBytes(const PlaneBytes&) = delete;
+  PlaneBytes& operator=(const PlaneBytes&) = delete;
+  // Frees them even where a client kept its descriptor: what it keeps is then zeros and its own.
+  ~PlaneBytes();
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::uint64_t size() const { return bytes_; }
+  // A descriptor left this process, or is about to.
+  [[nodiscard]] bool fetched() const { return fetched_.load(std::memory_order_acquire); }
+  void mark_fetched() { fetched_.store(true, std::memory_order_release); }
+  // What launches left half written, and nobody wrote anew or accepted since.
+  [[nodiscard]] plane::TornViews& torn() { return torn_; }
+
+  // A descriptor to send. A read-only one cannot be mapped for writing, nor opened anew for it by another
+  // user: the file's mode is 0600. SYSTEM.
+  StatusOr<UniqueFd> descriptor(bool read_only) const;
+  // Moves the bytes to a file that nobody else has mapped, at the same address here. Not while anything is
+  // stored in them.
+  Status move_to_fresh(std::string_view label);
+
+private:
+  PlaneBudget::Charge charge_;  // given back after the memory
+  Tenant::Share share_;         // likewise: of the tenant who made them
+  std::byte* const data_;
+  const std::uint64_t bytes_;
+  std::atomic<bool> fetched_ = false;
+  mutable std::mutex mutex_;  // guards the descriptor in memory_
+  plane::Memory memory_;
+  plane::TornViews torn_;
+};
+
+// One plane of a session: some bytes, and what the session may do with them. Whoever uses the bytes (graphs,
+// runs, replies in flight) holds a shared_ptr: they go with the last of them, however early the client
+// released it.
 class Plane {
 public:
-  Plane(std::string label, plane::Memory memory, PlaneBudget::Charge charge, Tenant::Share share = {})
-      : label_(std::move(label)),
-        charge_(std::move(charge)),
-        share_(std::move(share)),
-        memory_(std::move(memory)) {}
+  enum class Access : std::uint8_t { own, granted, granted_for_reading };
+  Plane(std::string label, std::shared_ptr<PlaneBytes> bytes, Access access)
+      : label_(std::move(label)), access_(access), bytes_(std::move(bytes)) {}
   Plane(const Plane&) = delete;
   Plane& operator=(const Plane&) = delete;
-  // Frees the bytes even where a client kept its descriptor: what it keeps is then zeros and its own.
-  ~Plane();
 
   [[nodiscard]] graph::PlaneId id() const { return id_; }
   [[nodiscard]] const std::string& label() const { return label_; }
-  [[nodiscard]] const plane::Memory& memory() const { return memory_; }
-  // What launches left half written, and nobody wrote anew or accepted since.
-  [[nodiscard]] plane::TornViews& torn() { return torn_; }
-  [[nodiscard]] const plane::TornViews& torn() const { return torn_; }
+  [[nodiscard]] std::byte* data() const { return bytes_->data(); }
+  [[nodiscard]] std::uint64_t size() const { return bytes_->size(); }
+  [[nodiscard]] const std::shared_ptr<PlaneBytes>& bytes() const { return bytes_; }
+  // As in PlaneBytes: of whichever session.
+  [[nodiscard]] plane::TornViews& torn() { return bytes_->torn(); }
+  [[nodiscard]] const plane::TornViews& torn() const { return bytes_->torn(); }
   // All of it: whoever was at work on it is gone, and where it was is not known.
   void mark_torn(std::string what);
-  // A descriptor left this process, or is about to.
-  [[nodiscard]] bool fetched() const { return fetched_.load(std::memory_order_acquire); }
-  // The client gave it up: no new use.
+  [[nodiscard]] bool fetched() const { return bytes_->fetched(); }
+  // Made by another session.
+  [[nodiscard]] bool granted() const { return access_.load(std::memory_order_acquire) != Access::own; }
+  [[nodiscard]] bool read_only() const {
+    return access_.load(std::memory_order_acquire) == Access::granted_for_reading;
+  }
+  // The client gave it up, or its owner took it back: no new use.
   [[nodiscard]] bool released() const { return released_.load(std::memory_order_acquire); }
 
 private:
   friend class PlaneStore;
   graph::PlaneId id_;
   std::string label_;
+  std::atomic<Access> access_;
   std::atomic<bool> released_ = false;
-  std::atomic<bool> fetched_ = false;
-  PlaneBudget::Charge charge_;  // given back after the memory
-  Tenant::Share share_;         // likewise
-  plane::Memory memory_;
-  plane::TornViews torn_;
+  const std::shared_ptr<PlaneBytes> bytes_;
 };
+
+// What each of them holds; null stays null.
+std::vector<const PlaneBytes*> bytes_of(std::span<Plane* const> planes);
 
 // UNKNOWN_PLANE, for an id that names nothing (any more).
 Status unknown_plane(graph::PlaneId id);
@@ -98,6 +142,15 @@ public:
   // system needs to find the memory; CANCELLED if `given_up` (may be empty) says so meanwhile.
   StatusOr<std::vector<Created>> create(std::span<const Spec> specs,
                                         const std::function<bool()>& given_up = {});
+  // A plane over bytes of another session, or the one over them that this session has already: two planes
+  // over the same bytes would hide from each other what conflicts. It may be written from now on unless
+  // `read_only`. The token is fresh. It is not written down: another worker does not know of it. QUOTA,
+  // SESSION_CLOSED.
+  StatusOr<Created> adopt(const std::string& label, const std::shared_ptr<PlaneBytes>& bytes, bool read_only);
+  // A fresh token for a plane, for who has to map it anew. UNKNOWN_PLANE.
+  StatusOr<Created> renew(graph::PlaneId id);
+  // The bytes of a plane have moved: written down anew, where it is this session's own.
+  Status note_moved(const std::shared_ptr<Plane>& plane);
   // All or none: UNKNOWN_PLANE.
   Status release(std::span<const graph::PlaneId> ids);
   // A plane that another worker made, and that is written down already. In the order of their ids, before all
@@ -129,9 +182,12 @@ private:
   };
   // An id for each, which nobody else gets meanwhile.
   Status number(std::vector<Created>& made);
-  Status write_down(const std::vector<Created>& made);
+  void number(Plane& plane);  // with the lock held
+  Status write_down(std::span<const Created> made);
+  // `ids`: of planes that this session made.
   Status write_down_release(std::span<const graph::PlaneId> ids);
   void insert(const Created& created);
+  StatusOr<Created> renewed(Slot& slot);
   [[nodiscard]] const Slot* slot_of(graph::PlaneId id) const;
 
   PlaneBudget& budget_;

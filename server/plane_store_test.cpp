@@ -39,9 +39,9 @@ protected:
 TEST_F(PlaneStoreTest, PlanesAreZeroedAndFoundByTheirId) {
   const auto made = create({{100, "a"}, {5000, "b"}});
   ASSERT_EQ(made.size(), 2u);
-  EXPECT_EQ(made[0].plane->memory().bytes(), 100u);
+  EXPECT_EQ(made[0].plane->size(), 100u);
   EXPECT_EQ(made[1].plane->label(), "b");
-  EXPECT_EQ(made[1].plane->memory().data()[4999], std::byte{0});
+  EXPECT_EQ(made[1].plane->data()[4999], std::byte{0});
   EXPECT_EQ(*store_.find(made[1].plane->id()), made[1].plane);
   EXPECT_EQ(store_.list().size(), 2u);
 }
@@ -138,7 +138,7 @@ TEST_F(PlaneStoreTest, MemoryGoesWithTheLastHolderNotWithTheRelease) {
   ASSERT_TRUE(release(created.plane->id()).ok());
   EXPECT_TRUE(created.plane->released());
   EXPECT_EQ(budget_.used_bytes(), page);
-  created.plane->memory().data()[0] = std::byte{1};  // still mapped
+  created.plane->data()[0] = std::byte{1};  // still mapped
   created.plane.reset();
   EXPECT_EQ(budget_.used_bytes(), 0u);
 }
@@ -179,7 +179,7 @@ TEST_F(PlaneStoreTest, ReleaseTakesTheTokenAlong) {
 TEST_F(PlaneStoreTest, WhoKeepsADescriptorKeepsNoMemoryOfTheDaemon) {
   auto created = create_one();
   ASSERT_TRUE(redeem(text(created.token)).ok());
-  const UniqueFd kept(::dup(created.plane->memory().fd()));
+  const UniqueFd kept = *created.plane->bytes()->descriptor(false);
   void* const mapped = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, kept.get(), 0);
   ASSERT_NE(mapped, MAP_FAILED);
   std::memset(mapped, 1, page);
@@ -210,13 +210,13 @@ TEST(RestoredPlanes, KeepTheirIdsAndNoIdMeansAnotherPlaneLater) {
   const graph::PlaneId kept = made[1].plane->id();
   const graph::PlaneId released = made[0].plane->id();
 
-  PlaneStore after{budget, limits, {nullptr, 0, first_generation}};
-  UniqueFd memory(::dup(made[1].plane->memory().fd()));
+  PlaneStore after{budget, limits, nullptr, {nullptr, 0, first_generation}};
+  UniqueFd memory = *made[1].plane->bytes()->descriptor(false);
   ASSERT_TRUE(after.restore(kept, "b", 4096, std::move(memory)).ok());
   const auto found = after.find(kept);
   ASSERT_TRUE(found.ok()) << found.status().to_string();
   EXPECT_EQ((*found)->label(), "b");
-  EXPECT_EQ(after.restore(kept, "twice", 4096, UniqueFd(::dup(made[1].plane->memory().fd()))).reason(),
+  EXPECT_EQ(after.restore(kept, "twice", 4096, *made[1].plane->bytes()->descriptor(false)).reason(),
             Reason::bad_message);
 
   const auto fresh = after.create({specs.data(), 1}).value();

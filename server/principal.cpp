@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <utility>
 
 namespace eagle::server {
 namespace {
@@ -24,6 +25,31 @@ uid_t overflow_uid() {
 
 }  // namespace
 
+std::string Principal::text() const {
+  switch (identity) {
+    case Identity::user:
+      return "uid:" + std::to_string(uid);
+    case Identity::certificate:
+      return "certificate:" + subject;
+    case Identity::token:
+      return "token:" + subject;
+    case Identity::anonymous:
+      break;
+  }
+  return "anonymous:" + subject;
+}
+
+bool Principal::same_as(const Principal& other) const {
+  if (identity != other.identity) return false;
+  return identity == Identity::user ? uid == other.uid : subject == other.subject;
+}
+
+bool Principal::is_operator() const { return identity == Identity::user && (uid == 0 || uid == ::geteuid()); }
+
+Principal remote_principal(Identity identity, std::string subject) {
+  return {static_cast<uid_t>(-1), static_cast<gid_t>(-1), 0, identity, std::move(subject)};
+}
+
 StatusOr<Principal> principal_of(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -38,7 +64,7 @@ StatusOr<Principal> principal_of(int socket) {
                       "), so the daemon cannot tell who calls; run both in one "
                       "user namespace, or map the uid");
   }
-  return Principal{peer.uid, peer.gid, peer.pid};
+  return Principal{peer.uid, peer.gid, peer.pid, Identity::user, {}};
 }
 
 UniqueFd process_of(int socket, const Principal& principal) {

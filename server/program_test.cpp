@@ -144,9 +144,9 @@ TEST_F(Program, EndsWithItsOwner) {
 }
 
 TEST_F(Program, TellsWhyItDoesNotStart) {
-  EXPECT_NE(start({"--listen", "dns:host:7411"}).wait(), 0);
+  EXPECT_NE(start({"--listen", "tcp:host:7411"}).wait(), 0);
   EXPECT_THAT(said_, StartsWith("error: "));
-  EXPECT_THAT(said_, HasSubstr("dns:host:7411"));
+  EXPECT_THAT(said_, HasSubstr("tcp:host:7411"));
   EXPECT_NE(start({"--listen", "unix:/tmp/" + std::string(200, 'p')}).wait(), 0);
   EXPECT_THAT(said_, HasSubstr("107"));
 }

@@ -40,6 +40,16 @@ void expect_end(const Beside& work) {
   std::_Exit(1);
 }
 
+// A tenant is a principal.
+Tenants::Rules rules_of(const std::map<std::string, TenantPolicy>& tenants) {
+  return {[](const Principal& principal) { return principal.text(); },
+          [tenants](const std::string& name) {
+            auto found = tenants.find(name);
+            if (found == tenants.end()) found = tenants.find("*");
+            return found == tenants.end() ? TenantPolicy() : found->second;
+          }};
+}
+
 }  // namespace
 
 void raise_descriptor_limit() {
@@ -63,7 +73,35 @@ Event wait_for(int first, int second, std::chrono::milliseconds timeout) {
   }
 }
 
-StatusOr<Serving> Serving::start(const ProgramOptions& options, UniqueFd listening, Survival survival) {
+// (gRPC itself looks whether the files of TLS have changed.)
+void reload(const ProgramOptions& options) {
+  if (const Status tls = check(options.tls); !tls.ok()) spdlog::error("SIGHUP: {}", tls.message());
+  if (!options.loaded_tokens) return;
+  const Status tokens = options.loaded_tokens->reload();
+  if (tokens.ok()) {
+    spdlog::info("SIGHUP: {} tokens", options.loaded_tokens->size());
+  } else {
+    spdlog::error("SIGHUP: the tokens stay as they were: {}", tokens.message());
+  }
+}
+
+// The unix socket, and gRPC behind it.
+Status Serving::serve_unix(const ProgramOptions& options, UniqueFd listening,
+                           const std::vector<std::string>& all, std::function<void()> beat) {
+  Access access;
+  for (const ListenOptions& listener : options.listen) {
+    if (listener.endpoint != options.unix_endpoint()) continue;
+    EAGLE_ASSIGN_OR_RETURN(access, access_of(listener, options.tls, options.loaded_tokens));
+  }
+  EAGLE_ASSIGN_OR_RETURN(rpc_, RpcServer::start(*daemon_, all));
+  listener_ = std::make_unique<Listener>(
+      *daemon_, std::move(listening), [&rpc = *rpc_](UniqueFd fd) { rpc.adopt(std::move(fd)); },
+      std::move(access), std::move(beat));
+  return {};
+}
+
+StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets listening,
+                                 Survival survival) {
   Serving serving;
   Daemon::Options daemon;
   daemon.threads = options.threads;
@@ -74,19 +112,29 @@ StatusOr<Serving> Serving::start(const ProgramOptions& options, UniqueFd listeni
   daemon.restored = std::move(survival.restored);
   daemon.ledger = std::move(survival.ledger);
   EAGLE_ASSIGN_OR_RETURN(serving.daemon_, Daemon::create(std::move(daemon)));
+  if (!options.tenants.empty()) serving.daemon_->sessions().tenants().set_rules(rules_of(options.tenants));
   if (const Status cache = serving.daemon_->engine().compiler().disk_cache(); !cache.ok()) {
     spdlog::warn("compiled kernels are not kept: {}", cache.message());
   }
-  EAGLE_ASSIGN_OR_RETURN(serving.rpc_, RpcServer::start(*serving.daemon_, {options.listen}));
-  serving.listener_ = std::make_unique<Listener>(
-      *serving.daemon_, std::move(listening),
-      [&rpc = *serving.rpc_](UniqueFd fd) { rpc.adopt(std::move(fd)); }, std::move(survival.beat));
-  spdlog::info("eagled {} serves {} threads={} plane_budget={} bytes", EAGLE_VERSION, options.listen,
+  UniqueFd unix_socket;
+  for (auto& [endpoint, fd] : listening) {
+    if (endpoint == options.unix_endpoint()) unix_socket = std::move(fd);
+  }
+  EAGLE_ASSIGN_OR_RETURN(serving.tcp_, TcpServing::open(options, listening));
+  std::vector<std::string> endpoints = serving.tcp_->endpoints();
+  if (unix_socket.valid()) endpoints.insert(endpoints.begin(), options.unix_endpoint());
+  EAGLE_RETURN_IF_ERROR(
+      serving.serve_unix(options, std::move(unix_socket), endpoints, std::move(survival.beat)));
+  EAGLE_RETURN_IF_ERROR(serving.tcp_->start(*serving.daemon_, endpoints));
+  std::string all;
+  for (const std::string& endpoint : endpoints) all += (all.empty() ? "" : ", ") + endpoint;
+  spdlog::info("eagled {} serves {} threads={} plane_budget={} bytes", EAGLE_VERSION, all,
                serving.daemon_->engine().threads(), serving.daemon_->info().plane_budget_bytes);
   return serving;
 }
 
 void Serving::clear() {
+  tcp_.reset();
   listener_.reset();
   rpc_.reset();
   daemon_.reset();
@@ -94,6 +142,7 @@ void Serving::clear() {
 
 void Serving::stop(const EndOrders& orders, std::chrono::seconds drain) {
   listener_->stop_accepting();
+  tcp_->stop_accepting();
   daemon_->begin_drain();
   spdlog::info("ending: jobs={} sessions={}", daemon_->executor().admitted(), daemon_->sessions().size());
   std::atomic<bool> hurry = false;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
@@ -13,6 +14,7 @@
 #include "server/options.h"
 #include "server/rpc/rpc_server.h"
 #include "server/sockets/listener.h"
+#include "server/tcp_serving.h"
 
 namespace eagle::server {
 
@@ -29,6 +31,9 @@ Event wait_for(int first, int second, std::chrono::milliseconds timeout);
 // Descriptors of clients and planes are many; the soft limit is for programs that still use select().
 void raise_descriptor_limit();
 
+// What may change without a restart: files that `options` name, on SIGHUP.
+void reload(const ProgramOptions& options);
+
 class Serving {
 public:
   // What a worker with a keeper has besides.
@@ -38,8 +43,9 @@ public:
     std::unique_ptr<Ledger> ledger;
     std::function<void()> beat;
   };
-  // `listening`: a socket that listens at `options.listen`.
-  static StatusOr<Serving> start(const ProgramOptions& options, UniqueFd listening, Survival survival);
+  // `listening`: the sockets of `options.listen`, by endpoint.
+  static StatusOr<Serving> start(const ProgramOptions& options, ListeningSockets listening,
+                                 Survival survival);
   Serving(Serving&&) = default;
   Serving& operator=(Serving&&) = delete;
   ~Serving() { clear(); }
@@ -50,12 +56,15 @@ public:
 
 private:
   Serving() = default;
+  Status serve_unix(const ProgramOptions& options, UniqueFd listening, const std::vector<std::string>& all,
+                    std::function<void()> beat);
   void clear();
 
   // In the order in which they are made; they end in the opposite one.
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<Listener> listener_;
+  std::unique_ptr<TcpServing> tcp_;
 };
 
 }  // namespace eagle::server

@@ -47,6 +47,7 @@ public:
         limits_(limits),
         tenant_(std::move(tenant)),
         share_(std::move(share)),
+        log_(survival.log),
         // Ids and generations of this worker are above those of the workers before: none is used twice.
         planes_(budget, limits, tenant_, {survival.log, id, first_id(survival.epoch)}),
         outcomes_(limits),
@@ -59,7 +60,12 @@ public:
   [[nodiscard]] const std::string& client() const { return client_; }
   [[nodiscard]] const Limits& limits() const { return limits_; }
   [[nodiscard]] const std::shared_ptr<Tenant>& tenant() const { return tenant_; }
+  // Where it is written down; null: nowhere, and it ends with this worker.
+  [[nodiscard]] StateLog* log() const { return log_; }
   [[nodiscard]] bool ended() const;
+  // It came over TCP: no descriptor reaches its client.
+  [[nodiscard]] bool over_tcp() const { return over_tcp_.load(std::memory_order_relaxed); }
+  void set_over_tcp() { over_tcp_.store(true, std::memory_order_relaxed); }
 
   // How long it is kept once its connection has ended.
   [[nodiscard]] std::chrono::seconds lease() const { return lease_.load(std::memory_order_relaxed); }
@@ -112,6 +118,8 @@ private:
   const Limits& limits_;
   const std::shared_ptr<Tenant> tenant_;
   const Tenant::Share share_;  // of its sessions
+  StateLog* const log_;
+  std::atomic<bool> over_tcp_ = false;
   PlaneStore planes_;
   LaunchOutcomes outcomes_;
   GraphRecords records_;

@@ -22,6 +22,16 @@ StatusOr<std::uint64_t> random_id() {
   return id == 0 ? 1 : id;
 }
 
+void describe(const Principal& principal, v1::SessionRecord& record) {
+  record.set_identity(static_cast<std::uint32_t>(principal.identity));
+  record.set_subject(principal.subject);
+}
+
+Principal principal_of(const v1::SessionRecord& record) {
+  const auto identity = static_cast<Identity>(record.identity());
+  return {record.uid(), record.gid(), record.pid(), identity, record.subject()};
+}
+
 }  // namespace
 
 std::string loggable(std::string_view text) {
@@ -34,11 +44,12 @@ std::string loggable(std::string_view text) {
 
 Status Sessions::write_down(const Session& session, const Principal& principal, const Digest& digest,
                             int process, const std::string& attempt) {
-  if (log_ == nullptr) return {};
+  if (session.log() == nullptr) return {};
   v1::SessionRecord record;
   record.set_secret_digest(digest.data(), digest.size());
   record.set_uid(principal.uid);
   record.set_gid(principal.gid);
+  describe(principal, record);
   record.set_pid(process >= 0 ? principal.pid : 0);  // 0: its end is not seen
   record.set_client(session.client());
   record.set_lease_s(static_cast<std::uint32_t>(session.lease().count()));
@@ -47,7 +58,7 @@ Status Sessions::write_down(const Session& session, const Principal& principal, 
   change.key = {session.id(), StateKind::session, 0};
   change.value = record.SerializeAsString();
   change.fd = process;
-  return log_->write({&change, 1});
+  return session.log()->write({&change, 1});
 }
 
 // It is known by nobody: its secret never arrived.
@@ -57,7 +68,7 @@ void Sessions::end_unanswered(const Principal& principal, const std::string& att
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [digest, entry] : by_digest_) {
-      const bool same = entry.attempt == attempt && entry.session->principal().uid == principal.uid;
+      const bool same = entry.attempt == attempt && entry.session->principal().same_as(principal);
       if (same && entry.left_by_a_worker) unanswered = entry.session;
     }
   }
@@ -88,7 +99,7 @@ StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std:
   EAGLE_ASSIGN_OR_RETURN(Tenant::Share share, tenant->hold(Held::sessions));
   opened.session =
       std::make_shared<Session>(id, principal, client, budget_, limits_, std::move(tenant), std::move(share),
-                                Session::Survival{log_, epoch_, options.lease});
+                                Session::Survival{options.survives ? log_ : nullptr, epoch_, options.lease});
   const Digest digest = digest_of(opened.secret);
   {
     const std::lock_guard lock(mutex_);
@@ -107,8 +118,8 @@ StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std:
     return written;
   }
   fault_point("session.open.after");
-  spdlog::info("session={:016x} opened uid={} pid={} client=\"{}\"", id, principal.uid, principal.pid,
-               loggable(client));
+  spdlog::info("session={:016x} opened by {} pid={} client=\"{}\"", id, loggable(principal.text()),
+               principal.pid, loggable(client));
   return opened;
 }
 
@@ -118,7 +129,7 @@ StatusOr<std::shared_ptr<Session>> Sessions::restore(std::uint64_t id, const v1:
     return Status(Reason::bad_message, "the record of a session is none");
   }
   std::copy(record.secret_digest().begin(), record.secret_digest().end(), digest.begin());
-  const Principal principal{record.uid(), record.gid(), record.pid()};
+  const Principal principal = principal_of(record);
   auto tenant = tenants_.of(principal);
   // One that is there already is not refused, whatever the quota says by now; it then does not count.
   auto held = tenant->hold(Held::sessions);
@@ -156,7 +167,7 @@ StatusOr<Sessions::Opened> Sessions::resume(const Principal& principal, const Re
     const std::lock_guard lock(mutex_);
     const auto found = by_digest_.find(digest);
     if (found == by_digest_.end() || found->second.session->id() != resumption.session ||
-        found->second.session->principal().uid != principal.uid) {
+        !found->second.session->principal().same_as(principal)) {
       return Status(
           Reason::unauthenticated,
           "there is no session to resume with this id and secret: its lease is over, it was closed, "
@@ -173,13 +184,14 @@ StatusOr<Sessions::Opened> Sessions::resume(const Principal& principal, const Re
   EAGLE_RETURN_IF_ERROR(write_down(*opened.session, principal, digest, resumption.process, {}));
   fault_point("session.resume.after");
   opened.session->detach_ring();
-  spdlog::info("session={:016x} resumed uid={} pid={}", opened.session->id(), principal.uid, principal.pid);
+  spdlog::info("session={:016x} resumed by {} pid={}", opened.session->id(), loggable(principal.text()),
+               principal.pid);
   return opened;
 }
 
 Status Sessions::leave(const std::shared_ptr<Session>& session) {
   session->end_lease();
-  if (log_ == nullptr) return {};
+  if (session->log() == nullptr) return {};
   Digest digest{};
   {
     const std::lock_guard lock(mutex_);
@@ -190,12 +202,13 @@ Status Sessions::leave(const std::shared_ptr<Session>& session) {
   v1::SessionRecord record;
   record.set_secret_digest(digest.data(), digest.size());
   record.set_uid(session->principal().uid);
+  describe(session->principal(), record);
   record.set_left(true);
   StateChange change;
   change.key = {session->id(), StateKind::session, 0};
   change.value = record.SerializeAsString();
   fault_point("session.leave.before");
-  EAGLE_RETURN_IF_ERROR(log_->write({&change, 1}));
+  EAGLE_RETURN_IF_ERROR(session->log()->write({&change, 1}));
   fault_point("session.leave.after");
   return {};
 }
@@ -272,12 +285,12 @@ StatusOr<std::shared_ptr<Session>> Sessions::find(std::string_view secret_hex) c
 }
 
 std::vector<std::shared_ptr<Session>> Sessions::visible_to(const Principal& caller) const {
-  const bool sees_all = caller.uid == 0 || caller.uid == ::geteuid();
+  const bool sees_all = caller.is_operator();
   std::vector<std::shared_ptr<Session>> visible;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [digest, entry] : by_digest_) {
-      if (sees_all || entry.session->principal().uid == caller.uid) visible.push_back(entry.session);
+      if (sees_all || entry.session->principal().same_as(caller)) visible.push_back(entry.session);
     }
   }
   std::sort(visible.begin(), visible.end(), [](const auto& a, const auto& b) { return a->id() < b->id(); });
@@ -293,14 +306,15 @@ PlaneStore::Planes Sessions::end(const std::shared_ptr<Session>& session, bool c
     digest_of_.erase(found);
   }
   auto remains = std::make_shared<Session::Remains>(session->end());
-  if (log_ != nullptr) {
+  if (session->log() != nullptr) {
     StateChange change;
     change.key = {session->id(), StateKind::session, 0};
     change.gone = true;
     fault_point("session.end.before");
-    static_cast<void>(log_->write({&change, 1}));  // fails where this process is about to end
+    static_cast<void>(session->log()->write({&change, 1}));  // fails where this process is about to end
     fault_point("session.end.after");
   }
+  if (ended_) ended_(*session);
   spdlog::info("session={:016x} ended planes={} graphs={}", session->id(), remains->planes.size(),
                remains->graphs.size());
   PlaneStore::Planes kept;

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -43,8 +44,10 @@ public:
   using Clock = std::chrono::steady_clock;
 
   // `log`: where sessions are written down; null: nowhere. `epoch`: how many workers there were before.
-  Sessions(PlaneBudget& budget, const Limits& limits, StateLog* log = nullptr, std::uint32_t epoch = 0)
-      : budget_(budget), limits_(limits), log_(log), epoch_(epoch) {}
+  // `ended` (may be empty) is told of every session that has ended, before what it held goes.
+  Sessions(PlaneBudget& budget, const Limits& limits, StateLog* log = nullptr, std::uint32_t epoch = 0,
+           std::function<void(const Session&)> ended = {})
+      : budget_(budget), limits_(limits), log_(log), epoch_(epoch), ended_(std::move(ended)) {}
   Sessions(const Sessions&) = delete;
   Sessions& operator=(const Sessions&) = delete;
 
@@ -59,6 +62,8 @@ public:
     // The same when a client asks again, because a worker died before it could answer: what that one had
     // opened is ended. Empty: it will not.
     std::string attempt;
+    // False: it ends with this worker, whatever is written down of others.
+    bool survives = true;
   };
   // QUOTA (sessions); BAD_VALUE for a client name over label_bytes or a lease over `longest_lease`.
   StatusOr<Opened> open(const Principal& principal, const std::string& client, OpenOptions options);
@@ -132,6 +137,7 @@ private:
   Tenants tenants_;
   StateLog* const log_;
   const std::uint32_t epoch_;
+  const std::function<void(const Session&)> ended_;
   mutable std::mutex mutex_;
   std::uint64_t last_attachment_ = 0;
   std::map<Digest, Entry> by_digest_;

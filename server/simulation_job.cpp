@@ -43,6 +43,7 @@ Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& descr
     return {Reason::graph_state, "the model has host steps, which run in the client; use SimulateWithCalls"};
   }
   EAGLE_ASSIGN_OR_RETURN(simulation_, engine.simulate(description, planes.memory, control_));
+  EAGLE_RETURN_IF_ERROR(refuse_writes(description, planes));
   planes_ = std::move(planes.planes);
   auto next = planes_.begin();
   for (const v1::PlaneDeclaration& declared : description.planes())
@@ -53,8 +54,8 @@ Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& descr
   }
   const auto self = shared_from_this();
   const graph::Touches& touches = simulation_->touches();
-  EAGLE_RETURN_IF_ERROR(
-      executor_.submit(self, {session_->tenant(), session_->id(), Footprint::of({&touches, 1}, by_index_)}));
+  EAGLE_RETURN_IF_ERROR(executor_.submit(
+      self, {session_->tenant(), session_->id(), Footprint::of({&touches, 1}, bytes_of(by_index_))}));
   if (control_->cancelled()) executor_.expedite(self);  // while it was being built
   return {};
 }

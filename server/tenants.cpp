@@ -19,7 +19,7 @@ constexpr std::array<Kind, held_kinds> kinds{{
 
 constexpr double averaged_s = 60;
 
-std::string user_of(const Principal& principal) { return "uid:" + std::to_string(principal.uid); }
+std::string user_of(const Principal& principal) { return principal.text(); }
 
 std::string seconds(double s) { return std::to_string(s).substr(0, 6) + " s"; }
 

@@ -78,7 +78,7 @@ struct Scene : eagle::testing::Scene<Message> {
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     PlaneArray<T> result;
     result.plane = made->front().plane;
-    result.values = {reinterpret_cast<T*>(result.plane->memory().data()), elements};
+    result.values = {reinterpret_cast<T*>(result.plane->data()), elements};
     std::fill(result.values.begin(), result.values.end(), value);
     // The view's dtype is worked out there; the plane is then declared as the session's.
     std::vector<T> shape(elements);

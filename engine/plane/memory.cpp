@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <utility>
 
@@ -61,15 +62,17 @@ Status fill(int fd, std::byte* data, std::uint64_t bytes, const std::function<bo
   return {};
 }
 
-StatusOr<std::byte*> map_shared(int fd, std::uint64_t bytes) {
-  void* const data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+StatusOr<std::byte*> map_shared(int fd, std::uint64_t bytes, int access = PROT_READ | PROT_WRITE,
+                                void* at = nullptr) {
+  void* const data = ::mmap(at, bytes, access, MAP_SHARED | (at == nullptr ? 0 : MAP_FIXED), fd, 0);
   if (data != MAP_FAILED) return static_cast<std::byte*>(data);
   if (errno == ENOMEM) return no_memory(bytes, why(errno));
   return Status(Reason::system, "mmap of " + std::to_string(bytes) + " bytes failed: " + why(errno));
 }
 
-// What a descriptor from outside must be before its bytes are touched.
-Status check_received(int fd, std::uint64_t bytes) {
+// What a descriptor from outside must be before its bytes are touched. `access`: how it must have been
+// opened.
+Status check_received(int fd, std::uint64_t bytes, int access) {
   struct stat status = {};
   if (::fstat(fd, &status) != 0) {
     return {Reason::bad_message, "the descriptor of a plane is not open: " + why(errno)};
@@ -86,7 +89,9 @@ Status check_received(int fd, std::uint64_t bytes) {
     return {Reason::bad_message,
             "expected a memfd sealed against shrinking and growing, found one whose size may still change"};
   }
-  if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0 || (::fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDWR) {
+  const int opened = ::fcntl(fd, F_GETFL) & O_ACCMODE;
+  if (access == O_RDONLY && opened != O_WRONLY) return {};
+  if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0 || opened != O_RDWR) {
     return {Reason::bad_message, "expected a memfd that can be written, found a read-only one"};
   }
   return {};
@@ -129,15 +134,51 @@ StatusOr<Memory> Memory::create(std::uint64_t bytes, std::string_view label,
   return memory;
 }
 
-StatusOr<Memory> Memory::map(UniqueFd fd, std::uint64_t bytes) {
+StatusOr<Memory> Memory::map_with(UniqueFd fd, std::uint64_t bytes, bool writable) {
   if (bytes == 0) return Status(Reason::bad_message, "expected a memfd of at least 1 byte, found 0");
-  EAGLE_RETURN_IF_ERROR(check_received(fd.get(), bytes));
+  EAGLE_RETURN_IF_ERROR(check_received(fd.get(), bytes, writable ? O_RDWR : O_RDONLY));
   Memory memory;
-  EAGLE_ASSIGN_OR_RETURN(memory.data_, map_shared(fd.get(), bytes));
+  EAGLE_ASSIGN_OR_RETURN(memory.data_, map_shared(fd.get(), bytes, PROT_READ | (writable ? PROT_WRITE : 0)));
   memory.bytes_ = bytes;
   memory.mapped_ = true;
   memory.fd_ = std::move(fd);
   return memory;
+}
+
+StatusOr<Memory> Memory::map(UniqueFd fd, std::uint64_t bytes) {
+  return map_with(std::move(fd), bytes, true);
+}
+
+StatusOr<Memory> Memory::map_read_only(UniqueFd fd, std::uint64_t bytes) {
+  return map_with(std::move(fd), bytes, false);
+}
+
+StatusOr<Memory> Memory::stand_in(std::uint64_t bytes) {
+  void* const data =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) return no_memory(bytes, why(errno));
+  Memory memory;
+  memory.data_ = static_cast<std::byte*>(data);
+  memory.bytes_ = bytes;
+  memory.mapped_ = true;
+  return memory;
+}
+
+Status Memory::move_to_fresh(std::string_view label) {
+  EAGLE_ASSIGN_OR_RETURN(Memory fresh, create(bytes_, label));
+  std::memcpy(fresh.data_, data_, bytes_);
+  EAGLE_RETURN_IF_ERROR(map_shared(fresh.fd(), bytes_, PROT_READ | PROT_WRITE, data_).status());
+  const UniqueFd old = std::exchange(fd_, std::move(fresh.fd_));
+  if (::fallocate(old.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes_)) !=
+      0) {
+    return {Reason::system, "emptying a memfd failed: " + why(errno)};
+  }
+  return {};
+}
+
+Status Memory::map_over(std::byte* data, std::uint64_t bytes, const UniqueFd& fd) {
+  EAGLE_RETURN_IF_ERROR(check_received(fd.get(), bytes, O_RDWR));
+  return map_shared(fd.get(), bytes, PROT_READ | PROT_WRITE, data).status();
 }
 
 Memory Memory::borrow(void* data, std::uint64_t bytes) {

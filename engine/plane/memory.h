@@ -34,15 +34,29 @@ public:
   // Maps a received memfd whole. Refuses (BAD_MESSAGE) one that is not a memfd of exactly `bytes`
   // sealed against shrinking and growing: an unsealed file could be cut short under its readers.
   static StatusOr<Memory> map(UniqueFd fd, std::uint64_t bytes);
+  // The same of a descriptor that was granted for reading only; stores to it end the process.
+  static StatusOr<Memory> map_read_only(UniqueFd fd, std::uint64_t bytes);
+  // Addresses for `bytes` that lie somewhere else, in no file: zeros of this process's own, which take memory
+  // only where they are touched.
+  static StatusOr<Memory> stand_in(std::uint64_t bytes);
   // The caller's bytes; the caller keeps them alive.
   static Memory borrow(void* data, std::uint64_t bytes);
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  // Moves the bytes into a fresh memfd, at the same address, and empties the old one: whoever still maps that
+  // sees zeros from now on. Stores that others make meanwhile may be lost. Only for memory that `create`
+  // made.
+  Status move_to_fresh(std::string_view label);
+  // Maps a received memfd in place of what is mapped at `data`, whose owner then unmaps it as before.
+  static Status map_over(std::byte* data, std::uint64_t bytes, const UniqueFd& fd);
+
   // The memfd, or -1 when borrowed. Stays owned here.
   [[nodiscard]] int fd() const { return fd_.get(); }
 
 private:
+  static StatusOr<Memory> map_with(UniqueFd fd, std::uint64_t bytes, bool writable);
+
   std::byte* data_ = nullptr;
   std::uint64_t bytes_ = 0;
   bool mapped_ = false;

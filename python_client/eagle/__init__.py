@@ -56,6 +56,7 @@ from eagle.language import (
     step_index,
     vector,
 )
+from eagle.planes import Plane
 from eagle.roles import Accum, Index, Matrix, Mutable, Param, Quat, Reduce, Scalar, Table, Terminated, Vector
 from eagle.samples import samples_first, samples_last
 from eagle.session import Session, asarray, connect, counters, empty, full, local, share, zeros
@@ -102,6 +103,7 @@ __all__ = [
     "MixedDevices",
     "Mutable",
     "Param",
+    "Plane",
     "PrivateArray",
     "ProtocolMismatch",
     "Quat",

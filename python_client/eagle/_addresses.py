@@ -8,6 +8,7 @@ import numpy as np
 
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text
+from eagle.planes import Plane
 
 Row = Tuple[str, Optional[int], str, Any]
 
@@ -21,7 +22,7 @@ def plane_rows(method: str, planes: Any) -> list[Row]:
     """(label, index, name, array) for each entry."""
     rows = []
     for key, value in _items(method, planes):
-        if not isinstance(value, (np.ndarray, Scratch)):
+        if not isinstance(value, (np.ndarray, Plane, Scratch)):
             raise refusal("WRONG_TYPE", f"{method}: {key!r}: expected an array, found {type(value).__name__}")
         rows.append((*_address(method, key), value))
     return rows

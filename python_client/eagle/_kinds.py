@@ -10,6 +10,7 @@ from eagle._nodes import Conditional, Group, Node, NodeLike, opaque
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text
 from eagle.plan import BoundPlan
+from eagle.planes import Plane
 
 # What `reads` and `writes` of a kind return: (plane name, array, role).
 PlaneRows = Iterable[tuple[str, Any, str]]
@@ -146,7 +147,7 @@ def _planes(known: NodeKind, role: str, payload: Any) -> dict[str, Any]:
     for row in rows:
         if not isinstance(row, tuple) or len(row) != 3 or not isinstance(row[0], str):
             raise refusal("WRONG_TYPE", f"{where}: expected (plane name, array, role) rows, found {row!r}")
-        if not isinstance(row[1], (np.ndarray, Scratch)):
+        if not isinstance(row[1], (np.ndarray, Plane, Scratch)):
             raise refusal("WRONG_TYPE", f"{where}: plane {row[0]!r}: expected an array, found {type(row[1]).__name__}")
         planes[row[0]] = row[1]
     return planes

@@ -11,6 +11,7 @@ from eagle._kernel import Kernel
 from eagle._nodes import Conditional, Node
 from eagle.errors import EagleError, refusal
 from eagle.plan import BoundPlan, Plan
+from eagle.planes import Plane, local_of
 from eagle.session import Array, Session, default_session, session_of
 
 # What a step is made of.
@@ -121,7 +122,7 @@ class Model:
         for part in self._plans:
             for name in part.kernel.arguments:
                 value = self._given.get(name)
-                if isinstance(value, np.ndarray) and value.dtype in (np.float64, np.float32):
+                if isinstance(value, (np.ndarray, Plane)) and value.dtype in (np.float64, np.float32):
                     found.setdefault(value.dtype.name, name)
         if len(found) == 2:
             raise refusal(
@@ -215,7 +216,7 @@ class Model:
         """The number of samples that these arguments have; None where none tells."""
         translation = kernel.translation("f64")
         for name, role, _, _ in translation.kernel.arguments:
-            if role not in ("param", "table") and isinstance(arguments.get(name), np.ndarray):
+            if role not in ("param", "table") and isinstance(arguments.get(name), (np.ndarray, Plane)):
                 return int(arguments[name].shape[-1]) if arguments[name].ndim else None
         return None
 
@@ -250,7 +251,7 @@ def _same(one: Array, other: Array) -> bool:
         return True
     faces = [
         (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
-        for array in (one, other)
+        for array in (local_of(one), local_of(other))
         if isinstance(array, np.ndarray)
     ]
     return len(faces) == 2 and faces[0] == faces[1]

@@ -12,6 +12,7 @@ from eagle import _core
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text
 from eagle.plan import BoundPlan
+from eagle.planes import Plane
 from eagle.session import Array, session_of
 
 # The arrays that a node declares: by name, in a list, or one alone.
@@ -121,7 +122,9 @@ def opaque(
 
     ``reads`` and ``writes`` are dicts of arrays by name; a list or a bare array gets the names ``in0``,
     ``in1``, ... and ``out0``, ``out1``, ... Declare every array that ``fn`` touches: edges and refusals know
-    no others. ``stream`` and ``eager`` say how the node runs on a GPU; on the CPU it is a plain call.
+    no others. Where they are on another machine (:class:`eagle.Plane`), ``fn`` is called with them by name,
+    ``fn(x=array, ...)``: their values are fetched before, and those of ``writes`` sent after. ``stream`` and ``eager``
+    say how the node runs on a GPU; on the CPU it is a plain call.
 
     Raises EagleError: TypeError for what cannot be called, for non-arrays, masked arrays and arrays of
     objects.
@@ -144,9 +147,40 @@ def opaque(
     number = next(_numbers)
     node = _core.host_node(number, read_arrays, written_arrays, tier)
     kind = {"captured": "opaque", "stream": "opaque_stream", "eager": "opaque_host"}[tier]
-    made = Node._made(kind, name, node, [*read_arrays.values(), *written_arrays.values()], {number: fn}, fn)
+    call = _with_arrays(fn, read_arrays, written_arrays)
+    made = Node._made(kind, name, node, [*read_arrays.values(), *written_arrays.values()], {number: call}, fn)
     made._written = list(written_arrays.values())
     return made
+
+
+def _with_arrays(fn: Callable[..., Any], reads: dict[str, Any], writes: dict[str, Any]) -> Callable[[], Any]:
+    """``fn`` as the graph calls it: with the arrays by name where they are on another machine."""
+    if not any(isinstance(array, Plane) for array in (*reads.values(), *writes.values())):
+        return fn
+    both = [name for name in reads if name in writes and reads[name] is not writes[name]]
+    if both:
+        raise refusal(
+            "BAD_VALUE",
+            f"opaque: '{both[0]}' is one array in reads and another one in writes; the callable gets its arrays by "
+            "name, so give each its own",
+        )
+
+    def call() -> Any:
+        given = {name: _given(array, False) for name, array in reads.items()}
+        given.update((name, _given(array, True)) for name, array in writes.items())
+        return fn(**given)
+
+    return call
+
+
+def _given(array: Any, written: bool) -> Any:
+    """What a callable gets for an array that its node declares."""
+    if not isinstance(array, Plane):
+        return array
+    local = array._given()
+    if not written:
+        local.flags.writeable = False
+    return local
 
 
 def _check_stream(stream: Any) -> None:
@@ -504,7 +538,7 @@ def _named(where: str, planes: Any, prefix: str) -> dict[str, Any]:
                 raise refusal("WRONG_TYPE", f"{where}: expected texts as names, found {name!r}")
             text(f"{where}: name", name)
         return dict(planes)
-    if isinstance(planes, (np.ndarray, Scratch)):
+    if isinstance(planes, (np.ndarray, Plane, Scratch)):
         return {f"{prefix}0": planes}
     if isinstance(planes, (list, tuple)):
         return {f"{prefix}{i}": array for i, array in enumerate(planes)}
@@ -521,7 +555,7 @@ def _index(where: str, value: Any) -> int:
 
 def _cell(role: str, array: Any, parameter: str, idx: Any) -> Array:
     """The one cell of the array, as a view of one element."""
-    if not isinstance(array, (np.ndarray, Scratch)):
+    if not isinstance(array, (np.ndarray, Plane, Scratch)):
         raise refusal("WRONG_TYPE", f"SkipGuard: {role}: expected a numpy array, found {type(array).__name__}")
     if array.dtype.kind not in "iub":
         raise refusal("WRONG_DTYPE", f"SkipGuard: {role}: expected an integer or bool array, found {array.dtype}")

@@ -28,6 +28,12 @@ def shared_arrays(session: Session | None = None) -> Iterator[Session]:
     home = session or default_session()
     if not isinstance(home, Session):
         raise refusal("WRONG_TYPE", f"shared_arrays: expected an eagle.Session, found {type(home).__name__}")
+    if home._core.copies:
+        raise refusal(
+            "BAD_VALUE",
+            f"shared_arrays: {home!r} is on another machine, and numpy's arrays are in this process; make arrays with "
+            "session.asarray(...)",
+        )
     before = _core.set_allocator(_core.allocator_of(home._core))
     try:
         yield home

@@ -15,6 +15,7 @@ from eagle import _core
 from eagle._kernel import Kernel
 from eagle._scratch import Scratch
 from eagle.errors import refusal
+from eagle.planes import Plane
 from eagle.samples import OneSample, Oriented, are_heads, is_per_sample
 from eagle.session import Array, Host, Session, default_session, session_of
 
@@ -137,7 +138,7 @@ class BoundPlan:
         node = _core.plan_node(translation.kernel, given)
         self.session._core.check_plan(node)
         planes: dict[str, Any] = {
-            name: value for name, value in given.items() if isinstance(value, (np.ndarray, Scratch))
+            name: value for name, value in given.items() if isinstance(value, (np.ndarray, Plane, Scratch))
         }
         self.rows = rows  # (name, role, scalar, extents) of each argument, outputs included
         self.names: tuple[str, ...] = names
@@ -167,7 +168,7 @@ class BoundPlan:
         """
         for name, value in arguments.items():
             old = self.planes.get(name)
-            if old is None or not isinstance(value, (np.ndarray, Scratch)):
+            if old is None or not isinstance(value, (np.ndarray, Plane, Scratch)):
                 continue  # a number, or a name that `bind` refuses
             if value.dtype != old.dtype or value.shape != old.shape:
                 raise refusal(
@@ -244,7 +245,7 @@ class BoundPlan:
     def _array(self, where: str, value: Any, kind: Any) -> Any:
         if isinstance(value, Oriented):
             value = value.plane(kind[3])
-        if isinstance(value, np.ndarray) and not _known(value.dtype) and not value.dtype.hasobject:
+        if isinstance(value, (np.ndarray, Plane)) and not _known(value.dtype) and not value.dtype.hasobject:
             expected = _core_dtype(kind[2]).name
             raise refusal(
                 "WRONG_DTYPE", f"{where}: expected {expected}, found {value.dtype}; cast it with .astype(np.{expected})"
@@ -313,7 +314,7 @@ def _choose_real(plan: Plan, arguments: dict[str, Any]) -> str:
     roles = {name: plan.kernel.role(name).kind for name in plan.kernel.arguments}
     for name, value in {**arguments, **_oriented(arguments)}.items():
         for real, dtype in _REALS.items():
-            typed = isinstance(value, (np.ndarray, np.generic, Scratch)) and roles.get(name) != "param"
+            typed = isinstance(value, (np.ndarray, np.generic, Plane, Scratch)) and roles.get(name) != "param"
             if typed and value.dtype == dtype:
                 found.setdefault(real, name)
     if len(found) == 2:

@@ -7,6 +7,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from eagle.errors import refusal
+from eagle.planes import Plane
 from eagle.session import Array, Session
 
 
@@ -56,8 +57,8 @@ def samples_last(array: Array) -> Oriented:
     return Oriented(array, _two_dimensional("samples_last", array))
 
 
-def _two_dimensional(name: str, array: Any) -> Array:
-    if not isinstance(array, np.ndarray):
+def _two_dimensional(name: str, array: Any) -> Any:
+    if not isinstance(array, (np.ndarray, Plane)):
         raise refusal("WRONG_TYPE", f"{name}: expected a numpy array, found {type(array).__name__}")
     if array.ndim != 2:
         raise refusal("WRONG_SHAPE", f"{name}: expected two axes, found shape {array.shape}")
@@ -74,7 +75,7 @@ def is_head(value: Any, extents: tuple[int, ...]) -> bool:
     """Whether this is the value of one sample: a number or a 0-d array, (w,) or (R, C)."""
     if isinstance(value, (bool, int, float, np.generic)):
         return not extents
-    return isinstance(value, np.ndarray) and value.shape == extents
+    return isinstance(value, (np.ndarray, Plane)) and value.shape == extents
 
 
 def are_heads(rows: Sequence[Row], given: dict[str, Any]) -> bool:
@@ -88,7 +89,7 @@ class OneSample:
 
     def __init__(self, kernel: str, rows: Sequence[Row], given: dict[str, Any], session: Session) -> None:
         self._extents = {name: tuple(extents) for name, _, _, extents in rows}
-        self._written: dict[str, Array] = {}
+        self._written: dict[str, Any] = {}
         self.arguments = dict(given)
         for name, role, scalar, extents in rows:
             if name not in given or not is_per_sample(role):
@@ -97,19 +98,19 @@ class OneSample:
             if role != "read":
                 self._keep(kernel, name, role, value)
             # A Python number has the type that is asked for; an array keeps its own, and is refused if need be.
-            dtype = value.dtype if isinstance(value, (np.ndarray, np.generic)) else _number_type(value, scalar)
+            dtype = value.dtype if isinstance(value, (np.ndarray, np.generic, Plane)) else _number_type(value, scalar)
             components = int(np.prod(extents)) if extents else 1
             shape = (components, 1) if extents else (1,)
             self.arguments[name] = session.asarray(np.asarray(value, dtype).reshape(shape))
 
     def _keep(self, kernel: str, name: str, role: str, value: Any) -> None:
-        if not isinstance(value, np.ndarray):
+        if not isinstance(value, (np.ndarray, Plane)):
             raise refusal(
                 "WRONG_TYPE",
                 f"bind: kernel '{kernel}': argument '{name}' is changed by the kernel, which a number cannot be; "
                 f"pass np.array({value!r}), an array without axes",
             )
-        if not value.flags.writeable:
+        if value.read_only if isinstance(value, Plane) else not value.flags.writeable:
             raise refusal("READ_ONLY_ARRAY", f"bind: kernel '{kernel}': argument '{name}' is a read-only array")
         self._written[name] = value
 

@@ -7,13 +7,14 @@ import itertools
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Iterable, NamedTuple, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterable, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from eagle import _core
 from eagle.errors import refusal, text
+from eagle.planes import Plane
 
 if TYPE_CHECKING:
     from eagle.stepping import Run
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _LONGEST_LEASE_S = 30 * 24 * 3600
 
 Array = npt.NDArray[Any]
+# What `tls=` takes: the path of a CA, or of (CA, certificate, key); True: the CAs that the system trusts.
+Tls = Union[str, "os.PathLike[str]", Tuple[Any, Any, Any], bool]
 Shape = Union[int, Sequence[int]]
 
 # Every session with a handle or an array alive, so that an array's session can be found from its address. Threads
@@ -56,6 +59,17 @@ class SessionInfo(NamedTuple):
     kernels_cached: int
 
 
+class PlaneInfo(NamedTuple):
+    """A plane that a session holds, as :meth:`Session.planes` tells it."""
+
+    id: int
+    name: str
+    nbytes: int
+    transport: str
+    why: str
+    read_only: bool
+
+
 class Session:
     """A place where kernels and graphs run: this process (``eagle.local``) or a daemon (``eagle.connect``).
 
@@ -76,6 +90,7 @@ class Session:
         self._tokens: list[contextvars.Token[Session | None]] = []
         self._pid = os.getpid()
         self._info: SessionInfo | None = None
+        self._named: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         number = next(_session_numbers)
         _sessions[number] = weakref.ref(self, lambda _: _sessions.pop(number, None))
 
@@ -96,7 +111,16 @@ class Session:
         """
         if device not in (None, "cpu"):
             raise refusal("BAD_VALUE", f"zeros: device {device!r}; this session computes on 'cpu'")
-        return self._core.allocate(_shape(shape), _dtype(dtype).name, text("zeros: name", name), self)
+        label = text("zeros: name", name)
+        return self._shown(self._core.allocate(_shape(shape), _dtype(dtype).name, label, self), label)
+
+    def _shown(self, array: Array, label: str) -> Array:
+        """The array as users have it: over TCP a handle, which does what its type promises on the way to values."""
+        shown: Any = Plane(self, array) if self._core.copies else array
+        if label:
+            self._named[label] = shown
+        found: Array = shown
+        return found
 
     def empty(
         self, shape: Shape, dtype: npt.DTypeLike = float, device: str | None = None, name: str | None = None
@@ -114,6 +138,9 @@ class Session:
     ) -> Array:
         """An array filled with ``value``, of ``dtype`` or else the value's own, as ``numpy.full`` has it."""
         array = self.zeros(shape, np.asarray(value).dtype if dtype is None else dtype, device, name)
+        if isinstance(array, Plane) and np.ndim(value) == 0:
+            array.fill(value)
+            return array
         array[...] = value
         return array
 
@@ -131,6 +158,9 @@ class Session:
         """
         if isinstance(a, np.ndarray) and type(a) is not np.ndarray and isinstance(a, np.ma.MaskedArray):
             raise refusal("WRONG_TYPE", "asarray: a masked array would lose its mask; pass a.filled(value)")
+        if isinstance(a, Plane) and a.session is self and dtype in (None, a.dtype):
+            same: Any = a
+            return same  # type: ignore[no-any-return]
         values = np.asarray(a, dtype=dtype)
         if values.size and isinstance(a, np.ndarray) and values is a and self._core.owns(values):
             return values
@@ -159,6 +189,72 @@ class Session:
         ...     session.accept(session.zeros(3))
         """
         self._core.accept(array)
+
+    # ---- arrays with a name
+
+    def plane(self, name: str) -> Array:
+        """The array of this session that was made with this ``name=``, while somebody holds it.
+
+        Raises EagleError (a ValueError) where there is none.
+
+        >>> import eagle
+        >>> with eagle.local() as session:
+        ...     x = session.full(2, 1.5, name="speed")
+        ...     session.plane("speed") is x
+        True
+        """
+        found: Array | None = self._named.get(name)
+        if found is None:
+            raise refusal("UNKNOWN_NAME", f"plane: this session holds no array named {name!r}; name= makes one")
+        return found
+
+    def planes(self) -> list[PlaneInfo]:
+        """The planes that the session holds; small arrays share one. ``transport`` says how values travel, ``why``
+        why not another way.
+        """
+        return [PlaneInfo(*row) for row in _core.planes(self._core)]
+
+    def publish(self, a: Array, name: str, mode: str = "r", to: Sequence[str] = ()) -> Array:
+        """Gives the array a name, under which other sessions can :meth:`open` it. Returns the array to use from then
+        on: ``a`` itself, or, where ``a`` was part of a plane, a copy in a plane of its own.
+
+        Every session of the same principal may open it and write to it. ``to`` names others: ``"uid:1001"``,
+        ``"token:NAME"``, ``"certificate:NAME"``, or ``"*"`` for everybody; they may read it, and with ``mode="rw"``
+        write it too. The name goes with this session. Raises EagleError (a ValueError) for a name that is taken.
+
+        >>> import eagle
+        >>> with eagle.local() as session:
+        ...     x = session.publish(session.full(2, 1.5), "speed")
+        ...     session.open("speed")
+        array([1.5, 1.5])
+        """
+        if mode not in ("r", "rw"):
+            raise refusal("BAD_VALUE", f'publish: mode: expected "r" or "rw", found {mode!r}')
+        label = text("publish: name", name)
+        new, _, moved = _core.publish(self._core, a, label, mode == "rw", _texts("publish: to", to), self)
+        if moved and new is not None:
+            return self._shown(new, label)
+        self._named[label] = a
+        return a
+
+    def open(self, name: str, owner: str | None = None) -> Array:
+        """The array that a session of this principal has published under this name, or another one has granted to it.
+
+        ``owner`` says whose, where several have granted one of this name. Raises EagleError (a ValueError) where there
+        is none: whether it does not exist or was not granted reads the same. An array that was granted for reading is
+        read-only.
+        """
+        label = text("open: name", name)
+        return self._shown(_core.open_published(self._core, label, text("open: owner", owner), self), label)
+
+    def withdraw(self, name: str, principals: Sequence[str] = (), *, seal_off: bool = False) -> None:
+        """Takes grants back: of these principals, or of everybody, and then the name goes too.
+
+        Who opened the array can use it in no new graph, run or launch. What they have mapped they still see, unless
+        ``seal_off`` moves the bytes away from it: then they see zeros. That copies the array once, and nobody may write
+        to it meanwhile.
+        """
+        _core.withdraw(self._core, text("withdraw: name", name), _texts("withdraw: principals", principals), seal_off)
 
     # ---- runs that the host keeps
 
@@ -192,8 +288,8 @@ class Session:
 
     @property
     def transport(self) -> str:
-        """How arrays and calls travel: ``"in process"``, ``"memfd + ring"`` (launches go through shared memory) or
-        ``"memfd + grpc"``.
+        """How arrays and calls travel: ``"in process"``, ``"memfd + ring"`` (launches go through shared memory),
+        ``"memfd + grpc"``, or over TCP ``"copy + grpc"``.
         """
         return (self._info or self.info()).transport
 
@@ -231,26 +327,35 @@ class Session:
 
 
 def connect(
-    endpoint: str | None = None, *, resume: str | None = None, lease: float | None = None, timeout: float = 10.0
+    endpoint: str | None = None,
+    *,
+    tls: Tls | None = None,
+    auth: str | None = None,
+    lease: float | None = None,
+    resume: str | None = None,
+    timeout: float = 10.0,
 ) -> Session:
     """A session in a daemon.
 
-    ``endpoint`` is ``"unix:PATH"``; None looks at EAGLE_ENDPOINT, /run/eagled/eagled.sock and
-    $XDG_RUNTIME_DIR/eagled.sock, and else starts a private daemon that ends with this process. ``timeout``
-    (seconds) bounds connecting and every short call. With ``lease`` (seconds) the daemon keeps the session for so
-    long when this process goes without closing it; ``resume``, the ``resume_token`` of such a session, goes on
-    with it. Raises DaemonUnavailable (a ConnectionError), ProtocolMismatch, EagleError (a PermissionError) where
-    there is no session to resume, and EagleError (a ValueError) for an endpoint that cannot be one.
+    ``endpoint`` is ``"unix:PATH"`` or ``"dns:HOST:PORT"``; over TCP arrays are :class:`eagle.Plane` handles. ``tls`` is
+    the path of the CA that the daemon's certificate must come from, ``(ca, certificate, key)`` where the daemon asks
+    for a certificate of the client's, or True for the CAs that the system trusts. ``auth`` is a token. None as
+    ``endpoint`` looks at EAGLE_ENDPOINT, /run/eagled/eagled.sock and $XDG_RUNTIME_DIR/eagled.sock, and else
+    starts a private daemon that ends with this process. ``timeout`` (seconds) bounds connecting and every short call.
+    With ``lease`` (seconds) the daemon keeps the session for so long when this process goes without closing it, or
+    over TCP when the connection breaks (there None is as the daemon likes, 30); ``resume``, the ``resume_token`` of a
+    session that was kept, goes on with it on a unix socket. Raises DaemonUnavailable (a ConnectionError),
+    ProtocolMismatch, and EagleError: a ValueError for an endpoint that cannot be one, a PermissionError for a token
+    that the daemon does not know, or where there is no session to resume.
     """
     if endpoint is not None and not isinstance(endpoint, str):
         raise refusal("WRONG_TYPE", f"connect: endpoint: expected 'unix:PATH', found {type(endpoint).__name__}")
-    kept = 0.0 if lease is None else _real(lease, "connect: lease")
-    if not 0 <= kept <= _LONGEST_LEASE_S:
-        raise refusal("BAD_VALUE", f"connect: a lease of {kept} s; expected 0 to {_LONGEST_LEASE_S}")
-    core = _core.connect(
-        text("connect: endpoint", endpoint), _real(timeout, "connect: timeout"), kept, text("connect: resume", resume)
-    )
-    return Session(core)
+    wait, stays = _real(timeout, "connect: timeout"), 0.0 if lease is None else _real(lease, "connect: lease")
+    if lease is not None and not 0 < stays <= _LONGEST_LEASE_S:
+        raise refusal("BAD_VALUE", f"connect: a lease of {stays} s; expected above 0 and up to {_LONGEST_LEASE_S}")
+    token = text("connect: auth", auth)
+    again = text("connect: resume", resume)
+    return Session(_core.connect(text("connect: endpoint", endpoint), wait, _tls_files(tls), token, stays, again))
 
 
 def local(threads: int | None = None) -> Session:
@@ -309,6 +414,8 @@ def session_of(arrays: Iterable[Any]) -> Session | None:
     Arrays of two sessions are refused by name where they meet, in the C++ library.
     """
     for array in arrays:
+        if isinstance(array, Plane) and array.session._pid == os.getpid():
+            return array.session
         if isinstance(array, np.ndarray) and array.size:
             for known in _sessions.copy().values():
                 session = known()
@@ -386,6 +493,27 @@ def counters() -> dict[str, int]:
 
 
 # ---- details
+
+
+def _texts(where: str, values: Any) -> list[str]:
+    if isinstance(values, str):
+        return [text(where, values)]
+    return [text(where, value) for value in values]
+
+
+def _tls_files(tls: Any) -> tuple[str, str, str] | None:
+    """(ca, certificate, key) as paths; an empty CA: whom the system trusts."""
+    if tls is None or tls is False:
+        return None
+    if tls is True:
+        return "", "", ""
+    parts = tls if isinstance(tls, tuple) else (tls, "", "")
+    if len(parts) != 3 or not all(isinstance(part, (str, os.PathLike)) for part in parts):
+        raise refusal(
+            "WRONG_TYPE", f"connect: tls: expected the path of a CA, (ca, certificate, key) or True, found {tls!r}"
+        )
+    ca, certificate, key = (os.fspath(part) for part in parts)
+    return ca, certificate, key
 
 
 def _shape(shape: Any) -> list[int]:

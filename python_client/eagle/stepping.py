@@ -18,6 +18,7 @@ from eagle._running import Options, look, run, shard_of, whole
 from eagle._shards import combine_shards, shards
 from eagle._submitted import Run, submit
 from eagle.errors import refusal
+from eagle.planes import Plane
 from eagle.session import Array, Session
 
 __all__ = [
@@ -319,7 +320,7 @@ def _runner(
     session: Session | None,
     scalar_type: Any,
 ) -> Runner:
-    if terminated is not None and not isinstance(terminated, np.ndarray):
+    if terminated is not None and not isinstance(terminated, (np.ndarray, Plane)):
         raise refusal(
             "WRONG_TYPE", f"{where}: terminated: expected an array of bools, found {type(terminated).__name__}"
         )

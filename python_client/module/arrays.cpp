@@ -87,6 +87,24 @@ ArrayView scratch_view_of(nb::handle scratch) {
   return view;
 }
 
+// An array on another machine (eagle/planes.py): a numpy array stands for its addresses.
+bool is_plane(nb::handle array) {
+  return !nb::isinstance(array, numpy.array) && nb::hasattr(array, "__eagle_plane__");
+}
+
+// What keeps an array's memory, and the Python object of its session.
+struct Owner {
+  std::shared_ptr<Buffer> buffer;
+  nb::object session;
+};
+
+template <typename Byte>
+nb::object bytes_over(Byte* memory, std::uint64_t bytes, std::unique_ptr<Owner> owner) {
+  const nb::capsule base(owner.release(), [](void* held) noexcept { delete static_cast<Owner*>(held); });
+  const nb::ndarray<nb::numpy, Byte, nb::ndim<1>> array(memory, {static_cast<std::size_t>(bytes)}, base);
+  return nb::cast(array, nb::rv_policy::reference);
+}
+
 }  // namespace
 
 void find_numpy() {
@@ -95,13 +113,17 @@ void find_numpy() {
 }
 
 const void* address_of(nb::handle array, const std::string& where) {
+  if (is_plane(array)) return address_of(array.attr("__eagle_plane__")(), where);
   check_array(array, where);
   const nb::object data = array.attr("__array_interface__")["data"];
   return reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(data[0]));
 }
 
 ArrayView view_of(nb::handle array, const std::string& where) {
-  if (nb::hasattr(array, "__eagle_scratch__")) return scratch_view_of(array);
+  if (!nb::isinstance(array, numpy.array)) {
+    if (nb::hasattr(array, "__eagle_scratch__")) return scratch_view_of(array);
+    if (is_plane(array)) return view_of(array.attr("__eagle_plane__")(), where);
+  }
   check_kind(array, where);
   const nb::object interface = array.attr("__array_interface__");
   const nb::object data = interface["data"];
@@ -127,23 +149,33 @@ nb::object allocate_array(const Session& session, const Shape& shape, std::strin
                                                 std::string(dtype) + "; choose one of those"});
   }
   const std::uint64_t bytes = take(Session::bytes_for(shape, plane::bytes_of(type->dtype)));
-  struct Owner {
-    std::shared_ptr<Buffer> buffer;
-    nb::object session;
-  };
   std::shared_ptr<Buffer> buffer;
   {
     const Released released;
     buffer = take(session.allocate(std::max<std::uint64_t>(bytes, 1), label));
   }
+  auto* const memory = reinterpret_cast<std::uint8_t*>(buffer->data());
   auto owner = std::make_unique<Owner>(Owner{std::move(buffer), std::move(keep)});
-  void* memory = owner->buffer->data();
-  const nb::capsule base(owner.release(), [](void* held) noexcept { delete static_cast<Owner*>(held); });
   // numpy itself gives the bytes their type, so that the array's dtype is numpy's own.
-  const nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> array(memory, {static_cast<std::size_t>(bytes)},
-                                                                base);
-  const nb::object as_bytes = nb::cast(array, nb::rv_policy::reference);
+  const nb::object as_bytes = bytes_over(memory, bytes, std::move(owner));
   return as_bytes.attr("view")(nb::str(dtype.data(), dtype.size())).attr("reshape")(nb::cast(shape));
+}
+
+nb::object published_array(PublishedArray array, nb::object keep) {
+  const ArrayView& view = array.view;
+  const auto type = std::find_if(element_types.begin(), element_types.end(),
+                                 [&](const ElementType& known) { return known.dtype == view.dtype; });
+  const std::string typestr =
+      type == element_types.end() ? "V" + std::to_string(view.item_bytes) : std::string(type->typestr);
+  // As an array over all of its memory, of which it may see any part.
+  auto* const memory = reinterpret_cast<std::uint8_t*>(array.buffer->data());
+  const std::uint64_t bytes = array.buffer->bytes();
+  const std::int64_t offset = static_cast<std::uint8_t*>(view.data) - memory;
+  auto owner = std::make_unique<Owner>(Owner{array.buffer, std::move(keep)});
+  const nb::object whole = view.read_only ? bytes_over<const std::uint8_t>(memory, bytes, std::move(owner))
+                                          : bytes_over<std::uint8_t>(memory, bytes, std::move(owner));
+  return numpy.array(nb::tuple(nb::cast(view.shape)), nb::str(typestr.c_str()), whole, offset,
+                     nb::tuple(nb::cast(view.strides)));
 }
 
 }  // namespace eagle::python

@@ -29,4 +29,8 @@ const void* address_of(nb::handle array, const std::string& where);
 nb::object allocate_array(const Session& session, const Shape& shape, std::string_view dtype,
                           std::string_view label, nb::object keep);
 
+// The same of an array that was published, read-only where it was granted so. Its dtype is numpy's void where
+// it is none of those of planes.
+nb::object published_array(PublishedArray array, nb::object keep);
+
 }  // namespace eagle::python

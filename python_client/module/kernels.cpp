@@ -175,8 +175,10 @@ void bind_kernels(nb::module_& m) {
              new (self) KernelBuilder(std::move(name), scalar_named(real));
            })
       .def("source_file", &KernelBuilder::source_file)
-      .def("at", [](KernelBuilder& self, std::uint32_t file, std::uint32_t line,
-                    std::uint32_t column) { self.at({file, line, column}); })
+      .def("at",
+           [](KernelBuilder& self, std::uint32_t file, std::uint32_t line, std::uint32_t column) {
+             self.at({file, line, column});
+           })
       .def("read", read_argument)
       .def("param",
            [](KernelBuilder& self, std::string name, std::string_view scalar) {

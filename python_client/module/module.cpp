@@ -24,4 +24,5 @@ NB_MODULE(_core, m) {
   eagle::python::bind_looking(m);
   eagle::python::bind_shared_arrays(m);
   eagle::python::bind_runs(m);
+  eagle::python::bind_transfers(m);
 }

@@ -4,6 +4,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "arrays.h"
 #include "bindings.h"
@@ -35,10 +37,15 @@ Milliseconds milliseconds(double seconds, const char* where) {
   return Milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1000)));
 }
 
-Session connect_to(const std::string& endpoint, double timeout, double lease, const std::string& resume) {
+// `tls`: (ca, certificate, key), or None. `lease`: seconds; 0: none, or over TCP as the daemon likes.
+Session connect_to(const std::string& endpoint, double timeout,
+                   const std::optional<std::tuple<std::string, std::string, std::string>>& tls,
+                   const std::string& token, double lease, const std::string& resume) {
   ConnectOptions options;
   options.timeout = milliseconds(timeout, "connect");
-  options.lease = std::chrono::seconds(static_cast<std::int64_t>(std::ceil(lease)));
+  if (tls) options.tls = TlsOptions{std::get<0>(*tls), std::get<1>(*tls), std::get<2>(*tls), {}};
+  options.token = token;
+  if (lease > 0) options.lease = milliseconds(lease, "connect: lease");
   options.resume = resume;
   const Released released;
   return take(connect(endpoint, options));
@@ -128,8 +135,10 @@ void bind_sessions(nb::module_& m) {
       .def("check_plan", check_plan)
       .def_prop_ro("name", &Session::name)
       .def_prop_ro("closed", &Session::closed)
-      .def_prop_ro("remote", &Session::remote);
-  m.def("connect", connect_to);
+      .def_prop_ro("remote", &Session::remote)
+      .def_prop_ro("copies", &Session::copies);
+  m.def("connect", connect_to, nb::arg("endpoint"), nb::arg("timeout"), nb::arg("tls").none(),
+        nb::arg("token"), nb::arg("lease"), nb::arg("resume"));
   m.def("local", open_local);
 }
 

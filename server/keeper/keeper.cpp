@@ -1,5 +1,6 @@
 #include "server/keeper/keeper.h"
 
+#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -266,7 +267,11 @@ void Keeper::take_signal() {
   signalfd_siginfo info{};
   if (::read(options_.signals.get(), &info, sizeof info) != sizeof info) return;
   spdlog::info("signal {} from pid {}", info.ssi_signo, info.ssi_pid);
-  drain(options_.drain_timeout_s);
+  if (info.ssi_signo != SIGHUP) return drain(options_.drain_timeout_s);
+  if (!handed_over_) return;  // it has just read its files
+  v1::KeeperMessage message;
+  message.set_reload(true);
+  tell(message);
 }
 
 // Once: running work gets its time. Again: it gets none.
@@ -325,7 +330,7 @@ void Keeper::hear(const v1::WorkerMessage& message, std::vector<UniqueFd> descri
     hand_over_more();
   } else if (message.has_serves()) {
     serves_ = true;
-    if (!std::exchange(served_once_, true)) report(options_.ready, "ready");
+    if (!std::exchange(served_once_, true)) report(options_.ready, options_.ready_line);
   }
 }
 

@@ -18,9 +18,10 @@ struct KeeperOptions {
   // The worker's command line; the descriptor `worker_fd` is its end of the socket.
   std::vector<std::string> worker_command;
   std::vector<std::pair<std::string, UniqueFd>> listening;  // endpoint, socket
-  UniqueFd signals;  // signalfd of SIGTERM and SIGINT, which are blocked
+  UniqueFd signals;  // signalfd of SIGTERM, SIGINT and SIGHUP, which are blocked
   UniqueFd owner;    // end with this process; may be invalid
   UniqueFd ready;    // gets one line; may be invalid
+  std::string ready_line = "ready";
   std::uint32_t drain_timeout_s = 30;
 };
 
@@ -30,7 +31,7 @@ constexpr int worker_fd = 3;
 // Returns the exit status once it is over: 0 after an orderly end.
 int keep(KeeperOptions options);
 
-// The line for whoever started us: "ready" or "error: ...". Nobody may be left to read it.
+// The line for whoever started us: "ready ENDPOINT..." or "error: ...". Nobody may be left to read it.
 void report(UniqueFd& fd, std::string line);
 
 }  // namespace eagle::server

@@ -72,6 +72,7 @@ void WorkerLink::obey(const Orders& orders) {
     if (message.has_drain()) orders.drain(message.drain());
     if (message.has_hurry()) orders.hurry();
     if (message.has_client_died()) orders.client_died(message.client_died());
+    if (message.has_reload()) orders.reload();
   }
 }
 

@@ -37,6 +37,7 @@ public:
     std::function<void(std::uint32_t seconds)> drain;
     std::function<void()> hurry;
     std::function<void(std::uint64_t session)> client_died;
+    std::function<void()> reload;
   };
   void obey(const Orders& orders);
 

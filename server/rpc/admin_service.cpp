@@ -4,6 +4,7 @@
 
 #include "eagle/v1/service.grpc.pb.h"
 #include "engine/run/report_message.h"
+#include "server/protocol.h"
 #include "server/rpc/call.h"
 #include "server/rpc/services.h"
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "proto/rpc_error.h"
+#include "server/rpc/peer.h"
 #include "server/rpc/rpc_status.h"
 
 namespace eagle::server {
@@ -11,7 +12,14 @@ StatusOr<std::shared_ptr<Session>> session_of(Daemon& daemon, const grpc::Callba
   const auto& metadata = context.client_metadata();
   const auto secret = metadata.find(rpc::session_secret_key);
   if (secret == metadata.end()) return daemon.sessions().find({});
-  return daemon.sessions().find({secret->second.data(), secret->second.size()});
+  EAGLE_ASSIGN_OR_RETURN(auto session,
+                         daemon.sessions().find({secret->second.data(), secret->second.size()}));
+  // Where every connection shows a certificate, a secret alone is not enough.
+  if (session->principal().identity == Identity::certificate &&
+      certificate_name(context) != session->principal().subject) {
+    return daemon.sessions().find({});
+  }
+  return session;
 }
 
 std::optional<std::chrono::steady_clock::time_point> deadline_of(const grpc::CallbackServerContext& context) {
@@ -70,7 +78,8 @@ grpc::ServerUnaryReactor* at_once(Daemon& daemon, grpc::CallbackServerContext& c
 
 grpc::ServerUnaryReactor* on_pool(Daemon& daemon, WorkPool& pool, grpc::CallbackServerContext& context,
                                   std::function<Status(Session&, const PendingCall&)> work) {
-  return on_pool(daemon, [&pool](Session&) -> WorkPool& { return pool; }, context, std::move(work));
+  return on_pool(
+      daemon, [&pool](Session&) -> WorkPool& { return pool; }, context, std::move(work));
 }
 
 grpc::ServerUnaryReactor* on_pool(Daemon& daemon, const std::function<WorkPool&(Session&)>& pool,

@@ -1,18 +1,44 @@
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "eagle/v1/service.grpc.pb.h"
+#include "engine/plane/packed.h"
 #include "server/rpc/call.h"
 #include "server/rpc/services.h"
+#include "server/rpc/transfer_call.h"
 
 namespace eagle::server {
 namespace {
 
-void describe(const Plane& plane, v1::PlaneInfo& message) {
+void describe(const Session& session, const Plane& plane, v1::PlaneInfo& message) {
   message.mutable_ref()->set_id(plane.id().id);
   message.mutable_ref()->set_generation(plane.id().generation);
-  message.set_bytes(plane.memory().bytes());
+  message.set_bytes(plane.size());
   message.set_label(plane.label());
-  message.set_transport(v1::TRANSPORT_MEMFD);
+  if (!session.over_tcp()) message.set_transport(v1::TRANSPORT_MEMFD);
+}
+
+void describe(const Session& session, const Plane& plane, v1::PlaneReach& message) {
+  message.set_copied(session.over_tcp());
+  message.set_read_only(plane.read_only());
+  message.set_why(session.over_tcp() ? "no memfd: descriptors travel on the daemon's unix socket only" : "");
+}
+
+// With a token for the descriptor, where one can reach the client.
+void describe(const Session& session, const PlaneStore::Created& made, v1::PlaneInfo& message) {
+  describe(session, *made.plane, message);
+  if (!session.over_tcp()) message.set_token(made.token.data(), made.token.size());
+}
+
+void describe(const plane::View& view, v1::View& message) {
+  message.set_offset(view.offset);
+  message.set_dtype(static_cast<v1::DType>(view.dtype));
+  message.set_item_bytes(view.item_bytes);
+  message.mutable_shape()->Add(view.shape.begin(), view.shape.end());
+  message.mutable_strides()->Add(view.strides.begin(), view.strides.end());
 }
 
 template <typename Refs>
@@ -38,9 +64,7 @@ Status create(Session& session, const PendingCall& call, const v1::CreatePlanesR
   EAGLE_ASSIGN_OR_RETURN(const auto made,
                          session.planes().create(specs, [&call] { return call.cancelled(); }));
   for (const PlaneStore::Created& created : made) {
-    v1::PlaneInfo& plane = *reply.add_planes();
-    describe(*created.plane, plane);
-    plane.set_token(created.token.data(), created.token.size());
+    describe(session, created, *reply.add_planes());
   }
   if (!call.cancelled()) return {};
   // Nobody will hear of them.
@@ -69,13 +93,108 @@ Status accept(Session& session, const v1::AcceptPlanesRequest& request) {
   for (const auto& part : request.parts()) {
     EAGLE_ASSIGN_OR_RETURN(const auto plane,
                            session.planes().find({part.plane().id(), part.plane().generation()}));
-    EAGLE_RETURN_IF_ERROR(plane::check(view_of(part.view()), plane->memory().bytes()));
+    EAGLE_RETURN_IF_ERROR(plane::check(view_of(part.view()), plane->size()));
   }
   for (const auto& part : request.parts()) {
     EAGLE_RETURN_IF_ERROR(
         session.planes().accept({part.plane().id(), part.plane().generation()}, view_of(part.view())));
   }
   return {};
+}
+
+Status fill(Session& session, const PendingCall& call, const v1::FillRequest& request) {
+  EAGLE_ASSIGN_OR_RETURN(const Slice slice, slice_of(session, request.slice(), true));
+  const std::string& element = request.element();
+  if (element.size() != slice.view.item_bytes) {
+    return {Reason::bad_value, "fill: expected an element of " + std::to_string(slice.view.item_bytes) +
+                                   " bytes, found " + std::to_string(element.size())};
+  }
+  std::string pattern;
+  constexpr std::size_t pattern_bytes = 64u << 10;
+  while (pattern.empty() || pattern.size() + element.size() <= pattern_bytes) pattern += element;
+  for (std::uint64_t at = 0; at < slice.packed.bytes() && !call.cancelled(); at += pattern.size()) {
+    const std::size_t count = std::min<std::uint64_t>(pattern.size(), slice.packed.bytes() - at);
+    slice.packed.write(slice.plane->data(), at, std::as_bytes(std::span(pattern.data(), count)));
+  }
+  return {};
+}
+
+// The plane that is published: the slice's own where that is all of it and this session's, else a copy.
+struct ToPublish {
+  PlaneStore::Created made;
+  plane::View view;
+  bool moved = false;
+};
+StatusOr<ToPublish> to_publish(Session& session, const PendingCall& call, const Slice& slice,
+                               const std::string& name) {
+  ToPublish found;
+  found.view = slice.view;
+  found.view.strides = plane::row_major_strides(slice.view.shape, slice.view.item_bytes);
+  if (slice.view.strides == found.view.strides && slice.view.offset == 0 &&
+      slice.packed.bytes() == slice.plane->size() && !slice.plane->granted()) {
+    found.made.plane = slice.plane;
+    return found;
+  }
+  found.view.offset = 0;
+  found.moved = true;
+  const PlaneStore::Spec spec{std::max<std::uint64_t>(slice.packed.bytes(), 1), name};
+  EAGLE_ASSIGN_OR_RETURN(auto made,
+                         session.planes().create({&spec, 1}, [&call] { return call.cancelled(); }));
+  found.made = std::move(made.front());
+  slice.packed.read(slice.plane->data(), 0, {found.made.plane->data(), slice.packed.bytes()});
+  return found;
+}
+
+Status publish(Daemon& daemon, const std::shared_ptr<Session>& session, const PendingCall& call,
+               const v1::PublishRequest& request, v1::OpenedPlane& reply) {
+  EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
+  EAGLE_ASSIGN_OR_RETURN(const Slice slice, slice_of(*session, request.slice(), false));
+  EAGLE_ASSIGN_OR_RETURN(const ToPublish found, to_publish(*session, call, slice, request.name()));
+  const Plane& plane = *found.made.plane;
+  const Status done = daemon.published().publish(
+      session, request.name(),
+      {plane.bytes(), found.view, request.writable(), {request.to().begin(), request.to().end()}});
+  if (!done.ok()) {
+    const graph::PlaneId id = plane.id();
+    if (found.moved) static_cast<void>(session->planes().release({&id, 1}));
+    return done;
+  }
+  found.moved ? describe(*session, found.made, *reply.mutable_plane())
+              : describe(*session, plane, *reply.mutable_plane());
+  describe(found.view, *reply.mutable_view());
+  reply.set_owner(session->principal().text());
+  reply.set_moved(found.moved);
+  spdlog::info("session={:016x} published \"{}\" for {} more", session->id(), loggable(request.name()),
+               request.to_size());
+  return {};
+}
+
+Status open(Daemon& daemon, const std::shared_ptr<Session>& session, const v1::OpenRequest& request,
+            v1::OpenedPlane& reply) {
+  EAGLE_ASSIGN_OR_RETURN(const Published::Opened opened,
+                         daemon.published().open(session, request.name(), request.owner()));
+  describe(*session, opened.plane, *reply.mutable_plane());
+  describe(opened.view, *reply.mutable_view());
+  reply.set_read_only(opened.read_only);
+  reply.set_owner(opened.owner);
+  return {};
+}
+
+// Finishes the call, now or once the bytes have been moved.
+void withdraw(Daemon& daemon, const std::shared_ptr<Session>& session, const v1::WithdrawRequest& request,
+              v1::WithdrawReply& reply, const std::shared_ptr<PendingCall>& call) {
+  auto bytes =
+      daemon.published().withdraw(*session, request.name(), {request.from().begin(), request.from().end()});
+  if (!bytes.ok()) return call->finish(bytes.status());
+  spdlog::info("session={:016x} withdrew \"{}\"", session->id(), loggable(request.name()));
+  if (!request.seal_off()) return call->finish({});
+  daemon.seal_off(*bytes, request.name(), [session, bytes = *bytes, &reply, call](const Status& moved) {
+    if (!moved.ok()) return call->finish(moved);
+    const auto again = session->planes().adopt("", bytes, false);
+    if (!again.ok()) return call->finish(again.status());
+    describe(*session, *again, *reply.mutable_moved());
+    call->finish(session->planes().note_moved(again->plane));
+  });
 }
 
 class PlanesService final : public v1::Planes::CallbackService {
@@ -112,7 +231,10 @@ public:
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListPlanesRequest*,
                                  v1::ListPlanesReply* reply) override {
     return at_once(daemon_, *context, [reply](Session& session) {
-      for (const auto& plane : session.planes().list()) describe(*plane, *reply->add_planes());
+      for (const auto& plane : session.planes().list()) {
+        describe(session, *plane, *reply->add_planes());
+        describe(session, *plane, *reply->add_reach());
+      }
       return Status();
     });
   }
@@ -124,7 +246,56 @@ public:
         [this, request](Session& session, const PendingCall&) { return daemon_.retain(session, *request); });
   }
 
+  grpc::ServerWriteReactor<v1::PlaneChunk>* Read(grpc::CallbackServerContext* context,
+                                                 const v1::ReadRequest* request) override {
+    return read_call(daemon_, *context, *request);
+  }
+
+  grpc::ServerReadReactor<v1::WriteRequest>* Write(grpc::CallbackServerContext* context,
+                                                   v1::WriteReply* reply) override {
+    return write_call(daemon_, *context, *reply);
+  }
+
+  grpc::ServerUnaryReactor* Fill(grpc::CallbackServerContext* context, const v1::FillRequest* request,
+                                 v1::FillReply*) override {
+    return on_pool(
+        daemon_, pool_of(request->slice()), *context,
+        [request](Session& session, const PendingCall& call) { return fill(session, call, *request); });
+  }
+
+  grpc::ServerUnaryReactor* Publish(grpc::CallbackServerContext* context, const v1::PublishRequest* request,
+                                    v1::OpenedPlane* reply) override {
+    return on_pool(daemon_, pool_of(request->slice()), *context,
+                   [this, request, reply](Session& session, const PendingCall& call) {
+                     return publish(daemon_, session.shared_from_this(), call, *request, *reply);
+                   });
+  }
+
+  grpc::ServerUnaryReactor* Open(grpc::CallbackServerContext* context, const v1::OpenRequest* request,
+                                 v1::OpenedPlane* reply) override {
+    return at_once(daemon_, *context, [this, request, reply](Session& session) {
+      return open(daemon_, session.shared_from_this(), *request, *reply);
+    });
+  }
+
+  grpc::ServerUnaryReactor* Withdraw(grpc::CallbackServerContext* context, const v1::WithdrawRequest* request,
+                                     v1::WithdrawReply* reply) override {
+    const auto session = session_of(daemon_, *context);
+    if (!session.ok()) return refuse(*context, session.status());
+    const auto call = PendingCall::make(*context);
+    withdraw(daemon_, *session, *request, *reply, call);
+    return call.get();
+  }
+
 private:
+  // By what lies in the plane: the slice itself has not been checked yet.
+  std::function<WorkPool&(Session&)> pool_of(const v1::PlaneSlice& slice) {
+    return [this, &slice](Session& session) -> WorkPool& {
+      const graph::PlaneId id{slice.plane().id(), slice.plane().generation()};
+      return daemon_.memory_pool(session.planes().bytes_of({&id, 1}));
+    };
+  }
+
   Daemon& daemon_;
 };
 

@@ -4,6 +4,8 @@
 #include <grpcpp/impl/service_type.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -21,6 +23,8 @@ using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
 constexpr int max_threads = 8;
 // What gRPC may hold in buffers, all connections together.
 constexpr std::size_t buffer_bytes = 512u << 20;
+// How often gRPC looks whether the files of TLS have changed.
+constexpr unsigned certificate_interval_s = 10;
 
 }  // namespace
 
@@ -30,17 +34,25 @@ struct RpcServer::State {
   std::unique_ptr<grpc::Server> server;  // last: its calls use the services
 };
 
-StatusOr<std::unique_ptr<RpcServer>> RpcServer::start(Daemon& daemon, std::vector<std::string> listen) {
-  auto state = std::make_unique<State>();
-  state->services.push_back(make_planes_service(daemon));
-  state->services.push_back(make_graphs_service(daemon));
-  state->services.push_back(make_runs_service(daemon));
-  state->services.push_back(make_admin_service(daemon, std::move(listen)));
+namespace {
 
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  const Limits& limits = daemon.limits();
-  grpc::ServerBuilder builder;
-  for (const auto& service : state->services) builder.RegisterService(service.get());
+std::shared_ptr<grpc::ServerCredentials> credentials_of(const TlsFiles& files) {
+  if (!files.used()) return grpc::InsecureServerCredentials();
+  using namespace grpc::experimental;
+  const auto provider = std::make_shared<FileWatcherCertificateProvider>(
+      files.key, files.certificate, files.client_ca, certificate_interval_s);
+  TlsServerCredentialsOptions options(provider);
+  options.watch_identity_key_cert_pairs();
+  if (files.client_ca.empty()) {
+    options.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+  } else {
+    options.watch_root_certs();
+    options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  }
+  return TlsServerCredentials(options);
+}
+
+void set_limits(grpc::ServerBuilder& builder, const Limits& limits) {
   grpc::ResourceQuota quota("eagled");
   quota.SetMaxThreads(max_threads).Resize(buffer_bytes);
   builder.SetResourceQuota(quota);
@@ -48,9 +60,44 @@ StatusOr<std::unique_ptr<RpcServer>> RpcServer::start(Daemon& daemon, std::vecto
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(limits.streams));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              static_cast<int>(limits.greeting_timeout.count()));
+}
+
+// A peer whose machine is gone says nothing; one that is there answers pings, however idle.
+void keep_alive(grpc::ServerBuilder& builder, const Limits& limits) {
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(limits.keepalive.count()));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(limits.keepalive.count()));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RpcServer>> RpcServer::start(Daemon& daemon, std::vector<std::string> listen) {
+  return start(daemon, std::move(listen), nullptr, {});
+}
+
+StatusOr<std::unique_ptr<RpcServer>> RpcServer::start_remote(Daemon& daemon, std::vector<std::string> listen,
+                                                             const Access& access, const TlsFiles& files) {
+  return start(daemon, std::move(listen), &access, files);
+}
+
+StatusOr<std::unique_ptr<RpcServer>> RpcServer::start(Daemon& daemon, std::vector<std::string> listen,
+                                                      const Access* remote, const TlsFiles& files) {
+  auto state = std::make_unique<State>();
+  if (remote != nullptr) state->services.push_back(make_sessions_service(daemon, *remote));
+  state->services.push_back(make_planes_service(daemon));
+  state->services.push_back(make_graphs_service(daemon));
+  state->services.push_back(make_runs_service(daemon));
+  state->services.push_back(make_admin_service(daemon, std::move(listen)));
+
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  for (const auto& service : state->services) builder.RegisterService(service.get());
+  set_limits(builder, daemon.limits());
+  if (remote != nullptr) keep_alive(builder, daemon.limits());
   state->acceptor = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      grpc::InsecureServerCredentials());
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_of(files));
   state->server = builder.BuildAndStart();
   if (!state->server) return Status(Reason::internal, "gRPC did not start; its log says why");
   return std::unique_ptr<RpcServer>(new RpcServer(std::move(state)));

@@ -7,13 +7,20 @@
 
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
+#include "server/access.h"
 #include "server/daemon.h"
+#include "server/tls_files.h"
 
 namespace eagle::server {
 
 class RpcServer {
 public:
+  // `listen`: every endpoint of the daemon, for people.
   static StatusOr<std::unique_ptr<RpcServer>> start(Daemon& daemon, std::vector<std::string> listen);
+  // For TCP connections: they open their sessions here, TLS is gRPC's where there are certificates, and a
+  // peer that does not answer is dropped. `files` have passed `check`, and are read anew when they change.
+  static StatusOr<std::unique_ptr<RpcServer>> start_remote(Daemon& daemon, std::vector<std::string> listen,
+                                                           const Access& access, const TlsFiles& files);
   ~RpcServer();
   RpcServer(const RpcServer&) = delete;
   RpcServer& operator=(const RpcServer&) = delete;
@@ -26,6 +33,9 @@ public:
 
 private:
   struct State;
+  // `remote`: null for connections of this machine's users.
+  static StatusOr<std::unique_ptr<RpcServer>> start(Daemon& daemon, std::vector<std::string> listen,
+                                                    const Access* remote, const TlsFiles& files);
   explicit RpcServer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "server/access.h"
 #include "server/daemon.h"
 
 namespace grpc {
@@ -13,6 +14,8 @@ class Service;
 
 namespace eagle::server {
 
+// Sessions that come over TCP.
+std::unique_ptr<grpc::Service> make_sessions_service(Daemon& daemon, Access access);
 std::unique_ptr<grpc::Service> make_planes_service(Daemon& daemon);
 std::unique_ptr<grpc::Service> make_graphs_service(Daemon& daemon);
 std::unique_ptr<grpc::Service> make_runs_service(Daemon& daemon);

@@ -94,7 +94,7 @@ protected:
   // What launches that were stopped left half written is fine.
   void accept_all() const {
     for (const auto& plane : session_->planes().list()) {
-      const auto bytes = static_cast<std::int64_t>(plane->memory().bytes());
+      const auto bytes = static_cast<std::int64_t>(plane->size());
       plane->torn().accept({0, 0, plane::DType::boolean, 1, {bytes}, {1}});
     }
   }

@@ -44,13 +44,13 @@ ssize_t send_with_descriptors(int socket, std::string_view bytes, std::span<cons
 
 class AsioConnection final : public Connection, public std::enable_shared_from_this<AsioConnection> {
 public:
-  AsioConnection(asio::io_context& io, UniqueFd fd, Daemon& daemon, Owner& owner)
+  AsioConnection(asio::io_context& io, UniqueFd fd, Daemon& daemon, const Access& access, Owner& owner)
       : daemon_(daemon),
         owner_(owner),
         socket_(io, asio::local::stream_protocol(), fd.get()),
         greeting_timer_(io),
         process_(io),
-        protocol_(daemon, principal_of(fd.get())) {
+        protocol_(daemon, access, principal_of(fd.get())) {
     static_cast<void>(fd.release());  // the socket's now
   }
 
@@ -234,8 +234,8 @@ void AsioConnection::give_up(const char* why) {
 }  // namespace
 
 std::shared_ptr<Connection> Connection::make(asio::io_context& io, UniqueFd fd, Daemon& daemon,
-                                             Owner& owner) {
-  return std::make_shared<AsioConnection>(io, std::move(fd), daemon, owner);
+                                             const Access& access, Owner& owner) {
+  return std::make_shared<AsioConnection>(io, std::move(fd), daemon, access, owner);
 }
 
 }  // namespace eagle::server

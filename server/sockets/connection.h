@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/base/unique_fd.h"
+#include "server/access.h"
 #include "server/daemon.h"
 
 namespace boost::asio {
@@ -33,7 +34,7 @@ public:
 
   // `fd`: connected, non-blocking.
   static std::shared_ptr<Connection> make(boost::asio::io_context& io, UniqueFd fd, Daemon& daemon,
-                                          Owner& owner);
+                                          const Access& access, Owner& owner);
 };
 
 }  // namespace eagle::server

@@ -115,7 +115,7 @@ TEST_F(SideConnection, TheDescriptorIsThePlanesOwnMemory) {
   const server::testing::Mapping mapping(descriptors[0], 4096);
   mapping.doubles()[7] = 1.5;
   const auto plane = session->planes().list().front();
-  EXPECT_EQ(reinterpret_cast<const double*>(plane->memory().data())[7], 1.5);
+  EXPECT_EQ(reinterpret_cast<const double*>(plane->data())[7], 1.5);
 }
 
 TEST_F(SideConnection, AsManyDescriptorsAsTheKernelTakesInOneMessage) {

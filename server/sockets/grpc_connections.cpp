@@ -20,23 +20,25 @@ GrpcConnections::GrpcConnections(boost::asio::io_context& io, const Limits& limi
   wait();
 }
 
+// Processes of other pid namespaces are all number 0 here: these are bounded together with everybody.
 bool GrpcConnections::admit(int socket) {
-  if (watched_.size() >= limits_.grpc_connections || !ends_.is_open()) return false;
   const auto principal = principal_of(socket);
-  // Processes of other pid namespaces are all number 0 here: these are bounded together with everybody.
-  const pid_t pid = principal.ok() ? principal->pid : 0;
-  const auto of_process = by_process_.find(pid);
-  if (pid != 0 && of_process != by_process_.end() &&
-      of_process->second >= limits_.grpc_connections_per_process) {
-    return false;
-  }
-  Watched watched{UniqueFd(::fcntl(socket, F_DUPFD_CLOEXEC, 0)), pid};
+  const bool known = principal.ok() && principal->pid != 0;
+  return admit(socket, known ? std::to_string(principal->pid) : std::string(),
+               limits_.grpc_connections_per_process);
+}
+
+bool GrpcConnections::admit(int socket, const std::string& peer, std::size_t of_peer) {
+  if (watched_.size() >= limits_.grpc_connections || !ends_.is_open()) return false;
+  const auto known = by_peer_.find(peer);
+  if (!peer.empty() && known != by_peer_.end() && known->second >= of_peer) return false;
+  Watched watched{UniqueFd(::fcntl(socket, F_DUPFD_CLOEXEC, 0)), peer};
   const int number = watched.socket.get();
   epoll_event ends_only{};  // an error or the end of both directions is told unasked
   ends_only.data.fd = number;
   if (number < 0 || ::epoll_ctl(ends_.native_handle(), EPOLL_CTL_ADD, number, &ends_only) != 0) return false;
   watched_.emplace(number, std::move(watched));
-  ++by_process_[pid];
+  ++by_peer_[peer];
   return true;
 }
 
@@ -57,8 +59,8 @@ void GrpcConnections::drop_closed() {
 
 void GrpcConnections::drop(int socket) {
   const auto found = watched_.find(socket);
-  const auto process = by_process_.find(found->second.pid);
-  if (--process->second == 0) by_process_.erase(process);
+  const auto peer = by_peer_.find(found->second.peer);
+  if (--peer->second == 0) by_peer_.erase(peer);
   // By hand: gRPC's own descriptor would keep it in the epoll.
   ::epoll_ctl(ends_.native_handle(), EPOLL_CTL_DEL, socket, nullptr);
   watched_.erase(found);

@@ -1,12 +1,12 @@
-// GrpcConnections: how many connections gRPC has been handed that are still open, in all and by process. gRPC
+// GrpcConnections: how many connections gRPC has been handed that are still open, in all and by peer. gRPC
 // itself neither bounds nor reports them, and each takes descriptors that planes need too.
 #pragma once
 
-#include <sys/types.h>
-
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <cstddef>
 #include <map>
+#include <string>
 
 #include "engine/base/unique_fd.h"
 #include "server/limits.h"
@@ -19,14 +19,17 @@ public:
   GrpcConnections(boost::asio::io_context& io, const Limits& limits);
 
   // Counts a connection until either side has closed it. False: one too many, or no descriptor is left to
-  // watch it with; it must be closed.
+  // watch it with; it must be closed. `peer` has at most `of_peer` of them; an empty one is not bounded by
+  // itself.
+  bool admit(int socket, const std::string& peer, std::size_t of_peer);
+  // Of a unix socket: by process.
   bool admit(int socket);
   void close();  // stops watching
 
 private:
   struct Watched {
     UniqueFd socket;  // a duplicate: gRPC closes its own when it likes
-    pid_t pid = 0;
+    std::string peer;
   };
   void wait();
   void drop_closed();
@@ -36,7 +39,7 @@ private:
   // An epoll of its own that waits for ends only: Asio would wake up for every byte.
   boost::asio::posix::stream_descriptor ends_;
   std::map<int, Watched> watched_;  // by the duplicate's number
-  std::map<pid_t, std::size_t> by_process_;
+  std::map<std::string, std::size_t> by_peer_;
 };
 
 }  // namespace eagle::server

@@ -35,17 +35,20 @@ constexpr std::chrono::milliseconds tick_interval{500};
 
 class Listener::State final : public Connection::Owner {
 public:
-  State(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc,
+  State(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc, Access access,
         std::function<void()> beat)
       : daemon_(daemon),
+        access_(std::move(access)),
         hand_to_grpc_(std::move(hand_to_grpc)),
         beat_(std::move(beat)),
         listening_(io_),
         pause_(io_),
         tick_(io_),
         grpc_connections_(io_, daemon.limits()) {
-    listening_.assign(listening.release());
-    wait();
+    if (listening.valid()) {
+      listening_.assign(listening.release());
+      wait();
+    }
     tick();
     thread_ = std::jthread([this] { io_.run(); });
   }
@@ -120,7 +123,7 @@ private:
       const auto oldest = connections_.at(*waiting_.begin());  // a copy: it takes itself out of the maps
       oldest->close();
     }
-    const auto connection = Connection::make(io_, std::move(fd), daemon_, *this);
+    const auto connection = Connection::make(io_, std::move(fd), daemon_, access_, *this);
     const std::uint64_t number = ++last_number_;
     connections_.emplace(number, connection);
     number_of_.emplace(connection.get(), number);
@@ -140,6 +143,7 @@ private:
   }
 
   Daemon& daemon_;
+  const Access access_;
   const std::function<void(UniqueFd)> hand_to_grpc_;
   const std::function<void()> beat_;
   asio::io_context io_;
@@ -156,9 +160,9 @@ private:
 };
 
 Listener::Listener(Daemon& daemon, UniqueFd listening, std::function<void(UniqueFd)> hand_to_grpc,
-                   std::function<void()> beat)
-    : state_(
-          std::make_unique<State>(daemon, std::move(listening), std::move(hand_to_grpc), std::move(beat))) {}
+                   Access access, std::function<void()> beat)
+    : state_(std::make_unique<State>(daemon, std::move(listening), std::move(hand_to_grpc), std::move(access),
+                                     std::move(beat))) {}
 
 Listener::~Listener() = default;
 

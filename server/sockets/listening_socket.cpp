@@ -47,7 +47,7 @@ UniqueFd lock_directory_of(const std::string& path) {
 
 // Ok once the file at `path` is gone; it is left alone if something answers there.
 Status remove_stale(const std::string& path, const sockaddr_un& address) {
-  struct stat file{};
+  struct stat file {};
   if (::lstat(path.c_str(), &file) != 0) return errno == ENOENT ? Status() : failed("lstat", path);
   if (!S_ISSOCK(file.st_mode)) {
     return {Reason::bad_endpoint,
@@ -69,8 +69,7 @@ StatusOr<std::string> unix_path(std::string_view endpoint) {
   constexpr std::string_view scheme = "unix:";
   if (!endpoint.starts_with(scheme)) {
     return Status(Reason::bad_endpoint, "expected an endpoint of the form unix:PATH, found '" +
-                                            std::string(endpoint.substr(0, 256)) +
-                                            "'; this version listens on unix sockets only");
+                                            std::string(endpoint.substr(0, 256)) + "'; TCP is dns:HOST:PORT");
   }
   std::string path(endpoint.substr(scheme.size()));
   if (path.empty() || path.find('\0') != std::string::npos) {
@@ -97,7 +96,7 @@ StatusOr<ListeningSocket> ListeningSocket::open(const std::string& path) {
     EAGLE_RETURN_IF_ERROR(remove_stale(path, address));
     if (!bind_to(fd.get(), address)) return failed("bind", path);
   }
-  struct stat file{};
+  struct stat file {};
   if (::stat(path.c_str(), &file) != 0) return failed("stat", path);
   ListeningSocket socket(std::move(fd), path, file.st_dev, file.st_ino);
   if (::listen(socket.fd(), backlog) != 0) return failed("listen", path);
@@ -112,7 +111,7 @@ ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
 
 ListeningSocket::~ListeningSocket() {
   if (!fd_.valid()) return;
-  struct stat file{};
+  struct stat file {};
   if (::stat(path_.c_str(), &file) == 0 && file.st_dev == device_ && file.st_ino == inode_) {
     ::unlink(path_.c_str());
   }

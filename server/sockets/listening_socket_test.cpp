@@ -50,7 +50,7 @@ TEST(ListeningSocket, IsForOwnerAndGroupOnlyAndGoesWithItsOwner) {
   const std::string path = directory / "s";
   {
     const ListeningSocket socket = open(path);
-    struct stat file{};
+    struct stat file {};
     ASSERT_EQ(::stat(path.c_str(), &file), 0);
     EXPECT_EQ(
         file.st_mode & 0777u, 0660u & ~[] {

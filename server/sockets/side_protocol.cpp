@@ -7,6 +7,7 @@
 #include "eagle/v1/service.pb.h"
 #include "engine/run/report_message.h"
 #include "proto/rpc_error.h"
+#include "server/protocol.h"
 #include "server/ring/ring.h"
 
 namespace eagle::server {
@@ -18,17 +19,6 @@ SideAnswer answer_of(const v1::SideReply& reply) {
   for (int shift = 0; shift < 32; shift += 8) answer.frame += static_cast<char>(size >> shift & 0xff);
   reply.AppendToString(&answer.frame);
   return answer;
-}
-
-// The highest version that both speak.
-StatusOr<std::uint32_t> common_protocol(const v1::ProtocolRange& client) {
-  const std::uint32_t highest = std::min(client.max(), protocol_max);
-  if (client.min() <= client.max() && highest >= std::max(client.min(), protocol_min)) return highest;
-  return Status(Reason::protocol_mismatch,
-                "the client speaks protocol versions " + std::to_string(client.min()) + " to " +
-                    std::to_string(client.max()) + ", this daemon (" EAGLE_VERSION ") " +
-                    std::to_string(protocol_min) + " to " + std::to_string(protocol_max) + "; upgrade the " +
-                    (client.max() < protocol_min ? "client" : "daemon, or use an older client"));
 }
 
 }  // namespace
@@ -70,11 +60,12 @@ SideAnswer SideProtocol::hello(const v1::HelloRequest& request) {
   if (session_) {
     return refusal({Reason::bad_message, "this connection has a session already; open another connection"});
   }
-  if (!principal_.ok()) return refusal(principal_.status());
+  const StatusOr<Principal> principal = who(request.token());
+  if (!principal.ok()) return refusal(principal.status());
   if (const Status accepts = daemon_.accepts_work(); !accepts.ok()) return refusal(accepts);
-  const auto protocol = common_protocol(request.protocol());
+  const auto protocol = common_protocol(request.protocol().min(), request.protocol().max());
   if (!protocol.ok()) return refusal(protocol.status());
-  auto opened = open(request);
+  auto opened = open(*principal, request);
   if (!opened.ok()) return refusal(opened.status());
 
   session_ = opened->session;
@@ -90,10 +81,11 @@ SideAnswer SideProtocol::hello(const v1::HelloRequest& request) {
   return answer_of(reply);
 }
 
-StatusOr<Sessions::Opened> SideProtocol::open(const v1::HelloRequest& request) {
+StatusOr<Sessions::Opened> SideProtocol::open(const Principal& principal, const v1::HelloRequest& request) {
   if (!request.has_resume()) {
-    return daemon_.sessions().open(*principal_, request.client_name(),
-                                   {std::chrono::seconds(request.lease_s()), process_, request.attempt()});
+    return daemon_.sessions().open(
+        principal, request.client_name(),
+        {std::chrono::seconds(request.lease_s()), process_, request.attempt(), true});
   }
   Sessions::Resumption resumption;
   resumption.session = request.resume().session();
@@ -105,7 +97,7 @@ StatusOr<Sessions::Opened> SideProtocol::open(const v1::HelloRequest& request) {
                                            " bytes, found " + std::to_string(secret.size()));
   }
   std::copy(secret.begin(), secret.end(), resumption.secret.begin());
-  return daemon_.sessions().resume(*principal_, resumption);
+  return daemon_.sessions().resume(principal, resumption);
 }
 
 SideAnswer SideProtocol::leave() {
@@ -119,6 +111,14 @@ SideAnswer SideProtocol::leave() {
 
 PlaneStore::Planes SideProtocol::detach(bool client_lives) {
   return daemon_.sessions().detach(session_, attachment_, client_lives);
+}
+
+// The kernel's word on the process is kept where a token says who it is.
+StatusOr<Principal> SideProtocol::who(const std::string& token) const {
+  if (access_.identity != Identity::token) return peer_;
+  EAGLE_ASSIGN_OR_RETURN(Principal principal, principal_of_token(access_, token));
+  if (peer_.ok()) principal.pid = peer_->pid;
+  return principal;
 }
 
 SideAnswer SideProtocol::fetch(const v1::FetchRequest& request) {
@@ -138,8 +138,14 @@ SideAnswer SideProtocol::fetch(const v1::FetchRequest& request) {
   v1::SideReply reply;
   reply.mutable_fetch()->set_descriptors(count);
   SideAnswer answer = answer_of(reply);
-  for (const auto& plane : *planes) answer.descriptors.push_back(plane->memory().fd());
-  answer.owner = std::make_shared<const PlaneStore::Planes>(*std::move(planes));
+  auto own = std::make_shared<std::vector<UniqueFd>>();
+  for (const auto& plane : *planes) {
+    auto descriptor = plane->bytes()->descriptor(plane->read_only());
+    if (!descriptor.ok()) return refusal(descriptor.status());
+    own->push_back(*std::move(descriptor));
+    answer.descriptors.push_back(own->back().get());
+  }
+  answer.owner = own;
   answer.tokens.assign(request.tokens().begin(), request.tokens().end());
   return answer;
 }

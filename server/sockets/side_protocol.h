@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "server/access.h"
 #include "server/daemon.h"
 #include "server/principal.h"
 
@@ -33,8 +34,9 @@ struct SideAnswer {
 
 class SideProtocol {
 public:
-  SideProtocol(Daemon& daemon, StatusOr<Principal> principal)
-      : daemon_(daemon), principal_(std::move(principal)) {}
+  // `peer`: the user at the other end; `access` may ask for a token instead.
+  SideProtocol(Daemon& daemon, Access access, StatusOr<Principal> peer)
+      : daemon_(daemon), access_(std::move(access)), peer_(std::move(peer)) {}
 
   // `message`: a frame's payload, as the client sent it.
   SideAnswer handle(std::string_view message);
@@ -52,14 +54,16 @@ public:
   static SideAnswer refusal(const Status& status);
 
 private:
+  [[nodiscard]] StatusOr<Principal> who(const std::string& token) const;
   SideAnswer hello(const v1::HelloRequest& request);
   SideAnswer fetch(const v1::FetchRequest& request);
   SideAnswer ring();
   SideAnswer leave();
-  StatusOr<Sessions::Opened> open(const v1::HelloRequest& request);
+  StatusOr<Sessions::Opened> open(const Principal& principal, const v1::HelloRequest& request);
 
   Daemon& daemon_;
-  const StatusOr<Principal> principal_;
+  const Access access_;
+  const StatusOr<Principal> peer_;
   int process_ = -1;
   std::shared_ptr<Session> session_;
   std::uint64_t attachment_ = 0;

@@ -175,6 +175,7 @@ TEST_P(Changes, EnqueueAndSynchronizeAreALaunch) {
 }
 
 TEST_P(Changes, AnEnqueuedLaunchKeepsTheGraphBusyUntilItIsCollected) {
+  if (GetParam().has("copied")) GTEST_SKIP() << "it looks at the arrays while they change";
   if (!remote()) GTEST_SKIP() << "in process enqueue is launch";
   const auto live = full<std::int64_t>(1, 1);
   const auto x = zeros<double>({8});
@@ -245,6 +246,7 @@ TEST_P(Changes, AFutureIsWaitedForPolledAndContinued) {
 }
 
 TEST_P(Changes, AFutureThatGoesStopsItsLaunch) {
+  if (GetParam().has("copied")) GTEST_SKIP() << "it looks at the arrays while they change";
   const auto live = full<std::int64_t>(1, 1);
   const auto x = zeros<double>({8});
   Graph g(session());
@@ -259,9 +261,7 @@ TEST_P(Changes, AFutureThatGoesStopsItsLaunch) {
     expect_refused(launched.wait().status(), Reason::cancelled, {});
   }
   ASSERT_TRUE(session().accept(x).ok());
-  {
-    const Future<LaunchReport> dropped = g.launch_async();
-  }
+  { const Future<LaunchReport> dropped = g.launch_async(); }
   ASSERT_TRUE(session().accept(x).ok());
   live[0] = 0;
   EXPECT_TRUE(g.launch().ok());
@@ -294,6 +294,7 @@ TEST_P(Changes, CallablesOfAwaitedLaunchesRunOneAtATimeInAnotherThread) {
 }
 
 TEST_P(Changes, CancelStopsALaunchOfAnotherThread) {
+  if (GetParam().has("copied")) GTEST_SKIP() << "it looks at the arrays while they change";
   const auto live = full<std::int64_t>(1, 1);
   const auto x = zeros<double>({8});
   Graph g(session());

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "engine/base/unique_fd.h"
 
@@ -61,6 +62,8 @@ StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start(int threads,
   std::vector<std::string> words = {program,
                                     "--listen",
                                     daemon->endpoint(),
+                                    "--listen",
+                                    "dns:127.0.0.1:0",
                                     "--ready-fd",
                                     std::to_string(ready_fd),
                                     "--owner-fd",
@@ -83,7 +86,11 @@ StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start(int threads,
     return Status(Reason::internal, std::string("cannot start ") + program);
   }
   const std::string line = read_line(reader.get());
-  if (line == "ready") return daemon;
+  constexpr std::string_view ready = "ready ";  // and where it listens for TCP
+  if (line.starts_with(ready)) {
+    daemon->tcp_endpoint_ = line.substr(ready.size());
+    return daemon;
+  }
   return Status(Reason::internal, std::string(program) + " does not serve: '" + line + "'");
 }
 

@@ -26,6 +26,7 @@ public:
   DaemonProcess& operator=(const DaemonProcess&) = delete;
 
   [[nodiscard]] std::string endpoint() const { return "unix:" + folder_ + "/eagled.sock"; }
+  [[nodiscard]] const std::string& tcp_endpoint() const { return tcp_endpoint_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
   // The process that computes, which `pid` keeps; -1 while there is none.
   [[nodiscard]] pid_t worker() const;
@@ -40,6 +41,7 @@ private:
   DaemonProcess() = default;
   int end(int signal);
   std::string folder_;
+  std::string tcp_endpoint_;
   pid_t pid_ = -1;
 };
 

@@ -24,6 +24,7 @@ struct HostUnderTest {
   // in, or stays empty; it has to outlive the session.
   std::function<StatusOr<Session>(int threads, std::unique_ptr<DaemonProcess>& daemon)> open_apart;
   // "remote": kernels run in another process and need arrays of the session.
+  // "copied": the arrays here are copies, made before and after each launch: nothing is seen while it runs.
   std::set<std::string> tags;
 
   [[nodiscard]] bool has(const std::string& tag) const { return tags.contains(tag); }

@@ -1,10 +1,13 @@
 // The hosts of this machine: the engine in this process, and an eagled beside it.
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "tests/conformance/daemon_process.h"
 #include "tests/conformance/host_registry.h"
 #include "tests/conformance/hosts.h"
+#include "tests/conformance/tcp_host.h"
 
 namespace eagle::conformance {
 
@@ -18,10 +21,14 @@ StatusOr<DaemonProcess*> suite_daemon() {
 namespace {
 
 // How launches reach the daemon.
-enum class Way { ring, grpc };
+enum class Way { ring, grpc, tcp };
 
 StatusOr<Session> connect_to(const DaemonProcess& daemon, Way way) {
   ConnectOptions options;
+  if (way == Way::tcp) {
+    EAGLE_ASSIGN_OR_RETURN(const Session session, eagle::connect(daemon.tcp_endpoint(), options));
+    return mirrored(session);
+  }
   options.ring = way == Way::ring;
   return eagle::connect(daemon.endpoint(), options);
 }
@@ -46,11 +53,10 @@ StatusOr<Session> apart(int threads, std::unique_ptr<DaemonProcess>& daemon, Way
 }
 
 HostUnderTest daemon_by(const char* name, Way way) {
-  return {name,
-          [way] { return of_the_suite(way); },
+  return {name, [way] { return of_the_suite(way); },
           [way](int threads) { return with_a_team_of(threads, way); },
           [way](int threads, auto& daemon) { return apart(threads, daemon, way); },
-          {"remote"}};
+          way == Way::tcp ? std::set<std::string>{"remote", "copied"} : std::set<std::string>{"remote"}};
 }
 
 }  // namespace
@@ -63,6 +69,7 @@ void register_hosts() {
                                        {}});
   static const HostRegistration daemon(daemon_by("daemon", Way::ring));
   static const HostRegistration over_grpc(daemon_by("daemon_grpc", Way::grpc));
+  static const HostRegistration over_tcp(daemon_by("daemon_tcp", Way::tcp));
 }
 
 }  // namespace eagle::conformance

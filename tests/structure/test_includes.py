@@ -46,6 +46,7 @@ LIBRARIES = {
     ),
     "Boost": (r"boost/", {"client", "server", "tests"}),
     "spdlog": (r"spdlog/|fmt/", {"server", "tests"}),
+    "toml++": (r"toml\+\+/", {"server"}),
     "CLI11": (r"CLI/", {"client", "server", "tests"}),
     "nanobind": (r"nanobind/|Python\.h$", {"python_client"}),
 }
@@ -61,13 +62,16 @@ PRIVATE_HEADERS: dict[str, set[str]] = {
         "engine/codegen/target_machine.h",
     },
     "gRPC": {
+        "client/attachment.h",
         "client/remote_connection.h",
         "client/remote_link.h",
         "client/watched_call.h",
         "server/rpc/call.h",
         "server/rpc/conversation.h",
         "server/rpc/launch_call.h",
+        "server/rpc/peer.h",
         "server/rpc/run_call.h",
+        "server/rpc/transfer_call.h",
     },
     "Boost": {"server/sockets/grpc_connections.h"},
 }

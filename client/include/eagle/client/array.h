@@ -75,13 +75,17 @@ public:
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  // The engine is on another machine, and this a copy: see Session::fetch and Session::send.
+  [[nodiscard]] bool copied() const { return copied_; }
 
 protected:
-  Buffer(std::byte* data, std::uint64_t bytes) : data_(data), bytes_(bytes) {}
+  Buffer(std::byte* data, std::uint64_t bytes, bool copied = false)
+      : data_(data), bytes_(bytes), copied_(copied) {}
 
 private:
   std::byte* data_;
   std::uint64_t bytes_;
+  bool copied_;
 };
 
 // A row-major array in a session's memory. Copies share the memory.

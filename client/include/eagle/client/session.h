@@ -13,8 +13,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +37,14 @@ enum class Format : std::uint8_t;  // engine/view/picture.h
 
 class Host;  // client/host.h: the interface behind a session, with its two implementations
 
+// How a daemon and its client prove who they are over TCP. PEM files.
+struct TlsOptions {
+  std::string ca;           // whom the daemon's certificate must come from; empty: whom the system trusts
+  std::string certificate;  // of the client, where the daemon asks for one
+  std::string key;
+  std::string server_name;  // in the daemon's certificate, where that is not the endpoint's host
+};
+
 struct ConnectOptions {
   std::chrono::milliseconds timeout{10'000};  // for connecting and for each short call
   std::string client_name;                    // shown to the operator; the program's name when empty
@@ -41,10 +52,43 @@ struct ConnectOptions {
   // same.
   bool ring = true;
   // How long the daemon keeps the session, with its arrays and graphs, when this process has gone without
-  // closing it. 0: not at all.
-  std::chrono::seconds lease{0};
-  // Session::resume_token of a session that is to go on, here instead of where it was.
+  // closing it, or over TCP when the connection has broken. 0: not at all, or over TCP as the daemon likes.
+  std::chrono::milliseconds lease{0};
+  // Session::resume_token of a session that is to go on, here instead of where it was. Not over TCP.
   std::string resume;
+  std::optional<TlsOptions> tls;  // of a dns: endpoint; without, everything travels in the clear
+  std::string token;              // where the daemon asks for one
+};
+
+// Told during long transfers, with the bytes done so far and in all; false stops it (CANCELLED).
+using TransferProgress = std::function<bool(std::uint64_t done, std::uint64_t all)>;
+
+// An array that a session has given a name, as the one who opened it holds it.
+struct PublishedArray {
+  std::shared_ptr<Buffer> buffer;
+  ArrayView view;
+  std::string owner;   // a principal: "uid:1000", "token:NAME", "certificate:NAME"
+  bool moved = false;  // of publish: it is another array than the one that was given, with its values
+};
+struct PublishOptions {
+  bool writable = false;
+  std::vector<std::string> to;  // principals besides one's own; "*": everybody
+};
+struct WithdrawOptions {
+  std::vector<std::string> from;  // principals; empty: everybody, and the name goes
+  // Also what others have mapped already: the bytes move, and their maps show zeros. Takes a copy of the
+  // bytes.
+  bool seal_off = false;
+};
+
+// A plane that the session holds.
+struct SessionPlane {
+  std::uint64_t id = 0;
+  std::string label;
+  std::uint64_t bytes = 0;
+  std::string transport;  // "memfd", "copy" (over TCP) or "borrowed" (in process)
+  std::string why;        // why not another one
+  bool read_only = false;
 };
 
 struct LocalOptions {
@@ -52,8 +96,8 @@ struct LocalOptions {
 };
 
 struct SessionInfo {
-  std::string endpoint;   // "local" or "unix:/path"
-  std::string transport;  // "in process", "memfd + ring" or "memfd + grpc"
+  std::string endpoint;   // "local", "unix:/path" or "dns:host:port"
+  std::string transport;  // "in process", "memfd + ring", "memfd + grpc" or "copy + grpc" (over TCP)
   std::string version;
   run::HostIdentity host;  // the process that computes
   std::int64_t threads = 1;
@@ -99,6 +143,9 @@ public:
   StatusOr<Array<T>> full(const Shape& shape, T value) const {
     EAGLE_ASSIGN_OR_RETURN(Array<T> array, zeros<T>(shape));
     for (T& element : array.span()) element = value;
+    if (copies()) {
+      EAGLE_RETURN_IF_ERROR(fill(array, {reinterpret_cast<const std::byte*>(&value), sizeof value}));
+    }
     return array;
   }
   // A copy of `values` in the session's memory, 1-D.
@@ -106,8 +153,37 @@ public:
   StatusOr<Array<T>> copy(std::span<const T> values) const {
     EAGLE_ASSIGN_OR_RETURN(Array<T> array, zeros<T>({static_cast<std::int64_t>(values.size())}));
     std::copy(values.begin(), values.end(), array.span().begin());
+    EAGLE_RETURN_IF_ERROR(send(array));
     return array;
   }
+
+  // Over TCP an array's memory in this process is a copy: `fetch` brings the array's values there, `send`
+  // takes them from there. Where the memory is shared there is nothing to do. Arrays of other sessions:
+  // MIXED_SESSIONS.
+  [[nodiscard]] Status fetch(const ArrayView& array, const TransferProgress& progress = {}) const;
+  [[nodiscard]] Status send(const ArrayView& array, const TransferProgress& progress = {}) const;
+  // The same with the values in memory of the caller's, row-major; `packed` is as large as the array's
+  // elements.
+  [[nodiscard]] Status fetch_packed(const ArrayView& array, std::span<std::byte> packed,
+                                    const TransferProgress& progress = {}) const;
+  [[nodiscard]] Status send_packed(const ArrayView& array, std::span<const std::byte> packed,
+                                   const TransferProgress& progress = {}) const;
+  // Every element gets this value, whose bytes are given.
+  [[nodiscard]] Status fill(const ArrayView& array, std::span<const std::byte> element) const;
+  // Whether values have to be fetched and sent.
+  [[nodiscard]] bool copies() const;
+
+  // Gives the array a name under which other sessions, of this principal and of those it is granted to, can
+  // open it. A part of a plane is copied into a plane of its own first: use the array that is returned from
+  // then on. The name goes with this session. BAD_VALUE for a name that is taken.
+  [[nodiscard]] StatusOr<PublishedArray> publish(const ArrayView& array, std::string_view name,
+                                                 const PublishOptions& options = {}) const;
+  // UNKNOWN_NAME where there is none, or none for this principal. `owner`: a principal; empty: one's own, or
+  // the only one that has granted an array of this name.
+  [[nodiscard]] StatusOr<PublishedArray> open(std::string_view name, std::string_view owner = {}) const;
+  // Takes grants back: what others opened they can use in no new graph, run or launch.
+  [[nodiscard]] Status withdraw(std::string_view name, const WithdrawOptions& options = {}) const;
+  [[nodiscard]] StatusOr<std::vector<SessionPlane>> planes() const;
 
   // Whether the address lies in memory that this session allocated (and still holds).
   [[nodiscard]] bool owns(const void* address) const;
@@ -144,9 +220,9 @@ private:
   std::shared_ptr<Host> host_;
 };
 
-// A session in a daemon: "unix:PATH", or empty for EAGLE_ENDPOINT, /run/eagled/eagled.sock,
-// $XDG_RUNTIME_DIR/eagled.sock, and else a private daemon, started here and shared by the process, that
-// ends with it. BAD_ENDPOINT, NO_DAEMON, PROTOCOL_MISMATCH.
+// A session in a daemon: "unix:PATH" or "dns:HOST:PORT", or empty for EAGLE_ENDPOINT,
+// /run/eagled/eagled.sock, $XDG_RUNTIME_DIR/eagled.sock, and else a private daemon, started here and shared
+// by the process, that ends with it. BAD_ENDPOINT, NO_DAEMON, PROTOCOL_MISMATCH.
 StatusOr<Session> connect(std::string_view endpoint = {}, const ConnectOptions& options = {});
 // A session in this process; each launching thread has its own OpenMP team.
 StatusOr<Session> local(const LocalOptions& options = {});

@@ -1,0 +1,95 @@
+#include "client/host_views.h"
+
+#include <utility>
+
+#include "client/transfers.h"
+#include "eagle/v1/graph.pb.h"
+#include "eagle/v1/run.pb.h"
+
+namespace eagle {
+namespace {
+
+plane::View view_of(const v1::View& message) {
+  return {0,
+          message.offset(),
+          static_cast<plane::DType>(message.dtype()),
+          message.item_bytes(),
+          {message.shape().begin(), message.shape().end()},
+          {message.strides().begin(), message.strides().end()}};
+}
+
+}  // namespace
+
+template <typename Description>
+void HostViews::add(Connection& connection, const Description& description, const v1::HostNode& node) {
+  const auto collect = [&](const auto& views, std::vector<One>& into) {
+    for (const v1::NamedView& view : views) {
+      const v1::PlaneDeclaration& plane = description.planes(static_cast<int>(view.view().plane()));
+      std::byte* const bytes = plane.has_plane() ? connection.bytes_of(plane.plane().id()) : nullptr;
+      auto packed = plane::Packed::of(view_of(view.view()));
+      if (bytes == nullptr || !packed.ok()) continue;
+      One one{{}, bytes, *std::move(packed)};
+      *one.slice.mutable_plane() = plane.plane();
+      *one.slice.mutable_view() = view.view();
+      one.slice.mutable_view()->set_plane(0);
+      into.push_back(std::move(one));
+    }
+  };
+  Call& call = calls_[node.call()];
+  collect(node.reads(), call.reads);
+  collect(node.writes(), call.writes);
+}
+
+template <typename Description>
+void HostViews::add(Connection& connection, const Description& description, const v1::Node& node) {
+  if (node.has_host()) add(connection, description, node.host());
+  add_stages(connection, description, node.skippable().body());
+  add_stages(connection, description, node.repeat_while().body());
+}
+
+template <typename Description, typename Stages>
+void HostViews::add_stages(Connection& connection, const Description& description, const Stages& stages) {
+  for (const v1::Stage& stage : stages) {
+    if (stage.has_node()) add(connection, description, stage.node());
+    for (const v1::Branch& branch : stage.group().branches()) {
+      for (const v1::Node& node : branch.nodes()) add(connection, description, node);
+    }
+  }
+}
+
+HostViews::HostViews(Connection& connection, const v1::GraphDescription& description) {
+  add_stages(connection, description, description.stages());
+}
+
+HostViews::HostViews(Connection& connection, const v1::RunDescription& description) {
+  for (const v1::HostStep& step : description.host_steps()) add(connection, description, step.node());
+}
+
+// What a callable writes only in part keeps its other values, hence its writes are fetched too.
+Status HostViews::fetch_reads(Connection& connection, std::uint32_t call) const {
+  const auto found = calls_.find(call);
+  if (found == calls_.end()) return {};
+  std::vector<std::byte> packed;
+  for (const auto* views : {&found->second.reads, &found->second.writes}) {
+    for (const One& one : *views) {
+      packed.resize(one.packed.bytes());
+      EAGLE_RETURN_IF_ERROR(fetch_slice(connection, "host node", one.slice, packed, {}));
+      one.packed.write(one.plane, 0, packed);
+    }
+  }
+  return {};
+}
+
+Status HostViews::send_writes(Connection& connection, std::uint32_t call) const {
+  const auto found = calls_.find(call);
+  if (found == calls_.end()) return {};
+  std::vector<std::byte> packed;
+  for (const One& one : found->second.writes) {
+    packed.resize(one.packed.bytes());
+    one.packed.read(one.plane, 0, packed);
+    EAGLE_RETURN_IF_ERROR(send_slice(connection, "host node", one.slice, packed, {}));
+  }
+  return {};
+}
+
+}  // namespace eagle

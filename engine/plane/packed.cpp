@@ -1,0 +1,78 @@
+#include "engine/plane/packed.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace eagle::plane {
+
+std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape,
+                                            std::uint32_t item_bytes) {
+  std::vector<std::int64_t> strides(shape.size());
+  std::int64_t stride = item_bytes;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    strides[axis] = stride;
+    stride *= shape[axis];
+  }
+  return strides;
+}
+
+__extension__ typedef unsigned __int128 Wide;
+
+StatusOr<Packed> Packed::of(const View& view) {
+  constexpr Wide most = Wide(1) << 62;
+  const auto count = static_cast<std::uint64_t>(elements(view));
+  if (Wide(count) * view.item_bytes > most) {
+    return Status(Reason::bad_value, "a view of " + to_string(view) +
+                                         " has over 2^62 bytes when it is packed; take a part of it");
+  }
+  Packed packed;
+  packed.offset_ = view.offset;
+  packed.bytes_ = count * view.item_bytes;
+  packed.shape_ = view.shape;
+  packed.strides_ = view.strides;
+  packed.run_bytes_ = view.item_bytes;
+  while (!packed.shape_.empty() && (packed.shape_.back() == 1 ||
+                                    packed.strides_.back() == static_cast<std::int64_t>(packed.run_bytes_))) {
+    packed.run_bytes_ *= static_cast<std::uint64_t>(packed.shape_.back());
+    packed.shape_.pop_back();
+    packed.strides_.pop_back();
+  }
+  return packed;
+}
+
+template <typename Part>
+void Packed::each(std::uint64_t first, std::uint64_t count, const Part& part) const {
+  while (count > 0) {
+    const std::uint64_t within = first % run_bytes_;
+    std::uint64_t run = first / run_bytes_;
+    std::int64_t offset = offset_ + static_cast<std::int64_t>(within);
+    for (std::size_t axis = shape_.size(); axis-- > 0;) {
+      const auto extent = static_cast<std::uint64_t>(shape_[axis]);
+      offset += static_cast<std::int64_t>(run % extent) * strides_[axis];
+      run /= extent;
+    }
+    const std::uint64_t piece = std::min(run_bytes_ - within, count);
+    part(offset, static_cast<std::size_t>(piece));
+    first += piece;
+    count -= piece;
+  }
+}
+
+void Packed::read(const std::byte* plane, std::uint64_t first, std::span<std::byte> into) const {
+  std::byte* to = into.data();
+  each(first, into.size(), [&](std::int64_t offset, std::size_t count) {
+    std::memcpy(to, plane + offset, count);
+    to += count;
+  });
+}
+
+void Packed::write(std::byte* plane, std::uint64_t first, std::span<const std::byte> from) const {
+  const std::byte* source = from.data();
+  each(first, from.size(), [&](std::int64_t offset, std::size_t count) {
+    std::memcpy(plane + offset, source, count);
+    source += count;
+  });
+}
+
+}  // namespace eagle::plane

@@ -1,0 +1,44 @@
+// Packed: the elements of a view in row-major order, as the bytes that travel over a wire.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/plane/view.h"
+
+namespace eagle::plane {
+
+// Bytes from one element to the next along each axis of an array in row-major order. Not for shapes whose
+// bytes do not fit 63 bits.
+std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape, std::uint32_t item_bytes);
+
+// A plain value; may be used by any number of threads at once.
+class Packed {
+public:
+  // Of a view that `check` accepted. BAD_VALUE where it would have over 2^62 bytes, which views with strides
+  // of 0 can.
+  static StatusOr<Packed> of(const View& view);
+
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+  // Bytes [first, first + size) of the packed form, from or to the plane at `plane`. The range must lie
+  // within `bytes()`.
+  void read(const std::byte* plane, std::uint64_t first, std::span<std::byte> into) const;
+  void write(std::byte* plane, std::uint64_t first, std::span<const std::byte> from) const;
+
+private:
+  // Calls `part(byte offset in the plane, count)` for the pieces of a range, in order.
+  template <typename Part>
+  void each(std::uint64_t first, std::uint64_t count, const Part& part) const;
+
+  std::int64_t offset_ = 0;
+  std::uint64_t run_bytes_ = 1;      // of the elements that lie together
+  std::vector<std::int64_t> shape_;  // of such runs
+  std::vector<std::int64_t> strides_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace eagle::plane

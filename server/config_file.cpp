@@ -1,0 +1,277 @@
+#include "server/config_file.h"
+
+#include <toml++/toml.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "server/access.h"
+#include "server/published.h"
+
+namespace eagle::server {
+namespace {
+
+constexpr std::size_t most_bytes = 1u << 20;
+
+// How many letters have to be changed, put in or left out to make one word of another.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
+    }
+  }
+  return row[b.size()];
+}
+
+constexpr std::uint64_t most_size = std::uint64_t{1} << 60;
+
+// "512M" in bytes, as the flags take it.
+std::optional<std::uint64_t> size_of(std::string text) {
+  std::uint64_t value = 0;
+  try {
+    if (!CLI::AsSizeValue(false)(text).empty() || !CLI::detail::lexical_cast(text, value)) return {};
+  } catch (const CLI::Error&) {
+    return {};
+  }
+  return value;
+}
+
+// One table of the file, read key by key. The first mistake stays.
+class Reader {
+public:
+  Reader(const toml::table& table, std::string where, const std::string& file)
+      : table_(table), where_(std::move(where)), file_(file) {}
+
+  template <typename Value>
+  std::optional<Value> take(std::string_view key, const char* expected) {
+    known_.emplace_back(key);
+    const toml::node* const node = table_.get(key);
+    if (node == nullptr) return {};
+    const auto value = node->value_exact<Value>();
+    if (!value) refuse(*node, key, "expected " + std::string(expected));
+    return value;
+  }
+
+  std::optional<std::int64_t> number(std::string_view key, std::int64_t least, std::int64_t most) {
+    const std::string range = "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+    const auto value = take<std::int64_t>(key, range.c_str());
+    if (value && (*value < least || *value > most)) {
+      refuse(*table_.get(key), key, "expected " + range + ", found " + std::to_string(*value));
+      return {};
+    }
+    return value;
+  }
+
+  // Whole or not, from above `least` (or `least` itself, where `or_least`) to `most`.
+  std::optional<double> real(std::string_view key, double least, bool or_least, double most) {
+    known_.emplace_back(key);
+    const toml::node* const node = table_.get(key);
+    if (node == nullptr) return {};
+    const auto value = node->is_number() ? node->value<double>() : std::nullopt;
+    if (!value || !(*value > least || (or_least && *value == least)) || !(*value <= most)) {
+      refuse(*node, key,
+             "expected a number " + std::string(or_least ? "from " : "above ") + std::to_string(least) +
+                 " to " + std::to_string(most));
+      return {};
+    }
+    return value;
+  }
+
+  // A number of bytes, or a text such as "512M".
+  std::optional<std::uint64_t> bytes(std::string_view key) {
+    known_.emplace_back(key);
+    const toml::node* const node = table_.get(key);
+    if (node == nullptr) return {};
+    std::optional<std::uint64_t> value;
+    if (const auto number = node->value_exact<std::int64_t>(); number && *number >= 0) {
+      value = static_cast<std::uint64_t>(*number);
+    } else if (const auto text = node->value_exact<std::string>()) {
+      value = size_of(*text);
+    }
+    if (!value || *value > most_size) {
+      refuse(*node, key, "expected a number of bytes up to 2^60, or a text such as \"512M\" or \"64G\"");
+      return {};
+    }
+    return value;
+  }
+
+  std::optional<std::string> choice(std::string_view key, const std::vector<std::string>& choices) {
+    std::string expected = "one of";
+    for (const std::string& one : choices) expected += " \"" + one + "\"";
+    auto value = take<std::string>(key, expected.c_str());
+    if (value && std::find(choices.begin(), choices.end(), *value) == choices.end()) {
+      refuse(*table_.get(key), key, "expected " + expected + ", found \"" + *value + "\"");
+      return {};
+    }
+    return value;
+  }
+
+  const toml::table* table(std::string_view key) {
+    known_.emplace_back(key);
+    const toml::node* const node = table_.get(key);
+    if (node != nullptr && !node->is_table())
+      refuse(*node, key, "expected a table, [" + std::string(key) + "]");
+    return node == nullptr ? nullptr : node->as_table();
+  }
+
+  // The tables of [[key]].
+  std::vector<const toml::table*> tables(std::string_view key) {
+    known_.emplace_back(key);
+    std::vector<const toml::table*> found;
+    const toml::node* const node = table_.get(key);
+    if (node == nullptr) return found;
+    const toml::array* const array = node->as_array();
+    if (array == nullptr || !array->is_homogeneous(toml::node_type::table)) {
+      refuse(*node, key, "expected tables, [[" + std::string(key) + "]]");
+      return found;
+    }
+    for (const toml::node& one : *array) found.push_back(one.as_table());
+    return found;
+  }
+
+  void refuse(const toml::node& node, std::string_view key, const std::string& what) {
+    if (!status_.ok()) return;
+    status_ = {Reason::bad_value, "'" + file_ + "' line " + std::to_string(node.source().begin.line) + ": " +
+                                      where_ + std::string(key) + ": " + what};
+  }
+
+  // After every key has been asked for: a key that nobody asked for is a mistake.
+  Status finish() {
+    for (const auto& [key, node] : table_) {
+      if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
+      const auto nearest = std::min_element(known_.begin(), known_.end(), [&](const auto& a, const auto& b) {
+        return distance(a, key.str()) < distance(b, key.str());
+      });
+      refuse(node, key.str(), "there is no such key; the nearest is '" + *nearest + "'");
+    }
+    return status_;
+  }
+  [[nodiscard]] const Status& status() const { return status_; }
+
+private:
+  const toml::table& table_;
+  const std::string where_;
+  const std::string& file_;
+  std::vector<std::string> known_;
+  Status status_;
+};
+
+template <typename Value, typename Found>
+void keep(Value& value, std::optional<Found> found, bool given) {
+  if (found && !given) value = static_cast<Value>(*std::move(found));
+}
+
+Status read_listeners(Reader& top, const std::string& name, bool given, ProgramOptions& options) {
+  std::vector<ListenOptions> listen;
+  int number = 0;
+  for (const toml::table* table : top.tables("listen")) {
+    Reader reader(*table, "[[listen]] " + std::to_string(++number) + ": ", name);
+    ListenOptions one;
+    const auto endpoint = reader.take<std::string>("endpoint", "a text, \"unix:PATH\" or \"dns:HOST:PORT\"");
+    keep(one.endpoint, endpoint, false);
+    keep(one.identity, reader.choice("identity", {"uid", "certificate", "token", "anonymous"}), false);
+    EAGLE_RETURN_IF_ERROR(reader.finish());
+    if (!endpoint)
+      reader.refuse(*table, "endpoint", "it is missing; write \"unix:PATH\" or \"dns:HOST:PORT\"");
+    EAGLE_RETURN_IF_ERROR(reader.status());
+    listen.push_back(std::move(one));
+  }
+  if (!given && !listen.empty()) options.listen = std::move(listen);
+  return {};
+}
+
+Status read_tenants(Reader& top, const std::string& name, ProgramOptions& options) {
+  constexpr std::int64_t most = INT64_MAX;
+  int number = 0;
+  for (const toml::table* table : top.tables("tenant")) {
+    Reader reader(*table, "[[tenant]] " + std::to_string(++number) + ": ", name);
+    const char* const expected =
+        "\"uid:N\", \"token:NAME\", \"certificate:NAME\", or \"*\" for everybody else";
+    const auto principal = reader.take<std::string>("principal", expected);
+    TenantPolicy policy;
+    keep(policy.weight, reader.real("weight", 0, false, 1e6), false);
+    keep(policy.priority, reader.number("priority", -1000, 1000), false);
+    auto& quotas = policy.quotas;
+    keep(quotas[static_cast<std::size_t>(Held::sessions)], reader.number("sessions", 0, most), false);
+    keep(quotas[static_cast<std::size_t>(Held::plane_bytes)], reader.bytes("plane_bytes"), false);
+    keep(quotas[static_cast<std::size_t>(Held::graphs)], reader.number("graphs", 0, most), false);
+    keep(quotas[static_cast<std::size_t>(Held::jobs)], reader.number("jobs", 0, most), false);
+    keep(policy.compile_seconds, reader.real("compile_seconds", 0, true, 60), false);
+    keep(policy.device_share, reader.real("device_share", 0, true, 1), false);
+    EAGLE_RETURN_IF_ERROR(reader.finish());
+    if (!principal || !Published::is_principal(*principal)) {
+      reader.refuse(*table, "principal", std::string("expected ") + expected);
+    } else if (!options.tenants.emplace(*principal, policy).second) {
+      reader.refuse(*table, "principal", "'" + *principal + "' has a [[tenant]] already");
+    }
+    EAGLE_RETURN_IF_ERROR(reader.status());
+  }
+  return {};
+}
+
+Status read_table(const toml::table& table, const std::string& name,
+                  const std::function<bool(const std::string&)>& given, ProgramOptions& options) {
+  Reader top(table, "", name);
+  keep(options.threads, top.number("threads", 0, 1024), given("--threads"));
+  keep(options.plane_budget_bytes, top.bytes("plane_budget"), given("--plane-budget"));
+  keep(options.drain_timeout_s, top.number("drain_timeout", 0, 86400), given("--drain-timeout"));
+  keep(options.compile_timeout_s, top.number("compile_timeout", 1, 3600), given("--compile-timeout"));
+  keep(options.cache_directory, top.take<std::string>("cache_dir", "a text"), given("--cache-dir"));
+  keep(options.log_level, top.choice("log_level", {"trace", "debug", "info", "warn", "error", "off"}),
+       given("--log-level"));
+  keep(options.insecure_i_know, top.take<bool>("insecure_i_know", "true or false"),
+       given("--insecure-i-know"));
+  EAGLE_RETURN_IF_ERROR(read_listeners(top, name, given("--listen"), options));
+  EAGLE_RETURN_IF_ERROR(read_tenants(top, name, options));
+  if (const toml::table* const tls = top.table("tls")) {
+    Reader reader(*tls, "[tls] ", name);
+    keep(options.tls.certificate, reader.take<std::string>("certificate", "the path of a PEM file"),
+         given("--tls-cert"));
+    keep(options.tls.key, reader.take<std::string>("key", "the path of a PEM file"), given("--tls-key"));
+    keep(options.tls.client_ca, reader.take<std::string>("client_ca", "the path of a PEM file"),
+         given("--tls-client-ca"));
+    EAGLE_RETURN_IF_ERROR(reader.finish());
+  }
+  if (const toml::table* const tokens = top.table("tokens")) {
+    Reader reader(*tokens, "[tokens] ", name);
+    keep(options.tokens, reader.take<std::string>("file", "the path of a file"), given("--tokens"));
+    EAGLE_RETURN_IF_ERROR(reader.finish());
+  }
+  return top.finish();
+}
+
+}  // namespace
+
+Status read_config(std::string_view text, const std::string& name,
+                   const std::function<bool(const std::string&)>& given, ProgramOptions& options) {
+  if (text.size() > most_bytes) {
+    return {Reason::bad_value, "'" + name + "' has over " + std::to_string(most_bytes) + " bytes"};
+  }
+  try {
+    return read_table(toml::parse(text, name), name, given, options);
+  } catch (const toml::parse_error& error) {
+    return {Reason::bad_value, "'" + name + "' line " + std::to_string(error.source().begin.line) + ": " +
+                                   std::string(error.description())};
+  }
+}
+
+Status read_config_file(const std::string& path, const std::function<bool(const std::string&)>& given,
+                        ProgramOptions& options) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return {Reason::bad_value, "--config: '" + path + "' cannot be read"};
+  std::string text(most_bytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return read_config(text, path, given, options);
+}
+
+}  // namespace eagle::server

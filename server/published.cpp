@@ -1,0 +1,135 @@
+#include "server/published.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace eagle::server {
+namespace {
+
+// A client's text, for a message.
+std::string loggable_name(std::string_view text) {
+  std::string shown(text.substr(0, 128));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c < 0x20 || c == 0x7f || c == '\''; }, '?');
+  return shown;
+}
+
+Status unknown(const std::string& name) {
+  return {Reason::unknown_name,
+          "there is no published array '" + loggable_name(name) + "' that this caller may open"};
+}
+
+}  // namespace
+
+bool Published::is_principal(const std::string& text) {
+  if (text == "*") return true;
+  for (const std::string_view scheme : {"uid:", "token:", "certificate:"}) {
+    if (!text.starts_with(scheme) || text.size() == scheme.size() || text.size() > 300) continue;
+    const std::string_view rest = std::string_view(text).substr(scheme.size());
+    return scheme != "uid:" ||
+           (rest.size() <= 10 && rest.find_first_not_of("0123456789") == std::string_view::npos);
+  }
+  return false;
+}
+
+bool Published::granted(const Key& key, const Entry& entry, const std::string& principal) {
+  return key.first == principal || entry.array.to.contains(principal) || entry.array.to.contains("*");
+}
+
+Status Published::publish(const std::shared_ptr<Session>& owner, const std::string& name, Array array) {
+  if (name.empty() || name.size() > limits_.label_bytes) {
+    return {Reason::bad_value, "publish: expected a name of 1 to " + std::to_string(limits_.label_bytes) +
+                                   " bytes (label_bytes), found " + std::to_string(name.size())};
+  }
+  for (const std::string& principal : array.to) {
+    if (is_principal(principal)) continue;
+    return {Reason::bad_value,
+            "publish: to: expected 'uid:N', 'token:NAME', 'certificate:NAME' or '*', found '" +
+                loggable_name(principal) + "'"};
+  }
+  const Key key{owner->principal().text(), name};
+  const std::lock_guard lock(mutex_);
+  if (owner->ended()) return {Reason::session_closed, "publish: the session was closed; open another one"};
+  const auto known = entries_.find(key);
+  if (known != entries_.end() && known->second.session.lock()) {
+    return {Reason::bad_value, "publish: '" + loggable_name(name) +
+                                   "' is published already; withdraw it first, or choose another name"};
+  }
+  if (entries_.size() >= limits_.published && known == entries_.end()) {
+    return {Reason::quota, "publish: the daemon has " + std::to_string(limits_.published) +
+                               " published arrays, which is its limit (published); withdraw some"};
+  }
+  entries_[key] = {owner, owner->id(), std::move(array), {}};
+  return {};
+}
+
+StatusOr<Published::Opened> Published::open(const std::shared_ptr<Session>& caller, const std::string& name,
+                                            const std::string& owner) {
+  const std::string principal = caller->principal().text();
+  const std::lock_guard lock(mutex_);
+  auto found = entries_.end();
+  std::string owners;
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    if (it->first.second != name || !granted(it->first, it->second, principal)) continue;
+    if (!owner.empty() && it->first.first != owner) continue;
+    if (owner.empty() && it->first.first == principal) {
+      found = it;
+      owners.clear();
+      break;
+    }
+    owners += (owners.empty() ? "" : ", ") + it->first.first;
+    if (found != entries_.end()) {
+      return Status(Reason::bad_value, "open: several owners have granted an array '" + loggable_name(name) +
+                                           "' (" + owners + "); say whose with owner=");
+    }
+    found = it;
+  }
+  if (found == entries_.end()) return unknown(name).within("open");
+  auto& [key, entry] = *found;
+  const bool own = key.first == principal;
+  Opened opened;
+  opened.read_only = !own && !entry.array.writable;
+  EAGLE_ASSIGN_OR_RETURN(opened.plane, caller->planes().adopt(name, entry.array.bytes, opened.read_only));
+  opened.read_only = opened.plane.plane->read_only();
+  opened.view = entry.array.view;
+  opened.owner = key.first;
+  // Holders that are gone make room for those that come.
+  std::erase_if(entry.holders, [](const auto& holder) { return holder.second.session.expired(); });
+  if (!own) entry.holders.emplace(principal, Holder{caller, opened.plane.plane->id()});
+  return opened;
+}
+
+StatusOr<std::shared_ptr<PlaneBytes>> Published::withdraw(const Session& caller, const std::string& name,
+                                                          const std::set<std::string>& from) {
+  std::vector<Holder> losing;
+  std::shared_ptr<PlaneBytes> bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find({caller.principal().text(), name});
+    if (found == entries_.end()) return unknown(name).within("withdraw");
+    Entry& entry = found->second;
+    bytes = entry.array.bytes;
+    for (auto it = entry.holders.begin(); it != entry.holders.end();) {
+      const bool loses = from.empty() || from.contains(it->first) || from.contains("*");
+      if (loses) losing.push_back(it->second);
+      it = loses ? entry.holders.erase(it) : std::next(it);
+    }
+    for (const std::string& principal : from) entry.array.to.erase(principal);
+    if (from.contains("*")) entry.array.to.clear();
+    if (from.empty()) entries_.erase(found);
+  }
+  for (const Holder& holder : losing) {
+    // It may have released the plane itself, and the id may be another plane's by now, of another generation.
+    if (const auto session = holder.session.lock()) {
+      static_cast<void>(session->planes().release({&holder.plane, 1}));
+    }
+  }
+  return bytes;
+}
+
+void Published::forget(const Session& owner) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(entries_, [&](const auto& entry) { return entry.second.session_id == owner.id(); });
+}
+
+}  // namespace eagle::server

@@ -1,0 +1,81 @@
+// Published: arrays that sessions have given a name, for other sessions to open.
+//
+// A name belongs to the principal whose session published it and goes with that session. Who opened the array
+// holds a plane over the same bytes; taking a grant back releases those planes, so that nothing new is done
+// with them. Names that do not exist and names that the caller was not granted read the same.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/plane/view.h"
+#include "server/limits.h"
+#include "server/session.h"
+
+namespace eagle::server {
+
+// Thread-safe.
+class Published {
+public:
+  explicit Published(const Limits& limits) : limits_(limits) {}
+  Published(const Published&) = delete;
+  Published& operator=(const Published&) = delete;
+
+  struct Array {
+    std::shared_ptr<PlaneBytes> bytes;
+    plane::View view;
+    bool writable = false;
+    std::set<std::string> to;  // principals; "*" is everybody
+  };
+  // BAD_VALUE for a name that is taken, empty or too long, or a principal that cannot be one; QUOTA
+  // (published).
+  Status publish(const std::shared_ptr<Session>& owner, const std::string& name, Array array);
+
+  struct Opened {
+    PlaneStore::Created plane;
+    plane::View view;
+    bool read_only = false;
+    std::string owner;
+  };
+  // `owner`: a principal, or empty. UNKNOWN_NAME; BAD_VALUE where several owners granted one of this name.
+  StatusOr<Opened> open(const std::shared_ptr<Session>& caller, const std::string& name,
+                        const std::string& owner);
+
+  // Takes the grants of `from` back, of everybody and with the name where it is empty. Returns the bytes.
+  // UNKNOWN_NAME.
+  StatusOr<std::shared_ptr<PlaneBytes>> withdraw(const Session& caller, const std::string& name,
+                                                 const std::set<std::string>& from);
+  // The session has ended: its names go. Who opened one keeps it.
+  void forget(const Session& owner);
+
+  // "uid:N", "token:NAME", "certificate:NAME" or "*".
+  static bool is_principal(const std::string& text);
+
+private:
+  struct Holder {
+    std::weak_ptr<Session> session;
+    graph::PlaneId plane;
+  };
+  struct Entry {
+    std::weak_ptr<Session> session;
+    std::uint64_t session_id = 0;
+    Array array;
+    std::multimap<std::string, Holder> holders;  // by principal
+  };
+  using Key = std::pair<std::string, std::string>;  // owner, name
+
+  [[nodiscard]] static bool granted(const Key& key, const Entry& entry, const std::string& principal);
+
+  const Limits& limits_;
+  std::mutex mutex_;
+  std::map<Key, Entry> entries_;
+};
+
+}  // namespace eagle::server

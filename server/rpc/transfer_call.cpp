@@ -1,0 +1,134 @@
+#include "server/rpc/transfer_call.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "engine/graph/wire.h"
+#include "server/rpc/call.h"
+#include "server/rpc/rpc_status.h"
+
+namespace eagle::server {
+namespace {
+
+// A stream of chunks to the client, one at a time: who does not read holds one chunk.
+class Reading final : public grpc::ServerWriteReactor<v1::PlaneChunk> {
+public:
+  Reading(Daemon& daemon, grpc::CallbackServerContext& context, const v1::ReadRequest& request)
+      : chunk_bytes_(daemon.limits().chunk_bytes), context_(context) {
+    const Status ready = prepare(daemon, request);
+    ready.ok() ? go_on() : end(ready);
+  }
+
+private:
+  Status prepare(Daemon& daemon, const v1::ReadRequest& request) {
+    EAGLE_ASSIGN_OR_RETURN(const auto session, session_of(daemon, context_));
+    EAGLE_ASSIGN_OR_RETURN(slice_, slice_of(*session, request.slice(), false));
+    at_ = request.first_byte();
+    if (at_ <= slice_.packed.bytes()) return {};
+    return {Reason::bad_value, "read: expected to start within " + std::to_string(slice_.packed.bytes()) +
+                                   " bytes, found byte " + std::to_string(at_)};
+  }
+
+  void go_on() {
+    // What was granted may have been taken back meanwhile.
+    if (slice_.plane->released()) return end(unknown_plane(slice_.plane->id()));
+    const std::uint64_t left = slice_.packed.bytes() - at_;
+    if (left == 0) return end({});
+    std::string& data = *chunk_.mutable_data();
+    data.resize(std::min<std::uint64_t>(left, chunk_bytes_));
+    slice_.packed.read(slice_.plane->data(), at_, std::as_writable_bytes(std::span(data)));
+    at_ += data.size();
+    StartWrite(&chunk_);
+  }
+
+  void OnWriteDone(bool ok) override { ok ? go_on() : end({Reason::cancelled, "the client is gone"}); }
+  void end(const Status& status) { Finish(rpc::to_grpc(status, context_)); }
+  void OnDone() override { delete this; }
+
+  const std::uint64_t chunk_bytes_;
+  grpc::CallbackServerContext& context_;
+  Slice slice_;
+  std::uint64_t at_ = 0;
+  v1::PlaneChunk chunk_;
+};
+
+class Writing final : public grpc::ServerReadReactor<v1::WriteRequest> {
+public:
+  Writing(Daemon& daemon, grpc::CallbackServerContext& context, v1::WriteReply& reply)
+      : daemon_(daemon), context_(context), reply_(reply) {
+    StartRead(&incoming_);
+  }
+
+private:
+  void OnReadDone(bool ok) override {
+    if (!ok)
+      return end(slice_.plane || failed() ? Status() : Status(Reason::bad_message, "write: nothing came"));
+    const Status stored = store();
+    if (!stored.ok()) return end(stored);
+    StartRead(&incoming_);
+  }
+
+  [[nodiscard]] bool failed() const { return context_.IsCancelled(); }
+
+  Status store() {
+    if (!slice_.plane) {
+      EAGLE_ASSIGN_OR_RETURN(const auto session, session_of(daemon_, context_));
+      EAGLE_ASSIGN_OR_RETURN(slice_, slice_of(*session, incoming_.slice(), true));
+      at_ = incoming_.first_byte();
+    } else if (incoming_.has_slice()) {
+      return {Reason::bad_message, "write: expected the slice with the first message alone"};
+    }
+    if (slice_.plane->released()) return unknown_plane(slice_.plane->id());
+    if (slice_.plane->read_only())
+      return {Reason::read_only_array, "write: the plane is granted for reading only"};
+    const std::uint64_t bytes = slice_.packed.bytes();
+    if (at_ > bytes || incoming_.data().size() > bytes - at_) {
+      return {Reason::bad_value, "write: expected at most " + std::to_string(bytes) + " bytes, found more"};
+    }
+    slice_.packed.write(slice_.plane->data(), at_, std::as_bytes(std::span(incoming_.data())));
+    at_ += incoming_.data().size();
+    reply_.set_bytes(reply_.bytes() + incoming_.data().size());
+    return {};
+  }
+
+  void end(const Status& status) { Finish(rpc::to_grpc(status, context_)); }
+  void OnDone() override { delete this; }
+
+  Daemon& daemon_;
+  grpc::CallbackServerContext& context_;
+  v1::WriteReply& reply_;
+  v1::WriteRequest incoming_;
+  Slice slice_;
+  std::uint64_t at_ = 0;
+};
+
+}  // namespace
+
+StatusOr<Slice> slice_of(Session& session, const v1::PlaneSlice& message, bool written) {
+  Slice slice;
+  EAGLE_ASSIGN_OR_RETURN(slice.plane,
+                         session.planes().find({message.plane().id(), message.plane().generation()}));
+  if (written && slice.plane->read_only()) {
+    return Status(
+        Reason::read_only_array,
+        "plane '" + slice.plane->label() +
+            "' was granted to this session for reading only; ask its owner to publish it with mode \"rw\"");
+  }
+  const std::vector<graph::Plane> only{{slice.plane->id(), false, slice.plane->size(), slice.plane->label()}};
+  EAGLE_ASSIGN_OR_RETURN(slice.view, graph::read_view(message.view(), only, "slice"));
+  EAGLE_ASSIGN_OR_RETURN(slice.packed, plane::Packed::of(slice.view));
+  return slice;
+}
+
+grpc::ServerWriteReactor<v1::PlaneChunk>* read_call(Daemon& daemon, grpc::CallbackServerContext& context,
+                                                    const v1::ReadRequest& request) {
+  return new Reading(daemon, context, request);  // its own, until OnDone
+}
+
+grpc::ServerReadReactor<v1::WriteRequest>* write_call(Daemon& daemon, grpc::CallbackServerContext& context,
+                                                      v1::WriteReply& reply) {
+  return new Writing(daemon, context, reply);
+}
+
+}  // namespace eagle::server

@@ -1,0 +1,28 @@
+// The bytes of planes as streams: Planes.Read and Planes.Write.
+// For the .cpp files of this folder only: it brings gRPC's headers.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
+
+#include "eagle/v1/service.grpc.pb.h"
+#include "engine/plane/packed.h"
+#include "server/daemon.h"
+
+namespace eagle::server {
+
+// A slice of a plane, checked.
+struct Slice {
+  std::shared_ptr<Plane> plane;
+  plane::View view;
+  plane::Packed packed;
+};
+// UNKNOWN_PLANE, VIEW_OUTSIDE_PLANE, BAD_VALUE; READ_ONLY_ARRAY where it is to be written and must not.
+StatusOr<Slice> slice_of(Session& session, const v1::PlaneSlice& message, bool written);
+
+grpc::ServerWriteReactor<v1::PlaneChunk>* read_call(Daemon& daemon, grpc::CallbackServerContext& context,
+                                                    const v1::ReadRequest& request);
+grpc::ServerReadReactor<v1::WriteRequest>* write_call(Daemon& daemon, grpc::CallbackServerContext& context,
+                                                      v1::WriteReply& reply);
+
+}  // namespace eagle::server

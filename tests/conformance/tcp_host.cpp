@@ -1,0 +1,178 @@
+#include "tests/conformance/tcp_host.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "client/host.h"
+#include "eagle/v1/graph.pb.h"
+#include "eagle/v1/run.pb.h"
+
+namespace eagle::conformance {
+namespace {
+
+// The arrays that there are, by their planes: over TCP each has its own.
+class Arrays {
+public:
+  explicit Arrays(std::shared_ptr<Host> host) : host_(std::move(host)) {}
+
+  void add(const std::shared_ptr<Buffer>& buffer) {
+    const auto address = host_->find(buffer->data(), 0);
+    const std::scoped_lock lock(mutex_);
+    if (address) buffers_[address->plane.id] = buffer;
+  }
+
+  template <typename Description>
+  Status send(const Description& description) {
+    return each(description, [this](const ArrayView& view, std::span<std::byte> bytes) {
+      return host_->send_packed(view, bytes, {});
+    });
+  }
+  template <typename Description>
+  Status fetch(const Description& description) {
+    return each(description, [this](const ArrayView& view, std::span<std::byte> bytes) {
+      return host_->fetch_packed(view, bytes, {});
+    });
+  }
+
+private:
+  template <typename Description, typename Move>
+  Status each(const Description& description, const Move& move) {
+    for (const v1::PlaneDeclaration& plane : description.planes()) {
+      const std::shared_ptr<Buffer> buffer = plane.has_plane() ? find(plane.plane().id()) : nullptr;
+      if (!buffer) continue;
+      const auto count = static_cast<std::int64_t>(buffer->bytes());
+      const ArrayView whole{buffer->data(), DType::other, 1, {count}, {1}, false, nullptr};
+      EAGLE_RETURN_IF_ERROR(move(whole, {buffer->data(), buffer->bytes()}));
+    }
+    return {};
+  }
+  std::shared_ptr<Buffer> find(std::uint64_t plane) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = buffers_.find(plane);
+    return found == buffers_.end() ? nullptr : found->second.lock();
+  }
+
+  const std::shared_ptr<Host> host_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::weak_ptr<Buffer>> buffers_;
+};
+
+class MirroredGraph final : public HostGraph {
+public:
+  MirroredGraph(std::unique_ptr<HostGraph> graph, std::shared_ptr<Arrays> arrays,
+                v1::GraphDescription description)
+      : graph_(std::move(graph)), arrays_(std::move(arrays)), description_(std::move(description)) {}
+
+  std::vector<std::string> schedule() const override { return graph_->schedule(); }
+  StatusOr<std::string> picture(PictureFormat format) const override { return graph_->picture(format); }
+  StatusOr<std::string> explanation(const NodeReference& node,
+                                    const std::optional<NodeReference>& other) const override {
+    return graph_->explanation(node, other);
+  }
+  StatusOr<LaunchReport> launch(std::int64_t n, const LaunchOptions& options,
+                                const std::function<Status(std::uint32_t)>& host_call) override {
+    EAGLE_RETURN_IF_ERROR(sent());
+    return fetched(graph_->launch(n, options, host_call));
+  }
+  bool enqueues() const override { return graph_->enqueues(); }
+  Status enqueue(std::int64_t n) override {
+    EAGLE_RETURN_IF_ERROR(sent());
+    return graph_->enqueue(n);
+  }
+  StatusOr<LaunchReport> synchronize(const LaunchOptions& options,
+                                     const std::function<Status(std::uint32_t)>& host_call) override {
+    return fetched(graph_->synchronize(options, host_call));
+  }
+  void cancel_enqueued() override { graph_->cancel_enqueued(); }
+  Status update(const std::vector<graph::ParamUpdate>& updates) override { return graph_->update(updates); }
+  Status rebind(const v1::GraphDescription& description, std::span<const run::PlaneMemory> planes) override {
+    EAGLE_RETURN_IF_ERROR(graph_->rebind(description, planes));
+    description_ = description;
+    return {};
+  }
+  graph::ScratchLayout scratch() const override { return graph_->scratch(); }
+  bool compiled() const override { return graph_->compiled(); }
+
+private:
+  // A session that was closed says so when it is used, in its own words.
+  Status sent() {
+    const Status status = arrays_->send(description_);
+    return status.reason() == Reason::session_closed || status.reason() == Reason::session_forked ? Status()
+                                                                                                  : status;
+  }
+  StatusOr<LaunchReport> fetched(StatusOr<LaunchReport> report) {
+    const Status status = arrays_->fetch(description_);
+    if (report.ok() && !status.ok()) return status;
+    return report;
+  }
+
+  std::unique_ptr<HostGraph> graph_;
+  std::shared_ptr<Arrays> arrays_;
+  v1::GraphDescription description_;
+};
+
+class MirroredHost final : public Host, public HostRuns {
+public:
+  explicit MirroredHost(std::shared_ptr<Host> host)
+      : host_(std::move(host)), arrays_(std::make_shared<Arrays>(host_)) {}
+
+  const std::string& name() const override { return host_->name(); }
+  bool remote() const override { return host_->remote(); }
+  bool closed() const override { return host_->closed(); }
+  Status close() override { return host_->close(); }
+  StatusOr<SessionInfo> info() override { return host_->info(); }
+  StatusOr<std::vector<GraphInfo>> graphs(GraphScope scope) override { return host_->graphs(scope); }
+  StatusOr<std::string> picture(const GraphInfo& graph, PictureFormat format) override {
+    return host_->picture(graph, format);
+  }
+  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) override {
+    auto buffer = host_->allocate(bytes, label);
+    if (buffer.ok()) arrays_->add(*buffer);
+    return buffer;
+  }
+  std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const override {
+    return host_->find(address, bytes);
+  }
+  Status accept(const v1::AcceptPlanesRequest& request) override { return host_->accept(request); }
+  StatusOr<std::unique_ptr<HostGraph>> build(const v1::GraphDescription& description,
+                                             std::span<const run::PlaneMemory> planes) override {
+    EAGLE_ASSIGN_OR_RETURN(auto graph, host_->build(description, planes));
+    return std::unique_ptr<HostGraph>(
+        std::make_unique<MirroredGraph>(std::move(graph), arrays_, description));
+  }
+  StatusOr<RunResult> simulate(const v1::RunDescription& description,
+                               std::span<const run::PlaneMemory> planes, const SimulateOptions& options,
+                               const HostCall& host_call) override {
+    EAGLE_RETURN_IF_ERROR(arrays_->send(description));
+    auto result = host_->simulate(description, planes, options, host_call);
+    const Status status = arrays_->fetch(description);
+    if (result.ok() && !status.ok()) return status;
+    return result;
+  }
+
+  HostRuns* runs() override { return this; }
+  StatusOr<std::uint64_t> submit(const v1::SubmitRequest& request, std::span<const run::PlaneMemory> planes,
+                                 std::vector<std::shared_ptr<const void>> keep_alive) override {
+    EAGLE_RETURN_IF_ERROR(arrays_->send(request.run()));
+    return host_->runs()->submit(request, planes, std::move(keep_alive));
+  }
+  Status get(std::uint64_t run, v1::KeptRun& reply) override { return host_->runs()->get(run, reply); }
+  Status list(v1::ListRunsReply& reply) override { return host_->runs()->list(reply); }
+  Status fetch(const v1::FetchRunRequest& request, std::span<const run::PlaneMemory> planes) override {
+    EAGLE_RETURN_IF_ERROR(host_->runs()->fetch(request, planes));
+    return arrays_->fetch(request);
+  }
+  Status cancel(std::uint64_t run) override { return host_->runs()->cancel(run); }
+
+private:
+  const std::shared_ptr<Host> host_;
+  const std::shared_ptr<Arrays> arrays_;
+};
+
+}  // namespace
+
+Session mirrored(const Session& session) { return Session(std::make_shared<MirroredHost>(session.host())); }
+
+}  // namespace eagle::conformance
