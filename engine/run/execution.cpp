@@ -20,20 +20,32 @@ constexpr std::size_t most_reported_bytes = 1 << 20;
 class LaunchNames {
 public:
   explicit LaunchNames(const graph::Graph& graph) {
-    for (const graph::Stage& stage : graph.stages) {
-      for (const graph::Branch& branch : stage.branches) {
-        for (const graph::Node& node : branch.nodes) {
+    for (const graph::Stage& stage : graph.stages) add_leaves(stage.branches);
+  }
+  [[nodiscard]] const std::vector<ExecutedNode>& names() const { return names_; }
+
+private:
+  // The nodes of a group are leaves as if it were a stage.
+  void add_leaves(const std::vector<graph::Branch>& branches) {
+    for (const graph::Branch& branch : branches) {
+      for (const graph::Node& node : branch.nodes) {
+        if (const auto* group = std::get_if<graph::Group>(&node.kind)) {
+          add_leaves(group->branches);
+        } else {
           add(node);
           ++leaf_;
         }
       }
     }
   }
-  [[nodiscard]] const std::vector<ExecutedNode>& names() const { return names_; }
 
-private:
   void add(const graph::Node& node) {
     if (std::holds_alternative<graph::KernelLaunch>(node.kind)) names_.push_back({leaf_, node.label});
+    if (const auto* group = std::get_if<graph::Group>(&node.kind)) {
+      for (const graph::Branch& branch : group->branches) {
+        for (const graph::Node& inner : branch.nodes) add(inner);
+      }
+    }
     if (const auto* conditional = std::get_if<graph::Conditional>(&node.kind)) {
       for (const graph::Stage& stage : conditional->body) {
         for (const graph::Branch& branch : stage.branches) {

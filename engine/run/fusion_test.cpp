@@ -366,6 +366,12 @@ private:
     for (std::int64_t i = 0; i < conditional.max_iterations && holds(conditional.guard); ++i)
       stages(conditional.body);
   }
+  void run(const graph::Group& group) {
+    for (const graph::Branch& branch : group.branches) {
+      for (const graph::Node& node : branch.nodes)
+        std::visit([this](const auto& kind) { run(kind); }, node.kind);
+    }
+  }
   void run(const graph::Copy& copy) {
     const auto item = static_cast<std::int64_t>(copy.source.item_bytes);
     for (std::int64_t i = 0; i < copy.source.shape[0]; ++i)
