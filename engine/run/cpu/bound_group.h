@@ -14,6 +14,7 @@
 #include "engine/run/control.h"
 #include "engine/run/cpu/batch.h"
 #include "engine/run/cpu/bound_launch.h"
+#include "engine/run/cpu/share.h"
 #include "engine/run/cpu/shared_launch.h"
 #include "engine/run/kernel_counts.h"
 
