@@ -614,7 +614,7 @@ TEST(Fusion, ADeadlineInsideOfAGroupIsToldAsOne) {
   const auto control = std::make_shared<Control>();
   control->deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
   Replay replay(**built, 1, control);
-  const auto next = replay.advance();
+  const auto next = eagle::testing::advance(replay);
   ASSERT_FALSE(next.ok());
   EXPECT_EQ(next.status().reason(), Reason::deadline);
   EXPECT_EQ(replay.launches(), 0);
