@@ -346,6 +346,7 @@ StatusOr<graph::NodeExplanation> Graph::explain(const NodeReference& node) const
   EAGLE_ASSIGN_OR_RETURN(const auto looked, state_->look());
   auto found = graph::explain(*looked, node, picture_options().schedule);
   if (!found.ok()) return found.status().within("explain");
+  found->execution = run::execution_of_leaf(execution(), found->node.index);
   return found;
 }
 
@@ -379,6 +380,11 @@ void Graph::set_recorded(bool recorded) {
 graph::ScratchLayout Graph::scratch_layout() const {
   const std::scoped_lock lock(state_->mutex);
   return state_->built ? state_->built->scratch() : graph::ScratchLayout();
+}
+
+Execution Graph::execution() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->built ? state_->built->execution() : Execution();
 }
 
 Status check_plan(const Session& session, const BoundPlan& plan) {

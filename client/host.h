@@ -80,6 +80,7 @@ public:
   virtual Status rebind(const v1::GraphDescription& description,
                         std::span<const run::PlaneMemory> private_planes) = 0;
   [[nodiscard]] virtual graph::ScratchLayout scratch() const = 0;
+  [[nodiscard]] virtual run::Execution execution() const = 0;
   [[nodiscard]] virtual bool compiled() const = 0;  // false: all code came from a cache
 };
 

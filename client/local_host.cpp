@@ -275,8 +275,7 @@ public:
   StatusOr<std::string> explanation(const NodeReference& node,
                                     const std::optional<NodeReference>& other) const override {
     const auto built = this->built();
-    EAGLE_ASSIGN_OR_RETURN(const graph::Explanation found,
-                           graph::explain(built->graph(), node, other, built->schedule()));
+    EAGLE_ASSIGN_OR_RETURN(const graph::Explanation found, built->explain(node, other));
     return view::to_text(found);
   }
 
@@ -346,6 +345,7 @@ public:
   }
 
   [[nodiscard]] graph::ScratchLayout scratch() const override { return built()->scratch(); }
+  [[nodiscard]] run::Execution execution() const override { return built()->execution(); }
   [[nodiscard]] bool compiled() const override { return built()->compiled(); }
 
 private:

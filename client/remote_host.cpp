@@ -109,7 +109,8 @@ public:
         calls_back_(contents.host_nodes),
         fits_ring_(contents.loops <= ring::most_iterations),
         compiled_(built.compiled()),
-        scratch_(scratch_of(built)) {}
+        scratch_(scratch_of(built)),
+        execution_(run::execution_of(built.execution())) {}
   ~RemoteGraph() override {
     if (connection_->state.forked()) {
       static_cast<void>(conversation_.release());
@@ -246,12 +247,17 @@ public:
     if (connection_->copies()) host_views_ = HostViews(*connection_, description);
     const std::scoped_lock lock(mutex_);
     scratch_ = scratch_of(reply);
+    execution_ = run::execution_of(reply.execution());
     return {};
   }
 
   [[nodiscard]] graph::ScratchLayout scratch() const override {
     const std::scoped_lock lock(mutex_);
     return scratch_;
+  }
+  [[nodiscard]] run::Execution execution() const override {
+    const std::scoped_lock lock(mutex_);
+    return execution_;
   }
   [[nodiscard]] bool compiled() const override { return compiled_; }
 
@@ -364,6 +370,7 @@ private:
   bool compiled_;
   mutable std::mutex mutex_;
   graph::ScratchLayout scratch_;
+  run::Execution execution_;
   // Of the launch that was enqueued.
   v1::LaunchRequest in_flight_;
   bool waited_for_ = false;  // it has not been collected

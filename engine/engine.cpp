@@ -17,6 +17,7 @@
 #include "engine/run/counters.h"
 #include "engine/run/cpu/bound_launch.h"
 #include "engine/run/cpu/program.h"
+#include "engine/run/fusion.h"
 #include "engine/run/host.h"
 #include "engine/run/system_memory.h"
 #include "engine/step/bound_model.h"
@@ -48,26 +49,26 @@ Status check_memory(const std::vector<graph::Plane>& declared, std::span<const r
   return {};
 }
 
-// The kernels of a description, compiled where a launch uses them.
-struct CompiledKernels {
-  std::vector<std::shared_ptr<const codegen::Code>> code;  // by kernel; null where not used
-  bool compiled = false;                                   // something did not come from the cache
-};
-
-StatusOr<CompiledKernels> compile(codegen::Compiler& compiler, const codegen::Target& target,
-                                  const std::vector<std::shared_ptr<const kernel::Kernel>>& kernels,
-                                  std::span<const graph::KernelLaunch> launches) {
-  CompiledKernels result;
-  result.code.resize(kernels.size());
-  for (const graph::KernelLaunch& launch : launches) {
-    if (result.code[launch.kernel]) continue;
-    const kernel::Kernel& kernel = *kernels[launch.kernel];
-    StatusOr<codegen::Compiler::Compiled> compiled = compiler.compile(kernel, target);
-    if (!compiled.ok()) return compiled.status().within("kernel " + kernel::quote_name(kernel.name));
-    result.code[launch.kernel] = std::move(compiled->code);
-    result.compiled |= !compiled->hit;
+// Compiles those kernels that a launch runs by itself; whether something did not come from the cache. `code`,
+// by kernel: what is there already stays.
+StatusOr<bool> compile(codegen::Compiler& compiler, const codegen::Target& target, const graph::RunPlan& plan,
+                       const run::FusedPlan& fused, std::vector<std::shared_ptr<const codegen::Code>>& code) {
+  bool compiled = false;
+  code.resize(plan.kernels.size());
+  for (std::size_t g = 0; g < fused.code.size(); ++g) {
+    for (std::size_t f = 0; f < fused.code[g].size(); ++f) {
+      if (fused.code[g][f] != nullptr) continue;
+      const std::uint32_t number =
+          plan.launches[fused.grouped.groups[g].functions[f].launches.front()].kernel;
+      if (code[number]) continue;
+      const kernel::Kernel& kernel = *plan.kernels[number];
+      StatusOr<codegen::Compiler::Compiled> made = compiler.compile(kernel, target);
+      if (!made.ok()) return made.status().within("kernel " + kernel::quote_name(kernel.name));
+      code[number] = std::move(made->code);
+      compiled |= !made->hit;
+    }
   }
-  return result;
+  return compiled;
 }
 
 // The code of a model's kernels.
@@ -124,11 +125,16 @@ step::Mode mode_of(const step::Model& model) {
 }  // namespace
 
 struct Engine::State {
-  State(Options given, codegen::Target for_target, int team)
-      : options(std::move(given)), target(std::move(for_target)), threads(team), compiler(options.compiler) {}
+  State(Options given, codegen::Target for_target, graph::Fusion how, int team)
+      : options(std::move(given)),
+        target(std::move(for_target)),
+        fusion(how),
+        threads(team),
+        compiler(options.compiler) {}
 
   const Options options;
   const codegen::Target target;
+  const graph::Fusion fusion;
   const int threads;
   codegen::Compiler compiler;
   // Shared with what is built, which may outlive the engine.
@@ -142,10 +148,12 @@ StatusOr<std::unique_ptr<Engine>> Engine::create(Options options) {
                                          std::to_string(options.threads));
   }
   EAGLE_ASSIGN_OR_RETURN(codegen::Target target, codegen::default_target());
+  EAGLE_ASSIGN_OR_RETURN(const graph::Fusion by_default, run::default_fusion());
+  const graph::Fusion fusion = options.fusion.value_or(by_default);
   const int threads = run::startable_threads(
       options.threads > 0 ? options.threads : std::min(run::allowed_threads(), most_threads));
   return std::unique_ptr<Engine>(
-      new Engine(std::make_unique<State>(std::move(options), std::move(target), threads)));
+      new Engine(std::make_unique<State>(std::move(options), std::move(target), fusion, threads)));
 }
 
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -153,6 +161,7 @@ Engine::~Engine() = default;
 
 int Engine::threads() const { return state_->threads; }
 const codegen::Target& Engine::target() const { return state_->target; }
+graph::Fusion Engine::fusion() const { return state_->fusion; }
 codegen::Compiler& Engine::compiler() { return state_->compiler; }
 
 Engine::Counters Engine::counters() const {
@@ -163,9 +172,17 @@ Engine::Counters Engine::counters() const {
       counted.runs.load(std::memory_order_relaxed),         state_->compiler.counters()};
 }
 
-// Lays out the scratch planes, gets their memory, and binds the program. The code is there.
+// Fuses and compiles what has no code yet, lays out the scratch planes, gets their memory, and binds the
+// program.
 Status Engine::bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const run::PlaneMemory> planes) {
   EAGLE_ASSIGN_OR_RETURN(built.scratch_, graph::lay_out_scratch(built.graph_));
+  run::FusedPlan fused = run::fuse_plan(
+      built.graph_, plan, built.scratch_, state_->fusion, *built.functions_,
+      [this](const kernel::Kernel& kernel) { return state_->compiler.compile(kernel, state_->target); });
+  EAGLE_ASSIGN_OR_RETURN(const bool compiled,
+                         compile(state_->compiler, state_->target, plan, fused, built.code_));
+  built.compiled_ = built.compiled_ || compiled || fused.compiled;
+  graph::leave_out(built.scratch_, fused.in_registers);
   std::vector<run::PlaneMemory> memory(planes.begin(), planes.end());
   if (built.scratch_.bytes > 0) {
     const auto& make = state_->options.scratch_memory;
@@ -173,13 +190,16 @@ Status Engine::bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const
                            make ? make(built.scratch_.bytes) : run::system_memory(built.scratch_.bytes));
   }
   for (const graph::ScratchUse& use : built.scratch_.uses) {
-    // A plane without bytes has an address too: nobody touches it.
+    // A plane without memory has an address too: nobody touches it.
     static std::byte nothing{};
     memory[use.plane] = {use.in_memory ? built.scratch_memory_.get() + use.offset : &nothing, use.bytes};
   }
-  EAGLE_ASSIGN_OR_RETURN(built.program_, run::CpuProgram::bind(std::move(plan), built.code_, memory,
-                                                               state_->threads, state_->counters));
+  EAGLE_ASSIGN_OR_RETURN(
+      built.program_,
+      run::CpuProgram::bind(std::move(plan), std::move(fused), built.code_, memory, state_->threads,
+                            state_->options.inline_work.value_or(run::usual_inline_work), state_->counters));
   built.threads_ = state_->threads;
+  built.execution_ = built.program_->execution(built.graph_, state_->fusion);
   return {};
 }
 
@@ -192,12 +212,8 @@ StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::build(const v1::GraphDescript
   EAGLE_RETURN_IF_ERROR(check_memory(built->graph_.planes, planes));
   EAGLE_RETURN_IF_ERROR(graph::check_races(built->graph_));
   built->schedule_ = graph::schedule_of(built->graph_, state_->threads);
-  graph::RunPlan plan = graph::lower(built->graph_, built->schedule_);
-  EAGLE_ASSIGN_OR_RETURN(CompiledKernels kernels,
-                         compile(state_->compiler, state_->target, plan.kernels, plan.launches));
-  built->code_ = std::move(kernels.code);
-  EAGLE_RETURN_IF_ERROR(bind(*built, std::move(plan), planes));
-  built->compiled_ = kernels.compiled;
+  built->functions_ = std::make_shared<run::FusedFunctions>();
+  EAGLE_RETURN_IF_ERROR(bind(*built, graph::lower(built->graph_, built->schedule_), planes));
   built->build_s_ = seconds_since(start);
   run::count(state_->counters->graph_builds);
   return built;
@@ -214,6 +230,7 @@ StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::rebind(const run::BuiltGraph&
   EAGLE_RETURN_IF_ERROR(graph::check_races(built->graph_));
   built->schedule_ = old.schedule_;
   built->code_ = old.code_;
+  built->functions_ = old.functions_;
   EAGLE_RETURN_IF_ERROR(bind(*built, graph::lower(built->graph_, built->schedule_), planes));
   built->keep_params_of(old);
   built->compiled_ = old.compiled_;

@@ -18,6 +18,7 @@
 #include "engine/base/status.h"
 #include "engine/codegen/compiler.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/sample_groups.h"
 #include "engine/run/built_graph.h"
 #include "engine/run/control.h"
 #include "engine/step/dispatch_rule.h"
@@ -41,6 +42,8 @@ public:
     codegen::Compiler::Options compiler;
     graph::PrivateKernelPlanes private_planes = graph::PrivateKernelPlanes::refused;
     graph::Limits limits;
+    std::optional<graph::Fusion> fusion;  // how launches are executed; empty: run::default_fusion()
+    std::optional<double> inline_work;    // that stays on one thread (run::BoundGroup); for tests
     // Makes the memory of a graph's scratch planes, zeroed and aligned to 64 bytes; freed with the last
     // owner. Empty: from the system.
     std::function<StatusOr<std::shared_ptr<std::byte>>(std::uint64_t bytes)> scratch_memory;
@@ -57,12 +60,13 @@ public:
     codegen::Compiler::Counters compiler;
   };
 
-  // Reads EAGLED_CPU_TARGET; BAD_VALUE where it names no target.
+  // Reads EAGLED_CPU_TARGET and EAGLED_FUSION; BAD_VALUE where they name nothing that is known.
   static StatusOr<std::unique_ptr<Engine>> create(Options options);
   ~Engine();
 
   [[nodiscard]] int threads() const;
   [[nodiscard]] const codegen::Target& target() const;
+  [[nodiscard]] graph::Fusion fusion() const;
   [[nodiscard]] codegen::Compiler& compiler();
   [[nodiscard]] Counters counters() const;
 

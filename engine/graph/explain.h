@@ -77,6 +77,7 @@ struct NodeExplanation {
   std::vector<PlaneExplanation> planes;
   std::optional<StageSchedule> schedule;  // empty before the build
   std::string schedule_why;
+  std::string execution;  // how its kernels run, a line a function, from whoever runs them; may be empty
   std::vector<Edge> in;
   std::vector<Edge> out;
   std::vector<NodeName> neighbours;  // whom these edges name, by index

@@ -56,6 +56,7 @@ void fill(const NodeExplanation& node, v1::NodeExplanation& message) {
   for (const PlaneExplanation& plane : node.planes) fill(plane, *message.add_planes());
   if (node.schedule) message.set_schedule(std::string(name_of(*node.schedule)));
   message.set_schedule_why(node.schedule_why);
+  message.set_execution(node.execution);
   for (const Edge& edge : node.in) fill(edge, *message.add_in());
   for (const Edge& edge : node.out) fill(edge, *message.add_out());
   for (const NodeName& name : node.neighbours) fill(name, *message.add_neighbours());

@@ -23,6 +23,10 @@ using kernel::quote_name;
 constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 62;
 
+std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
+}
+
 struct Life {
   std::uint32_t plane = 0;
   std::uint32_t first = never;  // stages
@@ -324,11 +328,18 @@ StatusOr<ScratchLayout> lay_out_scratch(const Graph& graph) {
       return Status(Reason::graph_limit,
                     "the scratch planes of this graph have more than 2^62 bytes together");
     }
-    const std::uint64_t whole = (use.bytes + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
-    use.offset = blocks.take(whole, life.first, life.last);
+    use.offset = blocks.take(aligned(use.bytes), life.first, life.last);
   }
   layout.bytes = blocks.bytes();
   return layout;
+}
+
+void leave_out(ScratchLayout& layout, const std::vector<bool>& in_registers) {
+  layout.bytes = 0;
+  for (ScratchUse& use : layout.uses) {
+    if (in_registers[use.plane]) use = {use.name, use.plane, use.bytes, false, 0};
+    if (use.in_memory) layout.bytes = std::max(layout.bytes, use.offset + aligned(use.bytes));
+  }
 }
 
 }  // namespace eagle::graph

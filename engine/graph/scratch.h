@@ -16,7 +16,7 @@ struct ScratchUse {
   std::string name;
   std::uint32_t plane = 0;  // index into Graph::planes
   std::uint64_t bytes = 0;
-  bool in_memory = false;    // false: it has no bytes, or no node touches it
+  bool in_memory = false;    // false: it has no bytes, no node touches it, or its values stay in registers
   std::uint64_t offset = 0;  // within the graph's scratch memory, a multiple of 64
 };
 
@@ -40,5 +40,9 @@ constexpr std::uint64_t scratch_alignment = 64;
 //
 // GRAPH_LIMIT for more bytes than 2^62. Near-linear in the nodes and planes.
 StatusOr<ScratchLayout> lay_out_scratch(const Graph& graph);
+
+// Takes planes out of a layout that need no memory after all; the others stay where they are. `in_registers`,
+// by plane of the graph.
+void leave_out(ScratchLayout& layout, const std::vector<bool>& in_registers);
 
 }  // namespace eagle::graph

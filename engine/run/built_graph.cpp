@@ -37,6 +37,14 @@ std::vector<std::string> BuiltGraph::node_labels() const {
   return labels;
 }
 
+StatusOr<graph::Explanation> BuiltGraph::explain(const graph::NodeReference& node,
+                                                 const std::optional<graph::NodeReference>& other) const {
+  EAGLE_ASSIGN_OR_RETURN(graph::Explanation found, graph::explain(graph_, node, other, schedule_));
+  if (auto* alone = std::get_if<graph::NodeExplanation>(&found))
+    alone->execution = execution_of_leaf(execution_, alone->node.index);
+  return found;
+}
+
 Status BuiltGraph::update(const std::vector<graph::ParamUpdate>& updates) {
   EAGLE_ASSIGN_OR_RETURN(const auto changes, graph::resolve_updates(graph_, updates));
   for (const auto& [target, bits] : changes) program_->set_param(target.launch, target.argument, bits);
@@ -165,9 +173,11 @@ StatusOr<Replay::Next> Replay::advance() {
     if (moved && turn.over()) return Next::again;
     EAGLE_RETURN_IF_ERROR(state.go_on());
     if (!state.at_end() && state.step() == Next::host_call) return Next::host_call;
-    // A kernel that a cancel cut short has not done its work, be it the last one.
-    if (state.counts.cut_short > 0)
+    // What a cancel or the deadline cut short has not done its work, be it the last of all.
+    if (state.counts.cut_short > 0) {
+      EAGLE_RETURN_IF_ERROR(state.go_on());
       return Status(Reason::cancelled, "the launch was cancelled; " + state.how_far());
+    }
   }
   return Next::done;
 }

@@ -4,15 +4,18 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/base/status.h"
 #include "engine/graph/address.h"
+#include "engine/graph/explain.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/schedule.h"
 #include "engine/graph/scratch.h"
 #include "engine/run/control.h"
+#include "engine/run/execution.h"
 #include "engine/run/kernel_counts.h"
 
 namespace eagle {
@@ -21,7 +24,8 @@ class Engine;
 
 namespace eagle::run {
 
-class CpuProgram;  // engine/run/cpu/program.h
+class CpuProgram;      // engine/run/cpu/program.h
+class FusedFunctions;  // engine/run/fusion.h
 
 }  // namespace eagle::run
 
@@ -52,6 +56,10 @@ public:
   [[nodiscard]] double build_s() const { return build_s_; }
   [[nodiscard]] int threads() const { return threads_; }
   [[nodiscard]] const graph::ScratchLayout& scratch() const { return scratch_; }
+  [[nodiscard]] const Execution& execution() const { return execution_; }
+  // Why and how a node or two of it, as graph::explain says, with how it is executed.
+  [[nodiscard]] StatusOr<graph::Explanation> explain(const graph::NodeReference& node,
+                                                     const std::optional<graph::NodeReference>& other) const;
 
   // New numbers for Params: all of them or, where one is refused, none. Not while a replay of it is under
   // way. UNKNOWN_NAME, WRONG_DTYPE, BAD_VALUE.
@@ -66,8 +74,10 @@ private:
   graph::Graph graph_;  // as it was described; the numbers of Params are those of the program
   std::vector<graph::StageSchedule> schedule_;
   graph::ScratchLayout scratch_;
+  Execution execution_;
   std::shared_ptr<std::byte> scratch_memory_;               // of the program's planes
-  std::vector<std::shared_ptr<const codegen::Code>> code_;  // by kernel
+  std::vector<std::shared_ptr<const codegen::Code>> code_;  // by kernel; null where no launch runs by itself
+  std::shared_ptr<FusedFunctions> functions_;               // what was fused; whoever binds reads and adds
   std::unique_ptr<CpuProgram> program_;
   bool compiled_ = false;
   double build_s_ = 0;

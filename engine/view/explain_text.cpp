@@ -134,6 +134,17 @@ std::string edges(const NodeExplanation& node, const std::vector<graph::Edge>& e
   return text + more(lines.size(), "    ");
 }
 
+// Line by line below the schedule.
+std::string executed(const std::string& execution) {
+  if (execution.empty()) return {};
+  std::string text = "  runs as ";
+  for (const char c : execution) {
+    text += c;
+    if (c == '\n') text += "          ";
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string to_text(const PairExplanation& pair) {
@@ -150,7 +161,7 @@ std::string to_text(const PairExplanation& pair) {
 std::string to_text(const NodeExplanation& node) {
   std::string text = numbered(node.node) + ": " + node.kind + "\n\n  stage " + std::to_string(node.stage);
   text += node.schedule ? ", " + std::string(graph::name_of(*node.schedule)) : ", not built";
-  text += ": " + node.schedule_why + "\n" + planes(node.planes);
+  text += ": " + node.schedule_why + "\n" + executed(node.execution) + planes(node.planes);
   return text + edges(node, node.in, true) + edges(node, node.out, false);
 }
 

@@ -85,7 +85,8 @@ class PlaneExplanation:
 class NodeExplanation:
     """What a node touches, why its stage runs as it does, and its edges; ``str`` tells it.
 
-    ``schedule`` is None before the build. ``incoming`` and ``outgoing`` are all its edges, nothing reduced.
+    ``schedule`` is None before the build, and ``execution``, how its kernels run, empty. ``incoming`` and
+    ``outgoing`` are all its edges, nothing reduced.
     """
 
     index: int
@@ -95,6 +96,7 @@ class NodeExplanation:
     planes: tuple[PlaneExplanation, ...]
     schedule: str | None
     why: str
+    execution: str
     incoming: tuple[Edge, ...]
     outgoing: tuple[Edge, ...]
     text: str = field(compare=False)
@@ -123,7 +125,7 @@ def reference(what: str, node: Any) -> int | str:
 def explain(core: _core.Graph, node: Any, other: Any) -> PairExplanation | NodeExplanation:
     """The one or the other, for ``eagle.Graph.explain``."""
     if other is None:
-        index, label, kind, stage, planes, schedule, why, incoming, outgoing, text = _core.explain_node(
+        index, label, kind, stage, planes, schedule, why, execution, incoming, outgoing, text = _core.explain_node(
             core, reference("node", node)
         )
         return NodeExplanation(
@@ -134,6 +136,7 @@ def explain(core: _core.Graph, node: Any, other: Any) -> PairExplanation | NodeE
             tuple(PlaneExplanation(*row) for row in planes),
             schedule,
             why,
+            execution,
             tuple(Edge(*row) for row in incoming),
             tuple(Edge(*row) for row in outgoing),
             text,

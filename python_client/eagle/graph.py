@@ -67,6 +67,8 @@ __all__ = [
     "Conditional",
     "Edge",
     "Edges",
+    "ExecutedGroup",
+    "Execution",
     "Graph",
     "GraphReport",
     "Group",
@@ -101,8 +103,34 @@ class ScratchUse(NamedTuple):
     offset: int
 
 
+class ExecutedGroup(NamedTuple):
+    """Kernels that run block of samples by block of samples; see ``docs/manual/execution.md``.
+
+    ``functions`` are compiled functions, in order, each the ``(index, label)`` of its nodes. ``block`` samples go
+    through all of them before the next ones do. ``bytes`` is what one run loads and stores of planes of samples.
+    """
+
+    functions: tuple[tuple[tuple[int, str], ...], ...]
+    samples: int
+    block: int
+    threads: int
+    bytes: int
+
+
+class Execution(NamedTuple):
+    """How the kernels of a graph run: ``fusion`` is ``"full"``, or what ``EAGLED_FUSION`` said.
+
+    ``bytes`` is of a launch in which every node runs once; ``left_out`` counts groups that are not listed.
+    """
+
+    fusion: str
+    groups: tuple[ExecutedGroup, ...]
+    left_out: int
+    bytes: int
+
+
 class GraphReport(NamedTuple):
-    """What a launch says about itself, and the graph: :class:`eagle.plan.LaunchReport`, and its scratch planes."""
+    """What a launch says about itself, and the graph: :class:`eagle.plan.LaunchReport`, scratch planes, execution."""
 
     host: Host
     launches: int
@@ -112,6 +140,7 @@ class GraphReport(NamedTuple):
     zero_divisions: int
     dropped: int
     scratch: tuple[ScratchUse, ...]
+    execution: Execution
 
 
 class Record(NamedTuple):
@@ -146,6 +175,7 @@ class Graph:
         self._calls: dict[int, Callable[[], Any]] = {}
         self._report: GraphReport | None = None
         self._scratch: tuple[ScratchUse, ...] = ()
+        self._execution = Execution("", (), 0, 0)
         self._enqueued = 0  # runs that `synchronize` will report
         self._numbers = itertools.count()  # of scratch planes without a name
 
@@ -271,7 +301,7 @@ class Graph:
             self._core.build(policies("build", dispatch))
             self._recorded = recorded
             self._core.set_recorded(recorded)
-            self._scratch = tuple(ScratchUse(*row) for row in self._core.scratch())
+            self._look_at(self._core)
         return self
 
     def launch(self, n: int = 1) -> Graph:
@@ -367,7 +397,7 @@ class Graph:
         """
         core = self._built("rebind")
         core.rebind(plane_rows("rebind", {**(planes or {}), **named}))
-        self._scratch = tuple(ScratchUse(*row) for row in core.scratch())
+        self._look_at(core)
         return self
 
     # ---- looking
@@ -491,9 +521,15 @@ class Graph:
             raise refusal("GRAPH_STATE", f"{method}: this graph is empty and not built; add nodes, then call build()")
         return self._core
 
+    def _look_at(self, core: _core.Graph) -> None:
+        """What became of scratch planes and kernels at the build."""
+        self._scratch = tuple(ScratchUse(*row) for row in core.scratch())
+        fusion, groups, left_out, size = core.execution()
+        self._execution = Execution(fusion, tuple(ExecutedGroup(*row) for row in groups), left_out, size)
+
     def _take(self, report: _core.LaunchReport, number: int) -> None:
         """What a launch of ``number`` runs reported."""
-        self._report = GraphReport(*LaunchReport.of(report), self._scratch)
+        self._report = GraphReport(*LaunchReport.of(report), self._scratch, self._execution)
         if number > 0:
             for loop, count in zip(self._loops(), report.iterations):
                 loop._iterations = count

@@ -219,6 +219,25 @@ nb::list scratch_rows(const Graph& graph) {
   return rows;
 }
 
+// (fusion, groups, left out, bytes); a group is (functions, samples, block, threads, bytes), a function a
+// tuple of (index, label).
+nb::tuple execution_rows(const Graph& graph) {
+  const Execution execution = graph.execution();
+  nb::list groups;
+  for (const ExecutedGroup& group : execution.groups) {
+    nb::list functions;
+    for (const std::vector<ExecutedNode>& function : group.functions) {
+      nb::list nodes;
+      for (const ExecutedNode& node : function) nodes.append(nb::make_tuple(node.index, node.label));
+      functions.append(nb::tuple(nodes));
+    }
+    groups.append(
+        nb::make_tuple(nb::tuple(functions), group.samples, group.block, group.threads, group.bytes));
+  }
+  return nb::make_tuple(std::string(run::name_of(execution.fusion)), groups, execution.left_out,
+                        execution.bytes);
+}
+
 nb::dict counter_values() {
   const Counters now = counters();
   nb::dict values;
@@ -320,6 +339,7 @@ void bind_graphs(nb::module_& m) {
       .def("update", update)
       .def("rebind", rebind)
       .def("scratch", scratch_rows)
+      .def("execution", execution_rows)
       .def("node_labels", &Graph::node_labels, NoGil())
       .def("schedule", &Graph::schedule, NoGil())
       .def("built", &Graph::built, NoGil());

@@ -143,7 +143,7 @@ nb::tuple explain_node(const Graph& graph, const NodeReference& node) {
   const nb::object schedule =
       found.schedule ? nb::object(text(graph::name_of(*found.schedule))) : nb::object(nb::none());
   return nb::make_tuple(found.node.index, found.node.label, found.kind, found.stage,
-                        list_of(found.planes, plane_row), schedule, found.schedule_why,
+                        list_of(found.planes, plane_row), schedule, found.schedule_why, found.execution,
                         list_of(found.in, edge_row), list_of(found.out, edge_row), view::to_text(found));
 }
 

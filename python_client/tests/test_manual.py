@@ -20,10 +20,10 @@ def blocks_of(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", (PAGES / page).read_text(), re.MULTILINE | re.DOTALL)
 
 
-def run_blocks(page, tmp_path, session):
+def run_blocks(page, tmp_path, session, least=4):
     """The examples of a page as one module, run in the session."""
     blocks = blocks_of(page, "python")
-    assert len(blocks) > 3
+    assert len(blocks) >= least
     module = tmp_path / "manual_examples.py"
     module.write_text("\n".join(blocks))
     spec = importlib.util.spec_from_file_location("manual_examples", module)
@@ -42,6 +42,11 @@ def test_the_examples_of_the_manual_run(tmp_path, session):
     kernels = [thing for thing in vars(examples).values() if isinstance(thing, eagle.Kernel)]
     assert {k.name for k in kernels} >= {"oscillator", "weighted", "root", "orbit", "fall", "share"}
     assert all(k.translation("f32").kernel.hash for k in kernels)
+
+
+def test_the_example_of_execution_runs(tmp_path, session, monkeypatch):
+    monkeypatch.delenv("EAGLED_FUSION", raising=False)
+    assert run_blocks("execution.md", tmp_path, session, least=1).ran.groups
 
 
 def test_the_examples_of_accumulation_run(tmp_path, session):

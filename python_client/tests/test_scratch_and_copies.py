@@ -168,10 +168,27 @@ def test_a_chain_runs_through_scratch(session):
     assert out.tolist() == (np.arange(5000.0) * 16).tolist()
 
 
+def test_a_fused_chain_needs_no_scratch_memory(session):
+    x, out = session.full(5000, 1.0), session.zeros(5000)
+    g = eagle.Graph(session)
+    chain(session, g, x, out, [g.scratch(5000, name=name) for name in "abc"])
+    g.build().launch()
+    if g.report.execution.fusion != "full":
+        pytest.skip("EAGLED_FUSION says otherwise")
+    assert [use.in_memory for use in g.report.scratch] == [False] * 3
+    assert len(g.report.execution.groups) == len(g.report.execution.groups[0].functions) == 1
+    assert [index for index, _ in g.report.execution.groups[0].functions[0]] == [0, 1, 2, 3]
+    assert g.report.execution.bytes == 2 * 8 * 5000
+    assert g.explain(1).execution.startswith("one function with 0 'twice', 2 'twice', 3 'twice'; 5,000 samples on ")
+    assert g.explain(1).execution in str(g.explain(1))
+
+
 def test_scratch_whose_lives_do_not_meet_shares_memory(session):
     x, out = session.zeros(100), session.zeros(100)
     g = eagle.Graph(session)
-    chain(session, g, x, out, [g.scratch(100, name=name) for name in "abcd"])
+    planes = [x, *(g.scratch(100, name=name) for name in "abcd"), out]
+    for src, dst in zip(planes, planes[1:]):
+        g.add_node(eagle.copy(src, dst))
     g.build().launch()
     uses = g.report.scratch
     assert [use.name for use in uses] == list("abcd")
@@ -185,11 +202,11 @@ def test_scratch_of_branches_is_apart(session):
     g = eagle.Graph(session)
     a, b = g.scratch(64), g.scratch(64)
     branches = [
-        [eagle.plan(twice).bind(x=x, y=a), eagle.plan(twice).bind(x=a, y=left)],
-        [eagle.plan(add_up).bind(x=x, y=x, z=b), eagle.plan(add_up).bind(x=b, y=x, z=right)],
+        [eagle.copy(x, a), eagle.plan(twice).bind(x=a, y=left)],
+        [eagle.copy(x, b), eagle.plan(add_up).bind(x=b, y=x, z=right)],
     ]
     g.add_group(branches).build().launch(3)
-    assert (set(left.tolist()), set(right.tolist())) == ({4.0}, {3.0})
+    assert (set(left.tolist()), set(right.tolist())) == ({2.0}, {2.0})
     assert len({use.offset for use in g.report.scratch}) == 2
 
 

@@ -27,6 +27,12 @@ void describe(const graph::ScratchLayout& layout, Reply& reply) {
   reply.set_scratch_bytes(layout.bytes);
 }
 
+template <typename Reply>  // BuildReply, RebindReply
+void describe(const run::BuiltGraph& graph, Reply& reply) {
+  describe(graph.scratch(), reply);
+  run::describe(graph.execution(), *reply.mutable_execution());
+}
+
 Status build(Daemon& daemon, Session& session, const PendingCall& call, const v1::BuildRequest& request,
              v1::BuildReply& reply) {
   EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
@@ -40,14 +46,14 @@ Status build(Daemon& daemon, Session& session, const PendingCall& call, const v1
   for (const std::string& label : graph.node_labels()) reply.add_node_labels(label);
   reply.set_compiled(graph.compiled());
   reply.set_build_s(graph.build_s());
-  describe(graph.scratch(), reply);
+  describe(graph, reply);
   return {};
 }
 
 Status rebind(Daemon& daemon, Session& session, const v1::RebindRequest& request, v1::RebindReply& reply) {
   EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
   EAGLE_ASSIGN_OR_RETURN(const auto graph, daemon.rebind(session, request.graph(), request.description()));
-  describe(graph->built().scratch(), reply);
+  describe(graph->built(), reply);
   return {};
 }
 
@@ -98,8 +104,7 @@ Status explain(Daemon& daemon, Session& caller, const v1::ExplainRequest& reques
     EAGLE_ASSIGN_OR_RETURN(other, graph::read(request.other()));
   }
   const run::BuiltGraph& built = graph->built();
-  EAGLE_ASSIGN_OR_RETURN(const graph::Explanation found,
-                         graph::explain(built.graph(), node, other, built.schedule()));
+  EAGLE_ASSIGN_OR_RETURN(const graph::Explanation found, built.explain(node, other));
   graph::to_message(found, *reply.mutable_explanation());
   reply.mutable_explanation()->set_text(view::to_text(found));
   return {};

@@ -129,7 +129,12 @@ TEST_P(Changes, ScratchPlanesTakeTurnsAndBelongToOneGraph) {
   EXPECT_EQ(y[999], 16.0);
   const graph::ScratchLayout layout = g.scratch_layout();
   ASSERT_EQ(layout.uses.size(), 3U);
-  EXPECT_EQ(layout.uses[0].offset, layout.uses[2].offset);
+  // Where the chain is one function its values stay in registers; else planes take turns.
+  if (layout.uses[0].in_memory) {
+    EXPECT_EQ(layout.uses[0].offset, layout.uses[2].offset);
+  } else {
+    EXPECT_EQ(layout.bytes, 0U);
+  }
   EXPECT_EQ(layout.uses[0].name, "a");
   Graph other(session());
   expect_refused(other.add(line(from, y)), Reason::scratch_plane, {"'c'", "another graph"});

@@ -17,10 +17,6 @@
 namespace eagle::run {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-#pragma omp declare reduction(+ : KernelCounts : omp_out += omp_in)
-
 // The guard that an instruction looks at, or null.
 const graph::Guard* guard_of(const graph::Instruction& instruction) {
   if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) return &skip->guard;
@@ -28,21 +24,23 @@ const graph::Guard* guard_of(const graph::Instruction& instruction) {
   return nullptr;
 }
 
+// A function as one launch: its planes and numbers are those of the launches that they came from.
+graph::KernelLaunch whole(const graph::RunPlan& plan, const graph::SampleFunction& function,
+                          const kernel::Fused& fused) {
+  graph::KernelLaunch launch;
+  launch.samples = plan.launches[function.launches.front()].samples;
+  for (const kernel::Fused::Origin& origin : fused.origins)
+    launch.arguments.push_back(plan.launches[function.launches[origin.part]].arguments[origin.argument]);
+  return launch;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
-    graph::RunPlan plan, std::span<const std::shared_ptr<const codegen::Code>> code,
-    std::span<const PlaneMemory> planes, int team, std::shared_ptr<Counters> counters) {
+    graph::RunPlan plan, FusedPlan fused, std::span<const std::shared_ptr<const codegen::Code>> code,
+    std::span<const PlaneMemory> planes, int team, double inline_work, std::shared_ptr<Counters> counters) {
   std::unique_ptr<CpuProgram> program(new CpuProgram);
-  program->launches_.reserve(plan.launches.size());
-  for (const graph::KernelLaunch& launch : plan.launches) {
-    EAGLE_ASSIGN_OR_RETURN(BoundLaunch bound, BoundLaunch::bind(launch, *plan.kernels[launch.kernel],
-                                                                code[launch.kernel], planes));
-    program->shared_.push_back(SharedLaunch::of(launch, plan.kernels[launch.kernel], bound));
-    program->launches_.push_back(std::move(bound));
-    program->kernels_.push_back(launch.kernel);
-  }
-  program->batches_.resize(program->launches_.size());
+  EAGLE_RETURN_IF_ERROR(program->bind_groups(plan, fused, code, planes, inline_work));
   for (const graph::Copy& copy : plan.copies) {
     EAGLE_ASSIGN_OR_RETURN(BoundCopy bound, BoundCopy::bind(copy, planes));
     program->copies_.push_back(std::move(bound));
@@ -51,14 +49,13 @@ StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
     EAGLE_ASSIGN_OR_RETURN(BoundReduce bound, BoundReduce::bind(reduce, planes, team));
     program->reductions_.push_back(std::move(bound));
   }
-  program->instructions_ = std::move(plan.program);
-  program->branches_ = std::move(plan.branches);
+  program->grouped_ = std::move(fused.grouped);
   program->loops_ = plan.loops;
   program->team_ = team;
   program->counters_ = std::move(counters);
   ThreadSpace::Needs needs;
-  for (const std::optional<SharedLaunch>& shared : program->shared_) {
-    if (shared) needs.cover(shared->needs(team));
+  for (const BoundGroup& group : program->groups_) {
+    if (group.shared()) needs.cover(group.shared()->needs(team));
   }
   program->spaces_ = ThreadSpace::for_team(team, needs);
   EAGLE_RETURN_IF_ERROR(program->bind_guards(planes));
@@ -67,9 +64,9 @@ StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
 }
 
 Status CpuProgram::bind_guards(std::span<const PlaneMemory> planes) {
-  guards_.resize(instructions_.size());
-  for (std::size_t i = 0; i < instructions_.size(); ++i) {
-    if (const graph::Guard* guard = guard_of(instructions_[i])) {
+  guards_.resize(instructions().size());
+  for (std::size_t i = 0; i < instructions().size(); ++i) {
+    if (const graph::Guard* guard = guard_of(instructions()[i])) {
       EAGLE_ASSIGN_OR_RETURN(guards_[i], BoundGuard::bind(*guard, planes));
     }
   }
@@ -86,67 +83,58 @@ Status CpuProgram::bind_counters(std::span<const std::optional<plane::View>> cou
   return {};
 }
 
-// By the calling thread, number `thread` of the team.
-KernelCounts CpuProgram::run_in_place(std::uint32_t launch, int thread, const Control* control) const {
-  const BoundLaunch& bound = launches_[launch];
-  if (shared_[launch]) {
-    const std::span space = std::span(spaces_).subspan(static_cast<std::size_t>(thread), 1);
-    return shared_[launch]->step(bound, space, 0, control).counts;
+Status CpuProgram::bind_groups(const graph::RunPlan& plan, const FusedPlan& fused,
+                               std::span<const std::shared_ptr<const codegen::Code>> code,
+                               std::span<const PlaneMemory> planes, double inline_work) {
+  for (const graph::KernelLaunch& launch : plan.launches) kernels_.push_back(launch.kernel);
+  homes_.resize(plan.launches.size());
+  groups_.reserve(fused.grouped.groups.size());
+  for (std::uint32_t g = 0; g < fused.grouped.groups.size(); ++g) {
+    const graph::SampleGroup& group = fused.grouped.groups[g];
+    std::vector<BoundGroup::Function> functions;
+    std::optional<SharedLaunch> shared;
+    for (std::uint32_t f = 0; f < group.functions.size(); ++f) {
+      const graph::SampleFunction& function = group.functions[f];
+      if (const auto& made = fused.code[g][f]) {
+        EAGLE_ASSIGN_OR_RETURN(BoundLaunch bound, BoundLaunch::bind(whole(plan, function, made->fused),
+                                                                    made->fused.kernel, made->code, planes));
+        functions.push_back({std::move(bound), &made->fused.kernel});
+        for (std::size_t p = 0; p < function.launches.size(); ++p)
+          homes_[function.launches[p]] = {g, f, made->fused.arguments[p]};
+        continue;
+      }
+      const std::uint32_t number = function.launches.front();
+      const graph::KernelLaunch& launch = plan.launches[number];
+      const auto& kernel = plan.kernels[launch.kernel];
+      EAGLE_ASSIGN_OR_RETURN(BoundLaunch bound,
+                             BoundLaunch::bind(launch, *kernel, code[launch.kernel], planes));
+      shared = SharedLaunch::of(launch, kernel, bound);
+      functions.push_back({std::move(bound), kernel.get()});
+      homes_[number] = {g, f, {}};
+    }
+    groups_.emplace_back(std::move(functions), std::move(shared), inline_work);
   }
-  if (bound.samples() == 0) return {};
-  return bound.run({.begin = 0, .end = bound.samples(), .control = control}).counts;
+  return {};
 }
 
 KernelCounts CpuProgram::run(const graph::RunKernel& instruction, const Control* control,
                              Progress& progress) const {
-  const BoundLaunch& launch = launches_[instruction.launch];
-  const std::int64_t samples = launch.samples();
-  const bool alone = team_ == 1 || samples <= inline_samples || omp_in_parallel();
-  if (samples == 0 || shared_[instruction.launch]) {
-    if (!alone) return shared_[instruction.launch]->step(launch, spaces_, 0, control).counts;
-    const kernel::FloatEnvironment environment;
-    return run_in_place(instruction.launch, 0, control);
-  }
-  // As long as the longest share.
-  const std::int64_t share = alone ? samples : share_of(samples, 0, team_).end;
-  Batches& batches = batches_[instruction.launch];
-  const Range batch{progress.done, std::min(progress.done + batches.next(), share)};
-  const bool watch = batches.watch(share);
-  const Clock::time_point began = watch ? Clock::now() : Clock::time_point();
-  const KernelCounts counts = alone ? run_share(launch, batch, control) : run_batch(launch, batch, control);
-  if (watch) batches.took(batch.end - batch.begin, seconds_since(began));
-  progress.done = batch.end == share ? 0 : batch.end;
-  return counts;
-}
-
-KernelCounts CpuProgram::run_share(const BoundLaunch& launch, Range share, const Control* control) const {
-  const kernel::FloatEnvironment environment;
-  return launch.run({.begin = share.begin, .end = share.end, .control = control}).counts;
-}
-
-// These samples of each thread's share. The team may be smaller than asked for: then some thread has several.
-KernelCounts CpuProgram::run_batch(const BoundLaunch& launch, Range of_shares, const Control* control) const {
-  KernelCounts counts;
-#pragma omp parallel num_threads(team_) reduction(+ : counts)
-  {
-    for (int owner = omp_get_thread_num(); owner < team_; owner += omp_get_num_threads()) {
-      const Range all = share_of(launch.samples(), owner, team_);
-      const Range share{all.begin + of_shares.begin, std::min(all.begin + of_shares.end, all.end)};
-      if (!share.empty()) counts += run_share(launch, share, control);
-    }
-  }
-  return counts;
+  return groups_[instruction.launch].run(team_, spaces_, control, progress);
 }
 
 KernelCounts CpuProgram::run(const graph::RunBranches& instruction, const Control* control) const {
-  const std::span branches = std::span(branches_).subspan(instruction.first, instruction.count);
+  const std::span branches = std::span(grouped_.branches).subspan(instruction.first, instruction.count);
   KernelCounts counts;
   std::mutex mutex;
   run_branches(branches.size(), team_, [&](std::size_t branch) {
     const kernel::FloatEnvironment environment;
     KernelCounts own;
-    for (const std::uint32_t launch : branches[branch])
-      own += run_in_place(launch, omp_get_thread_num(), control);
+    for (const std::uint32_t group : branches[branch]) {
+      const auto thread = static_cast<std::size_t>(omp_get_thread_num());
+      own += groups_[group].run_in_place(
+          spaces_.empty() ? std::span(spaces_) : std::span(spaces_).subspan(thread, 1), control);
+      if (own.cut_short > 0) break;
+    }
     const std::scoped_lock lock(mutex);
     counts += own;
   });

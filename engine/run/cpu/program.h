@@ -16,29 +16,29 @@
 #include "engine/graph/run_plan.h"
 #include "engine/run/built_graph.h"
 #include "engine/run/counters.h"
-#include "engine/run/cpu/batch.h"
+#include "engine/run/cpu/bound_group.h"
 #include "engine/run/cpu/bound_launch.h"
 #include "engine/run/cpu/bound_reduce.h"
 #include "engine/run/cpu/copy.h"
 #include "engine/run/cpu/guard.h"
 #include "engine/run/cpu/share.h"
 #include "engine/run/cpu/shared_launch.h"
+#include "engine/run/execution.h"
+#include "engine/run/fusion.h"
 
 namespace eagle::run {
 
-// A launch of at most this many samples runs on the calling thread: opening a region costs a few
-// microseconds, about what a light kernel takes for so many samples.
-constexpr std::int64_t inline_samples = 4096;
-
 class CpuProgram {
 public:
-  // `code` has one entry a kernel of the plan; those of kernels that no launch uses may be null.
-  // PRIVATE_ARRAY for memory that this process cannot reach.
+  // `fused` is of the plan. `code` has one entry a kernel of the plan; those of kernels that no launch uses
+  // by itself may be null. PRIVATE_ARRAY for memory that this process cannot reach.
+  // `inline_work` is BoundGroup's.
   static StatusOr<std::unique_ptr<CpuProgram>> bind(
-      graph::RunPlan plan, std::span<const std::shared_ptr<const codegen::Code>> code,
-      std::span<const PlaneMemory> planes, int team, std::shared_ptr<Counters> counters);
+      graph::RunPlan plan, FusedPlan fused, std::span<const std::shared_ptr<const codegen::Code>> code,
+      std::span<const PlaneMemory> planes, int team, double inline_work, std::shared_ptr<Counters> counters);
 
-  [[nodiscard]] const std::vector<graph::Instruction>& instructions() const { return instructions_; }
+  // Their launches are groups.
+  [[nodiscard]] const std::vector<graph::Instruction>& instructions() const { return grouped_.program; }
   [[nodiscard]] std::uint32_t loops() const { return loops_; }
   // The kernel of each launch, an index into the plan's kernels.
   [[nodiscard]] const std::vector<std::uint32_t>& kernels() const { return kernels_; }
@@ -60,32 +60,48 @@ public:
 
   // The bits of a Param: of an argument of a launch of the plan. Not while anything runs.
   [[nodiscard]] std::uint64_t param(std::uint32_t launch, std::uint32_t argument) const {
-    return launches_[launch].param(argument);
+    const Home& home = homes_[launch];
+    return groups_[home.group].function(home.function).param(home.argument(argument));
   }
   void set_param(std::uint32_t launch, std::uint32_t argument, std::uint64_t bits) {
-    launches_[launch].set_param(argument, bits);
+    const Home& home = homes_[launch];
+    groups_[home.group].function(home.function).set_param(home.argument(argument), bits);
+  }
+
+  // Of the graph that the plan is of.
+  [[nodiscard]] Execution execution(const graph::Graph& graph, graph::Fusion fusion) const {
+    return execution_of(graph, grouped_, groups_, fusion, team_);
   }
 
   [[nodiscard]] Counters& counters() const { return *counters_; }
 
 private:
+  // Where a launch runs.
+  struct Home {
+    std::uint32_t group = 0;
+    std::uint32_t function = 0;
+    std::vector<std::uint32_t> arguments;  // of the function, by argument of the launch; empty: the same ones
+
+    [[nodiscard]] std::uint32_t argument(std::uint32_t of_launch) const {
+      return arguments.empty() ? of_launch : arguments[of_launch];
+    }
+  };
+
   CpuProgram() = default;
+  Status bind_groups(const graph::RunPlan& plan, const FusedPlan& fused,
+                     std::span<const std::shared_ptr<const codegen::Code>> code,
+                     std::span<const PlaneMemory> planes, double inline_work);
   Status bind_guards(std::span<const PlaneMemory> planes);
   Status bind_counters(std::span<const std::optional<plane::View>> counters,
                        std::span<const PlaneMemory> planes);
-  KernelCounts run_in_place(std::uint32_t launch, int thread, const Control* control) const;
-  KernelCounts run_share(const BoundLaunch& launch, Range share, const Control* control) const;
-  KernelCounts run_batch(const BoundLaunch& launch, Range of_shares, const Control* control) const;
 
-  std::vector<graph::Instruction> instructions_;
-  std::vector<std::vector<std::uint32_t>> branches_;
+  graph::GroupedPlan grouped_;
   std::uint32_t loops_ = 0;
   std::vector<std::optional<BoundCounter>> loop_counters_;  // by loop
-  std::vector<BoundLaunch> launches_;
-  std::vector<std::uint32_t> kernels_;               // by launch
-  mutable std::vector<Batches> batches_;             // by launch
-  std::vector<std::optional<SharedLaunch>> shared_;  // by launch
-  mutable std::vector<ThreadSpace> spaces_;          // one a thread, where a launch shares
+  std::vector<BoundGroup> groups_;
+  std::vector<Home> homes_;                  // by launch
+  std::vector<std::uint32_t> kernels_;       // by launch
+  mutable std::vector<ThreadSpace> spaces_;  // one a thread, where a launch shares
   std::vector<BoundReduce> reductions_;
   std::vector<BoundCopy> copies_;
   std::vector<std::optional<BoundGuard>> guards_;  // by instruction

@@ -32,6 +32,7 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/scratch.h"
 #include "engine/kernel/transform.h"
+#include "engine/run/execution.h"
 #include "engine/view/figure.h"
 #include "engine/view/picture.h"
 
@@ -42,6 +43,9 @@ using graph::Hazard;
 using graph::HostTier;
 using graph::NodeReference;  // an index, or a label
 using PictureFormat = view::Format;
+using run::ExecutedGroup;
+using run::ExecutedNode;
+using run::Execution;
 
 // The planes a node declares, by name, in order.
 using NamedArrays = std::vector<std::pair<std::string, ArrayView>>;
@@ -211,6 +215,8 @@ public:
   void set_recorded(bool recorded);
   // What became of the scratch planes; empty before the build.
   [[nodiscard]] graph::ScratchLayout scratch_layout() const;
+  // How the launches are executed (docs/manual/execution.md); empty before the build.
+  [[nodiscard]] Execution execution() const;
 
 private:
   struct State;

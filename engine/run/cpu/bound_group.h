@@ -1,0 +1,69 @@
+// BoundGroup: launches that run block of samples by block of samples, with every address resolved.
+//
+// A thread takes a block through all functions of the group before it looks at the next: what one function
+// stores the next finds in the cache, and nobody waits for anybody. Threads have the same samples in every
+// launch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/run/control.h"
+#include "engine/run/cpu/batch.h"
+#include "engine/run/cpu/bound_launch.h"
+#include "engine/run/cpu/share.h"
+#include "engine/run/cpu/shared_launch.h"
+#include "engine/run/kernel_counts.h"
+
+namespace eagle::run {
+
+// Opening a region costs a few microseconds, and waking threads that have gone to sleep some more: what this
+// much work takes on one.
+constexpr double usual_inline_work = 400'000;
+
+class BoundGroup {
+public:
+  // Functions in order, each over as many samples, with the kernel that it is the code of. A group whose
+  // samples make something together has one, and `shared`.
+  struct Function {
+    BoundLaunch launch;
+    const kernel::Kernel* kernel = nullptr;  // looked at here alone
+  };
+  // A run of at most `inline_work` (kernel::work_of, of all samples) stays on the calling thread.
+  BoundGroup(std::vector<Function> functions, std::optional<SharedLaunch> shared, double inline_work);
+
+  // Runs all samples or the next batch of them: where `progress` is not 0 afterwards, something is left. A
+  // group whose samples make something together runs in one piece. With a team of up to `team` threads where
+  // the work is worth it; in place inside of a parallel region. `spaces`: one a thread, for groups that
+  // share. For one caller at a time.
+  KernelCounts run(int team, std::span<ThreadSpace> spaces, const Control* control, Progress& progress) const;
+  // On the calling thread, which has a kernel::FloatEnvironment and `space`.
+  KernelCounts run_in_place(std::span<ThreadSpace> space, const Control* control) const;
+
+  [[nodiscard]] const BoundLaunch& function(std::size_t index) const { return functions_[index]; }
+  [[nodiscard]] BoundLaunch& function(std::size_t index) { return functions_[index]; }
+  [[nodiscard]] const std::optional<SharedLaunch>& shared() const { return shared_; }
+
+  [[nodiscard]] std::int64_t samples() const { return samples_; }
+  [[nodiscard]] std::int64_t block() const { return block_; }  // samples
+  [[nodiscard]] int threads(int team) const;                   // that it wants of a team
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }  // that one run loads and stores, tables aside
+
+private:
+  KernelCounts run_share(std::int64_t begin, std::int64_t end, const Control* control) const;
+  KernelCounts run_batch(int shares, Range of_shares, const Control* control) const;
+
+  std::vector<BoundLaunch> functions_;
+  std::optional<SharedLaunch> shared_;
+  std::int64_t samples_ = 0;
+  std::int64_t block_ = 0;
+  std::int64_t bytes_ = 0;
+  double work_ = 0;
+  double inline_work_ = 0;
+  mutable Batches batches_;
+};
+
+}  // namespace eagle::run
