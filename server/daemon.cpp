@@ -343,6 +343,10 @@ void Daemon::stop(const std::atomic<bool>& hurry) {
   begin_drain();
   kept_runs_.end_all();  // they would not outlive this process
   executor_.wait_until_idle(hurry);
+  // This process goes and needs its memory back from nobody: what clients have mapped, they may read on.
+  for (const auto& [id, session] : sessions_.by_id()) {
+    for (const auto& plane : session->planes().list()) plane->bytes()->leave_to_clients();
+  }
   sessions_.end_all();
   static const std::atomic<bool> never = false;
   executor_.wait_until_idle(never);

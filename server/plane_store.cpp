@@ -42,7 +42,7 @@ Status check(std::span<const PlaneStore::Spec> specs, const Limits& limits) {
 }  // namespace
 
 PlaneBytes::~PlaneBytes() {
-  if (!fetched_) return;
+  if (!fetched_ || left_) return;
   // Failure leaves the bytes to whoever holds the descriptor; there is nothing else to do about it.
   static_cast<void>(::fallocate(memory_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                                 static_cast<off_t>(memory_.bytes())));

@@ -37,7 +37,8 @@ public:
         memory_(std::move(memory)) {}
   PlaneBytes(const PlaneBytes&) = delete;
   PlaneBytes& operator=(const PlaneBytes&) = delete;
-  // Frees them even where a client kept its descriptor: what it keeps is then zeros and its own.
+  // Frees them even where a client kept its descriptor, unless they were left to it: what it keeps is then
+  // zeros and its own.
   ~PlaneBytes();
 
   [[nodiscard]] std::byte* data() const { return data_; }
@@ -45,6 +46,8 @@ public:
   // A descriptor left this process, or is about to.
   [[nodiscard]] bool fetched() const { return fetched_.load(std::memory_order_acquire); }
   void mark_fetched() { fetched_.store(true, std::memory_order_release); }
+  // Whoever has mapped them keeps them when this object goes.
+  void leave_to_clients() { left_.store(true, std::memory_order_release); }
   // What launches left half written, and nobody wrote anew or accepted since.
   [[nodiscard]] plane::TornViews& torn() { return torn_; }
 
@@ -61,6 +64,7 @@ private:
   std::byte* const data_;
   const std::uint64_t bytes_;
   std::atomic<bool> fetched_ = false;
+  std::atomic<bool> left_ = false;
   mutable std::mutex mutex_;  // guards the descriptor in memory_
   plane::Memory memory_;
   plane::TornViews torn_;
