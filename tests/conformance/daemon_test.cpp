@@ -1,4 +1,6 @@
 // What only a daemon can do: die, be found, be looked at from outside.
+#include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "engine/base/unique_fd.h"
 #include "tests/conformance/suite.h"
 
 namespace eagle::conformance {
@@ -41,12 +44,17 @@ TEST_F(Daemon, IsTheProcessThatItSaysItIs) {
   EXPECT_GT(info->plane_budget_bytes, 0u);
 }
 
+// A worker notices that its keeper is gone, and may end a short launch before that.
 TEST_F(Daemon, KilledDuringALaunchIsReportedByItsEndpoint) {
+  const UniqueFd worker(static_cast<int>(::syscall(SYS_pidfd_open, process->worker(), 0)));
+  ASSERT_TRUE(worker.valid());
   const auto x = session->full<double>({8}, 1.5);
   Graph g(*session);
   ASSERT_TRUE(g.add_node(opaque(
                              [&] {
                                process->kill();
+                               pollfd ended{worker.get(), POLLIN, 0};
+                               ::poll(&ended, 1, 60'000);
                                return Status();
                              },
                              {{}, {{"x", *x}}}))
