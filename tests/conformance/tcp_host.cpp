@@ -94,6 +94,7 @@ public:
   }
   graph::ScratchLayout scratch() const override { return graph_->scratch(); }
   bool compiled() const override { return graph_->compiled(); }
+  run::Execution execution() const override { return graph_->execution(); }
 
 private:
   // A session that was closed says so when it is used, in its own words.
