@@ -169,6 +169,29 @@ TEST(Edges, AGuardReadsExactlyItsCell) {
   }
 }
 
+TEST(Edges, ABaselineIsReadToo) {
+  Description d;
+  const View count = d.array({1}, plane::DType::i64);
+  const View most = d.array({1}, plane::DType::i64);
+  d.add(host("setter", {}, {{"most", most}}));
+  d.add(testing::skippable("maybe", {count, most}, {testing::stage(host("step", {}, {}))}));
+  d.add(host("later", {}, {{"most", most}}));
+  EXPECT_THAT(edges_of(d), ElementsAre("0-1 RAW most", "0-2 WAW most", "1-2 WAR baseline"));
+}
+
+TEST(Edges, OverlappingColumnsOfOneMatrixHaveThem) {
+  Description d;
+  const View m = d.array({6, 8});
+  EXPECT_THAT(write_then_read(d, slice(m, 1, 0, 3), slice(m, 1, 2, 3)), ElementsAre("0-1 RAW a"));
+  EXPECT_THAT(write_then_read(d, slice(m, 1, 0, 3), slice(m, 1, 3, 3)), IsEmpty());
+}
+
+TEST(Edges, AnEmptyViewHasNoneEvenToItself) {
+  Description d;
+  const View none = slice(d.array({8}), 0, 2, 0);
+  EXPECT_THAT(write_then_read(d, none, none), IsEmpty());
+}
+
 TEST(Edges, AConditionalTouchesWhatItsBodyTouches) {
   Description d;
   const View count = d.array({2}, plane::DType::i64);
@@ -318,6 +341,38 @@ TEST(Leaves, AreNumberedInAddOrder) {
     seen.push_back(leaf.node->label + std::to_string(leaf.stage) + std::to_string(leaf.branch));
   }
   EXPECT_THAT(seen, ElementsAre("a00", "b10", "c10", "d11"));
+}
+
+TEST(Leaves, OfABodyCountEachPlaneOnce) {
+  Description d;
+  const View count = d.array({1}, plane::DType::i64);
+  const View x = d.array({8});
+  const auto step = testing::stage(host("s", {{"x", x}}, {{"x", x}}));
+  const auto half = testing::stage(host("h", {{"x", slice(x, 0, 0, 4)}, {"y", x}}, {}));
+  d.add(testing::skippable("maybe", {count}, {step, step, half, half}));
+  const Graph graph = d.graph();
+  const Touches touches = leaves(graph).at(0).touches;
+  EXPECT_EQ(touches.reads.size(), 4U);  // count, x, half of x, and x by the name of y
+  EXPECT_EQ(touches.writes.size(), 1U);
+}
+
+TEST(Leaves, AreSiblingsInDifferentBranchesOfOneGroup) {
+  constexpr std::uint64_t seed = 11;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  int found = 0;
+  for (int round = 0; round < 50; ++round) {
+    const Graph graph = testing::random_description(random).graph();
+    const std::vector<Leaf> all = leaves(graph);
+    const std::vector<testing::Forks> forks = testing::forks_of(graph.stages);
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
+      for (std::uint32_t j = 0; j < all.size(); ++j) {
+        ASSERT_EQ(siblings(all, i, j), testing::in_different_branches(forks[i], forks[j])) << i << " " << j;
+        found += siblings(all, i, j) ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(found, 100);
 }
 
 TEST(Hazard, HasANameAndAMeaning) {

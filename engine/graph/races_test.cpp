@@ -104,6 +104,17 @@ TEST(Races, AreFoundInsideBodies) {
   expect_race(d, {"in the body of node 1 'outer': in the body of node 0 'inner': node 1 'a' and node 2 'b'"});
 }
 
+TEST(Races, OfOneBodyAreNotForgottenOverTheNext) {
+  Description d;
+  const View count = d.array({1}, plane::DType::i64);
+  const View y = d.array({8});
+  const auto racing = testing::group({{host("a", {}, {{"y", y}})}, {host("b", {}, {{"y", y}})}});
+  const auto fine = testing::stage(host("c", {}, {}));
+  d.add_group(
+      {{testing::skippable("bad", {count}, {racing})}, {testing::skippable("good", {count}, {fine})}});
+  expect_race(d, {"in the body of node 0 'bad': node 0 'a' and node 1 'b'"});
+}
+
 TEST(Races, AConditionalRacesWithWhatItsBodyTouches) {
   Description d;
   const View count = d.array({1}, plane::DType::i64);

@@ -52,6 +52,28 @@ TEST(ReadCopy, ADestinationHoldsEachElementOnce) {
   EXPECT_TRUE(copied(d, from, x).ok()) << "a source may be a broadcast";
 }
 
+TEST(ReadCopy, StridesOfAxesThatTakeNoStepDoNotMatter) {
+  Description d;
+  View one = d.array({8});
+  one.shape = {1, 8};
+  one.strides = {0, 8};
+  EXPECT_TRUE(copied(d, d.array({1, 8}), one).ok());
+  View none = one;
+  none.shape = {0, 3};
+  none.strides = {0, 0};
+  EXPECT_TRUE(copied(d, d.array({0, 3}), none).ok());
+}
+
+TEST(ReadCopy, ADestinationOutsideOfItsPlaneAndFieldsOfALaterVersionAreRefused) {
+  Description d;
+  const View x = d.array({8});
+  expect_refused(copied(d, x, slice(d.array({8}), 0, 1, 8)), Reason::view_outside_plane, "'dst'");
+  v1::Node node = testing::copy("", x, d.array({8}));
+  v1::Copy& message = *node.mutable_copy();
+  message.GetReflection()->MutableUnknownFields(&message)->AddVarint(1234, 1);
+  expect_refused(d.add(node).try_read().status(), Reason::malformed_graph, "field 1234");
+}
+
 TEST(ReadCopy, AnotherShapeIsRefused) {
   Description d;
   const View x = d.array({8});
@@ -64,6 +86,9 @@ TEST(ReadCopy, UnknownElementTypesAreCopiedAsTheyAre) {
   View b = d.array({8});
   a.dtype = b.dtype = DType::other;
   EXPECT_TRUE(copied(d, a, b).ok());
+  const View known = d.array({8});
+  expect_refused(copied(d, a, known), Reason::wrong_dtype, "convert");
+  expect_refused(copied(d, known, b), Reason::wrong_dtype, "convert");
   a.item_bytes = 4;
   expect_refused(copied(d, a, b), Reason::wrong_dtype, "convert");
 }

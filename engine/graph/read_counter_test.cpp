@@ -49,6 +49,10 @@ TEST(Counter, OfAnotherTypeOrShapeIsRefused) {
                       {"node 0 'loop'", "counter 'iterations'", "int64 or int32", "float64"});
   Loop flags;
   flags.with(flags.d.array({1}, DType::boolean)).expect_refused(Reason::wrong_dtype, {"bool"});
+  Loop opaque;
+  View other = opaque.d.array({1}, DType::i64);
+  other.dtype = DType::other;
+  opaque.with(other).expect_refused(Reason::wrong_dtype, {"found another element type"});
   Loop many;
   many.with(many.d.array({2}, DType::i64)).expect_refused(Reason::wrong_shape, {"one element", "found 2"});
   Loop none;
@@ -93,6 +97,21 @@ TEST(Counter, IsNotWrittenByTheBody) {
   EXPECT_TRUE(beside.d.try_read().ok());
 }
 
+TEST(Counter, OfOneBranchIsNotForgottenOverTheNext) {
+  Loop loop;
+  const View index = loop.d.array({1}, DType::i64);
+  const View fine = loop.d.array({1}, DType::i64);
+  const auto with = [&](const std::string& name, const std::optional<View>& counter) {
+    const auto body = testing::stage(host("body", {}, {{"mine", index}}));
+    return testing::repeat_while(name, {loop.live}, {body}, 2, counter);
+  };
+  Loop none = loop;
+  loop.d.add_group({{with("bad", index)}, {with("good", fine)}});
+  loop.expect_refused(Reason::bad_value, {"node 0 'bad'"});
+  none.d.add_group({{with("good", fine)}, {with("without", std::nullopt)}});
+  EXPECT_TRUE(none.d.try_read().ok()) << none.d.try_read().status().to_string();
+}
+
 TEST(Counter, OfALoopAroundIsNotThatOfALoopInside) {
   Loop loop;
   const View index = loop.d.array({1}, DType::i64);
@@ -120,6 +139,22 @@ TEST(Counter, MayBeTheGuardOfItsLoop) {
   EXPECT_TRUE(d.try_read().ok());
 }
 
+TEST(Conditional, IsReadOnceEvenWhereItsBodyIsRefused) {
+  // Read again for its refusal, the body would count twice, and a hundred around each other would never end.
+  Loop loop;
+  Limits limits;
+  limits.nodes = 2;
+  const auto body = testing::stage(host("bad", {{"x", plane::testing::slice(loop.live, 0, 1, 1)}}, {}));
+  for (const v1::Node& node :
+       {testing::skippable("n", {loop.live}, {body}), testing::repeat_while("n", {loop.live}, {body}, 2)}) {
+    Description d = loop.d;
+    d.add(node);
+    const auto graph = d.try_read(PrivateKernelPlanes::refused, limits);
+    ASSERT_FALSE(graph.ok());
+    EXPECT_EQ(graph.status().reason(), Reason::view_outside_plane) << graph.status().to_string();
+  }
+}
+
 TEST(InnerGroup, IsReadAsABranchesItem) {
   Description d;
   d.add_group({{host("a", {}, {}), testing::inner_group({{host("b", {}, {})}, {host("c", {}, {})}})},
@@ -145,6 +180,20 @@ TEST(InnerGroup, HasTheRulesOfAnyGroup) {
   Description empty;
   empty.add_group({{testing::inner_group({{host("b", {}, {})}, {}})}, {host("d", {}, {})}});
   expect_malformed(empty, "stage 0, branch 0, item 0, branch 1: a branch needs at least one node");
+}
+
+TEST(InnerGroup, HasNoLocationAndNoFieldOfALaterVersion) {
+  const auto with = [](const auto& change) {
+    Description d;
+    v1::Node group = testing::inner_group({{host("a", {}, {})}, {host("b", {}, {})}});
+    change(group);
+    return d.add_group({{group}, {host("c", {}, {})}});
+  };
+  expect_malformed(with([](v1::Node& group) { group.mutable_location()->set_line(3); }),
+                   "stage 0, branch 0, item 0: a group has no name and no location");
+  expect_malformed(
+      with([](v1::Node& group) { group.GetReflection()->MutableUnknownFields(&group)->AddVarint(1234, 1); }),
+      "field 1234");
 }
 
 TEST(InnerGroup, HasNoNameAndIsNoStage) {

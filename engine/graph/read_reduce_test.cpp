@@ -40,6 +40,7 @@ TEST(ReadReduce, TakesOneRowAndMany) {
   d.add(reduce(d.array({9}, DType::f32), d.array({1}, DType::f32), v1::REDUCE_SUM, true));
   const Graph graph = d.graph();
   const auto& rows = std::get<Reduce>(graph.stages[2].branches[0].nodes[0].kind);
+  EXPECT_EQ(std::get<Reduce>(graph.stages[0].branches[0].nodes[0].kind).rows, 1);
   EXPECT_EQ(rows.rows, 4);
   EXPECT_EQ(rows.samples, 25);
   EXPECT_EQ(rows.op, kernel::ReduceOp::max);
@@ -60,6 +61,8 @@ TEST(ReadReduce, RefusesByTheNameOfTheArgument) {
   const View whole = d.array({100}, DType::i64), total = d.array({1}, DType::i64);
   const View strided = slice(d.array({200}), 0, 0, 100, 2);
   const View within = slice(x, 0, 3, 1, 1);
+  View odd = slice(x, 0, 0, 99);
+  odd.offset = 4;
   const Case cases[] = {
       {reduce(d.array({0}), out), Reason::bad_value, {"x: ", "at least one element", "(0,)"}},
       {reduce(d.array({0, 4}), d.array({0})), Reason::bad_value, {"x: ", "at least one element"}},
@@ -67,6 +70,9 @@ TEST(ReadReduce, RefusesByTheNameOfTheArgument) {
       {reduce(d.array({}), out), Reason::wrong_shape, {"x: ", "(N,)"}},
       {reduce(x, four), Reason::wrong_shape, {"out: ", "one element", "(4,)"}},
       {reduce(rows, out), Reason::wrong_shape, {"out: ", "(4,)", "(1,)"}},
+      {reduce(x, d.array({1, 1})), Reason::wrong_shape, {"out: ", "one element", "(1, 1)"}},
+      {reduce(rows, d.array({4, 1})), Reason::wrong_shape, {"out: ", "(4,)", "(4, 1)"}},
+      {reduce(odd, out), Reason::copy_bound_plane, {"x ", "not aligned", "byte 4"}},
       {reduce(x, total), Reason::wrong_dtype, {"out: ", "float64", "int64"}},
       {reduce(strided, out), Reason::copy_bound_plane, {"x ", "not contiguous"}},
       {reduce(transposed(rows), d.array({25})), Reason::copy_bound_plane, {"x ", "not contiguous"}},
@@ -91,6 +97,12 @@ TEST(ReadReduce, RefusesByTheNameOfTheArgument) {
   }
 }
 
+TEST(ReadReduce, TheStrideOfASingleRowDoesNotMatter) {
+  Description d;
+  d.add(reduce(slice(d.array({4, 25}), 0, 0, 1, 3), d.array({1})));
+  EXPECT_TRUE(d.try_read().ok()) << d.try_read().status().to_string();
+}
+
 TEST(ReadReduce, RefusesOtherElementTypesAndUnknownFields) {
   Description d;
   View other = d.array({8});
@@ -108,6 +120,9 @@ TEST(ReadReduce, RefusesPrivateMemoryInTheDaemonAlone) {
   Description d;
   d.add(reduce(d.private_array({8}), d.array({1})));
   expect_refused(refusal(d), Reason::private_array, {"x: ", "the reduction"});
+  Description result;
+  result.add(reduce(result.array({8}), result.private_array({1})));
+  expect_refused(refusal(result), Reason::private_array, {"out: ", "the reduction"});
   EXPECT_TRUE(refusal(d, PrivateKernelPlanes::allowed).ok());
 }
 

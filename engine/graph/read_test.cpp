@@ -260,12 +260,15 @@ TEST(Read, RefusesViewsThatAreNotInAPlane) {
   Fixture outside;
   outside.add(host("h", {{"x", slice(outside.x, 0, 1, 8)}}, {}));
   expect_refused(outside, Reason::view_outside_plane, {"node 0 'h': plane 'x'", "64 bytes"});
+  Fixture written;
+  written.add(host("h", {}, {{"y", slice(written.y, 0, 1, 8)}}));
+  expect_refused(written, Reason::view_outside_plane, {"node 0 'h': plane 'y'", "64 bytes"});
   Fixture unknown;
   View nowhere = unknown.x;
   nowhere.plane = 7;
   unknown.add(launch("k", unknown.twice, {{"x", nowhere}, {"y", unknown.y}}));
   expect_refused(unknown, Reason::malformed_graph, {"argument 'x'", "plane 7 of a description with 2"});
-  for (const int dtype : {0, 6, 14, 16, 257, -1, 1'000'000}) {
+  for (const int dtype : {0, 6, 14, 16, 257, -1, -255, 1'000'000}) {
     Fixture d;
     d.add(host("h", {{"x", d.x}}, {}));
     d.message.mutable_stages(0)->mutable_node()->mutable_host()->mutable_reads(0)->mutable_view()->set_dtype(
@@ -285,6 +288,11 @@ TEST(Read, RefusesGuardsThatAreNotOneInteger) {
   Fixture real;
   guarded(real, real.array({1}));
   expect_refused(real, Reason::wrong_dtype, {"node 0 'maybe': guard: plane 'count'", "found float64"});
+  Fixture opaque;
+  View other = opaque.x;
+  other.dtype = plane::DType::other;
+  guarded(opaque, other);
+  expect_refused(opaque, Reason::wrong_dtype, {"found another element type"});
   Fixture many;
   guarded(many, many.array({3}, plane::DType::i64));
   expect_refused(many, Reason::wrong_shape, {"expected one element, found 3"});
@@ -388,6 +396,8 @@ TEST(Read, RefusesFieldsOfALaterVersionWhereverTheyStand) {
   d.add(testing::repeat_while("loop", {cell, cell}, {testing::stage(host("s", {{"x", d.x}}, {}))}, 2));
   d.add(launch("k", d.finishing, {{"dt", 1.0}, {"t", d.x}, {"done", d.array({8}, plane::DType::boolean)}}));
   d.add_group({{host("a", {}, {})}, {host("b", {}, {})}});
+  d.add(skippable("maybe", {cell}, {testing::stage(host("s", {}, {}))}));
+  d.message.mutable_planes(static_cast<int>(d.array({8}).plane))->mutable_scratch();
   d.private_array({8});
   d.message.mutable_stages(1)->mutable_node()->mutable_location();
   ASSERT_TRUE(d.try_read().ok()) << d.try_read().status().to_string();
@@ -400,6 +410,7 @@ TEST(Read, RefusesFieldsOfALaterVersionWhereverTheyStand) {
       &m,
       m.mutable_planes(0),
       m.mutable_planes(0)->mutable_plane(),
+      m.mutable_planes(m.planes_size() - 2)->mutable_scratch(),
       m.mutable_planes(m.planes_size() - 1)->mutable_private_memory(),
       m.mutable_stages(0),
       m.mutable_stages(0)->mutable_node(),
@@ -418,6 +429,7 @@ TEST(Read, RefusesFieldsOfALaterVersionWhereverTheyStand) {
       kernel.mutable_location(),
       m.mutable_stages(2)->mutable_group(),
       m.mutable_stages(2)->mutable_group()->mutable_branches(1),
+      m.mutable_stages(3)->mutable_node()->mutable_skippable(),
   };
   for (google::protobuf::Message* const part : parts) {
     SCOPED_TRACE(part->GetTypeName());

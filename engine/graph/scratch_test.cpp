@@ -110,6 +110,28 @@ TEST(Scratch, PlanesWithoutBytesOrUseHaveNoMemory) {
   EXPECT_EQ(layout.bytes, 0U);
 }
 
+TEST(Scratch, PlanesOfMoreThan2To62BytesTogetherAreRefused) {
+  const auto laid_out = [](std::uint64_t a, std::uint64_t b) {
+    Scene scene;
+    const View x = scene.d.array({8});
+    std::vector<std::vector<v1::Node>> branches;
+    for (const std::uint64_t bytes : {a, b}) {
+      const View s = scene.scratch(8, "s");
+      scene.d.message.mutable_planes(static_cast<int>(s.plane))->set_bytes(bytes);
+      branches.push_back({Scene::copy(x, s)});
+    }
+    scene.d.add_group(branches);
+    return lay_out_scratch(scene.d.graph()).status();
+  };
+  constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  EXPECT_TRUE(laid_out(most / 2, most / 2 - 2 * scratch_alignment).ok());
+  for (const auto& [a, b] :
+       {std::pair(most / 2, most / 2), {most, std::uint64_t{64}}, {2 * most - 1, 2 * most - 1}}) {
+    EXPECT_EQ(laid_out(a, b).reason(), Reason::graph_limit);
+    EXPECT_THAT(laid_out(a, b).message(), HasSubstr("2^62 bytes"));
+  }
+}
+
 TEST(Scratch, WhatNobodyWroteIsNotRead) {
   Scene scene;
   scene.d.add(Scene::copy(scene.scratch(8, "empty"), scene.d.array({8})));
@@ -173,6 +195,104 @@ TEST(ScratchWritten, TheColumnsOfAMatrixAreTheMatrix) {
   EXPECT_THAT(without.refusal(), HasSubstr("only a part"));
   scene.d.add(Scene::copy(scene.d.array({10}), column(1)));
   scene.d.add(Scene::copy(plane::testing::transposed(m), scene.d.array({3, 10})));
+  scene.expect_accepted();
+}
+
+TEST(ScratchWritten, TheColumnsOfALowerPartOfAMatrixAreThatPart) {
+  Scene scene;
+  const View s = scene.scratch(30, "s");
+  const View part = plane::testing::slice(plane::testing::array({10, 3}, DType::f64, 0, s.plane), 0, 4, 6);
+  for (const std::int64_t i : {1, 0, 2})
+    scene.d.add(Scene::copy(scene.d.array({6}), plane::testing::at(part, 1, i)));
+  scene.d.add(Scene::copy(part, scene.d.array({6, 3})));
+  scene.expect_accepted();
+  scene.d.add(Scene::copy(plane::testing::slice(s, 0, 11, 2), scene.d.array({2})));
+  EXPECT_THAT(scene.refusal(), HasSubstr("only a part"));
+}
+
+TEST(ScratchWritten, OneAxisOrTwoAreTheSameBytes) {
+  Scene scene;
+  const View s = scene.scratch(16, "s");
+  const View even = plane::testing::slice(s, 0, 0, 8, 2);
+  View folded = even;
+  folded.shape = {2, 4};
+  folded.strides = {64, 16};
+  scene.d.add(Scene::copy(scene.d.array({2, 4}), folded));
+  scene.d.add(Scene::copy(even, scene.d.array({8})));
+  scene.expect_accepted();
+}
+
+TEST(ScratchWritten, AnAxisThatTakesNoStepIsNone) {
+  Scene scene;
+  const View s = scene.scratch(32, "s");
+  const View rows = plane::testing::array({4, 8}, DType::f64, 0, s.plane);
+  scene.d.add(Scene::copy(scene.d.array({1, 8}), plane::testing::slice(rows, 0, 0, 1, 3)));
+  scene.d.add(Scene::copy(plane::testing::slice(s, 0, 0, 8), scene.d.array({8})));
+  scene.expect_accepted();
+}
+
+TEST(ScratchWritten, APartOfWhatWasWrittenWholeIsReadInAnyStride) {
+  Scene scene;
+  const View s = scene.scratch(8, "s");
+  scene.d.add(Scene::copy(scene.d.array({8}), s));
+  scene.d.add(Scene::copy(plane::testing::slice(s, 0, 1, 4, 2), scene.d.array({4})));
+  scene.expect_accepted();
+}
+
+TEST(ScratchWritten, AnEmptyViewNeedsNoneAndWritesNone) {
+  Scene scene;
+  const View s = scene.scratch(8, "s");
+  const View none = plane::testing::slice(s, 0, 0, 0);
+  scene.d.add(Scene::copy(none, scene.d.array({0})));
+  scene.d.add(Scene::copy(scene.d.array({0}), none));
+  scene.expect_accepted();
+  scene.d.add(Scene::copy(plane::testing::slice(s, 0, 0, 1), scene.d.array({1})));
+  EXPECT_THAT(scene.refusal(), HasSubstr("node 2"));
+}
+
+TEST(ScratchWritten, ARangeBelowAllOthersReachesNoFurther) {
+  Scene scene;
+  const View s = scene.scratch(8, "s");
+  for (const std::int64_t i : {6, 3})
+    scene.d.add(Scene::copy(scene.d.array({1}), plane::testing::slice(s, 0, i, 1)));
+  scene.d.add(Scene::copy(plane::testing::slice(s, 0, 3, 1), scene.d.array({1})));
+  scene.expect_accepted();
+  for (const auto& [start, count] : {std::pair(2, 2), {3, 3}}) {
+    Scene more = scene;
+    more.d.add(Scene::copy(plane::testing::slice(s, 0, start, count), more.d.array({count})));
+    EXPECT_THAT(more.refusal(), HasSubstr("only a part"));
+  }
+}
+
+TEST(ScratchWritten, ARefusalInOneBranchIsNotForgottenOverTheNext) {
+  Scene scene;
+  const View x = scene.d.array({8});
+  scene.d.add_group({{testing::copy("bad", scene.scratch(8, "s"), scene.d.array({8}))},
+                     {Scene::copy(x, scene.d.array({8}))}});
+  EXPECT_THAT(scene.refusal(), HasSubstr("node 0 'bad'"));
+}
+
+TEST(ScratchWritten, AnArgumentThatAKernelDoesNotLookAtIsNeitherReadNorWritten) {
+  kernel::KernelBuilder builder("idle");
+  builder.scalar("unused");
+  const auto k = builder.param("k");
+  builder.output("y", builder.mul(k, builder.scalar("x")));
+  Scene scene;
+  const View s = scene.scratch(8, "s");
+  scene.d.add(
+      testing::launch("", scene.d.kernel(builder),
+                      {{"unused", s}, {"k", 2.0}, {"x", scene.d.array({8})}, {"y", scene.d.array({8})}}));
+  scene.expect_accepted();
+  scene.d.add(Scene::copy(s, scene.d.array({8})));
+  EXPECT_THAT(scene.refusal(), AllOf(HasSubstr("node 1"), HasSubstr("before any node wrote")));
+}
+
+TEST(ScratchWritten, ALoopWritesItsCounterEvenIfItNeverRuns) {
+  Scene scene;
+  const View index = scene.scratch_of(DType::i64, 1, "index");
+  const auto body = testing::stage(Scene::copy(scene.d.array({8}), scene.d.array({8})));
+  scene.d.add(testing::repeat_while("loop", {index, scene.cell()}, {body}, 3, index));
+  scene.d.add(Scene::copy(index, scene.cell()));
   scene.expect_accepted();
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/kernel/builder.h"
 #include "engine/kernel/text.h"
 
 namespace eagle::kernel {
@@ -59,6 +60,33 @@ TEST(Accesses, WithAMaskStateThatKeepsItsValueIsStillNotWritten) {
             (Letters{"r", "rw"}));
 }
 
+TEST(Accesses, AReductionIsStoredWhateverTheMaskSays) {
+  KernelBuilder builder("k");
+  const auto x = builder.scalar("x");
+  builder.declare_reduction("r", {}, ReduceOp::sum);
+  builder.terminated("done");
+  builder.commit("r", x);
+  builder.commit("done", builder.boolean(true));
+  const StatusOr<Kernel> kernel = builder.finish();
+  ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
+  const Access reduction = accesses(*kernel).at(1);
+  EXPECT_TRUE(reduction.written);
+  EXPECT_FALSE(reduction.read);
+}
+
+TEST(Accesses, AnAccumulatorIsReadAndWrittenWhereAnyOpAddsToIt) {
+  KernelBuilder builder("k");
+  const auto x = builder.scalar("x");
+  builder.accumulator("unused", {});
+  builder.accumulator("a", {});
+  builder.accum_add("a", x, {builder.sample_index()});
+  const StatusOr<Kernel> kernel = builder.finish();
+  ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
+  const std::vector<Access> found = accesses(*kernel);
+  EXPECT_TRUE(found.at(2).read && found.at(2).written && found.at(2).used);
+  EXPECT_FALSE(found.at(1).read || found.at(1).written || found.at(1).used);
+}
+
 TEST(Accesses, ATableIsReadWhereAnyOpGathersFromIt) {
   EXPECT_EQ(accesses_of(R"(kernel @k real=f64
     table unused: f64  table used[a: 2]: f64  read %0 i: i64  read %1 c: bool  output y: f64
@@ -76,6 +104,31 @@ TEST(Accesses, SeeWhatLoopsAndSwitchesUse) {
       %10 = switch %9 -> i64 case 0 { yield %9 } case 1 { yield %3 }
       yield %10 })"),
             (Letters{"r", "r", "r", "r", "-", "w"}));
+}
+
+TEST(Regions, AreEqualInArgumentsOpsAndYields) {
+  const Region region{{0, 1}, {Op()}, {1}};
+  EXPECT_EQ(region, region);
+  EXPECT_FALSE(region == (Region{{0}, region.ops, region.yields}));
+  EXPECT_FALSE(region == (Region{region.arguments, {}, region.yields}));
+  EXPECT_FALSE(region == (Region{region.arguments, region.ops, {0}}));
+}
+
+TEST(ReduceOps, HaveANeutralNumberForEachType) {
+  EXPECT_EQ(neutral_bits(ReduceOp::sum, Scalar::f64), 0x8000000000000000U);  // -0.0
+  EXPECT_EQ(neutral_bits(ReduceOp::max, Scalar::f64), 0xfff0000000000000U);  // -inf
+  EXPECT_EQ(neutral_bits(ReduceOp::min, Scalar::f64), 0x7ff0000000000000U);
+  EXPECT_EQ(neutral_bits(ReduceOp::sum, Scalar::f32), 0x80000000U);
+  EXPECT_EQ(neutral_bits(ReduceOp::max, Scalar::f32), 0xff800000U);
+  EXPECT_EQ(neutral_bits(ReduceOp::min, Scalar::f32), 0x7f800000U);
+  EXPECT_EQ(neutral_bits(ReduceOp::sum, Scalar::i64), 0U);
+  EXPECT_EQ(neutral_bits(ReduceOp::max, Scalar::i64), 0x8000000000000000U);
+  EXPECT_EQ(neutral_bits(ReduceOp::min, Scalar::i64), 0x7fffffffffffffffU);
+  EXPECT_EQ(neutral_bits(ReduceOp::sum, Scalar::i32), 0U);
+  EXPECT_EQ(neutral_bits(ReduceOp::max, Scalar::i32), 0x80000000U);
+  EXPECT_EQ(neutral_bits(ReduceOp::min, Scalar::i32), 0x7fffffffU);
+  EXPECT_EQ(neutral_bits(ReduceOp::all, Scalar::boolean), 1U);
+  EXPECT_EQ(neutral_bits(ReduceOp::any, Scalar::boolean), 0U);
 }
 
 TEST(Types, AreWrittenWithTheirExtents) {

@@ -76,6 +76,17 @@ TEST(Layout, NamesTheShapeItExpects) {
                  {"expected shape (6, N) or (2, 3, N), found (3, 2, 8)"});
 }
 
+TEST(Layout, TakesNoOtherNumberOfDimensions) {
+  for (const View& view : {array({1, 8}), array({8, 1}), array({1, 1, 8})}) {
+    expect_refused(view, scalar(), Reason::wrong_shape, {"expected shape (N,)"});
+  }
+  expect_refused(array({3}), vector(3), Reason::wrong_shape, {"expected shape (3, N), found (3,)"});
+  expect_refused(array({3, 2, 8}), vector(3), Reason::wrong_shape,
+                 {"expected shape (3, N), found (3, 2, 8)"});
+  expect_refused(array({3, 3, 8}), matrix(2, 3), Reason::wrong_shape, {"found (3, 3, 8)"});
+  expect_refused(array({2, 2, 8}), matrix(2, 3), Reason::wrong_shape, {"found (2, 2, 8)"});
+}
+
 TEST(Layout, RefusesASquareArrayAsAmbiguous) {
   expect_refused(array({3, 3}), vector(3), Reason::wrong_shape,
                  {"(3, 3) is ambiguous", "give it as (3, 1, N)", "eagle.samples_first(x)"});
@@ -103,6 +114,16 @@ TEST(Layout, SaysWhyAnArrayWouldHaveToBeCopied) {
                  {"8 bytes apart that overlap"});
   expect_refused(View{0, 0, DType::f64, 8, {2, 3, 10}, {400, 80, 8}}, matrix(2, 3), Reason::copy_bound_plane,
                  {"strides of 400 and 80 bytes"});
+  for (const std::int64_t rows : {241, 480}) {
+    expect_refused(View{0, 0, DType::f64, 8, {2, 3, 10}, {rows, 80, 8}}, matrix(2, 3),
+                   Reason::copy_bound_plane, {"that place its components unevenly"});
+  }
+  expect_refused(View{0, 0, DType::f64, 8, {100, 1}, {16, 8}}, vector(1), Reason::copy_bound_plane,
+                 {"a stride of 16 bytes between samples"});
+  expect_refused(View{0, 0, DType::f64, 8, {100, 3}, {48, 16}}, vector(3), Reason::copy_bound_plane,
+                 {"a stride of 48 bytes between samples"});
+  expect_refused(View{0, 0, DType::f64, 8, {100, 3}, {8, 8}}, vector(3), Reason::copy_bound_plane,
+                 {"8 bytes apart that overlap"});
   expect_refused(array({8}, DType::f64, 4), scalar(), Reason::copy_bound_plane, {"not aligned to 8 bytes"});
   expect_refused(View{0, 0, DType::f64, 8, {3, 4}, {36, 8}}, vector(3), Reason::copy_bound_plane,
                  {"not aligned"});
@@ -111,6 +132,91 @@ TEST(Layout, SaysWhyAnArrayWouldHaveToBeCopied) {
 TEST(Layout, OneSampleHasNoSampleStride) {
   expect_layout(View{0, 0, DType::f64, 8, {1}, {-400}}, scalar(), 1, 8);
   expect_layout(View{0, 0, DType::f64, 8, {3, 1}, {16, 400}}, vector(3), 1, 16);
+}
+
+TEST(Layout, StridesThatTakeNoStepDoNotMatter) {
+  expect_layout(View{0, 0, DType::f64, 8, {1, 8}, {36, 8}}, vector(1), 8, 64);
+  expect_layout(View{0, 0, DType::f64, 8, {3, 1, 10}, {160, 80, 8}}, vector(3), 10, 160);
+  expect_layout(View{0, 0, DType::f64, 8, {1, 3, 10}, {7, 80, 8}}, matrix(1, 3), 10, 80);
+  expect_layout(View{0, 0, DType::f64, 8, {3, 0}, {36, 8}}, vector(3), 0, 0);
+  expect_layout(View{0, 0, DType::f64, 8, {2, 3, 0}, {400, 80, 8}}, matrix(2, 3), 0, 0);
+}
+
+// ---- tables, accumulators and reductions
+
+kernel::Argument table(const kernel::Type& type, std::vector<kernel::Axis> axes,
+                       kernel::Role role = kernel::Role::table) {
+  kernel::Argument out;
+  out.role = role;
+  out.type = type;
+  out.axes = std::move(axes);
+  return out;
+}
+
+void expect_elements(const View& view, const kernel::Argument& argument, std::int64_t elements) {
+  const StatusOr<Layout> layout = layout_of_table(view, argument, where);
+  ASSERT_TRUE(layout.ok()) << layout.status().to_string();
+  EXPECT_EQ(layout->samples, elements);
+}
+
+void expect_table_refused(const View& view, const kernel::Argument& argument, Reason reason,
+                          const std::string& part) {
+  const Status status = layout_of_table(view, argument, where).status();
+  EXPECT_EQ(status.reason(), reason) << status.to_string();
+  EXPECT_THAT(status.message(), ::testing::StartsWith(std::string(where) + ": "));
+  EXPECT_THAT(status.message(), HasSubstr(part));
+}
+
+TEST(LayoutOfTable, HasOneDimensionForEachAxisOrOneForAll) {
+  const auto grid = table(scalar(), {{"row", 4}, {"column", 5}});
+  expect_elements(array({20}), grid, 20);
+  expect_elements(array({4, 5}), grid, 20);
+  const auto vectors = table(vector(3), {{"row", 4}, {"column", 5}});
+  expect_elements(array({3, 20}), vectors, 20);
+  expect_elements(array({3, 4, 5}), vectors, 20);
+  expect_elements(slice(array({6, 4, 5}), 0, 0, 3, 2), vectors, 20);
+  // The stride of an axis that takes no step does not matter.
+  expect_elements(View{0, 0, DType::f64, 8, {1, 5}, {72, 8}}, table(scalar(), {{"row", 1}, {"column", 5}}),
+                  5);
+
+  expect_table_refused(array({5, 4}), grid, Reason::wrong_shape, "found (5, 4)");
+  expect_table_refused(array({4}), grid, Reason::wrong_shape, "found 4 in (4,)");
+  expect_table_refused(array({4, 5, 2}), grid, Reason::wrong_shape, "found (4, 5, 2)");
+  expect_table_refused(array({4, 4}), grid, Reason::wrong_shape, "found (4, 4)");
+  expect_table_refused(array({19}), grid, Reason::wrong_shape,
+                       "expected 20 elements, one for each of (row: 4, column: 5), found 19 in (19,)");
+}
+
+TEST(LayoutOfTable, AxesAreRowMajorAndContiguous) {
+  const auto grid = table(scalar(), {{"row", 4}, {"column", 5}});
+  expect_table_refused(slice(array({4, 10}), 1, 0, 5), grid, Reason::copy_bound_plane, "axes that are not");
+  expect_table_refused(transposed(array({5, 4})), grid, Reason::copy_bound_plane, "axes that are not");
+  expect_table_refused(slice(array({4, 10}), 1, 0, 5, 2), grid, Reason::copy_bound_plane,
+                       "axes that are not");
+  expect_table_refused(slice(array({10}), 0, 0, 5, 2), table(scalar(), {{"only", 5}}),
+                       Reason::copy_bound_plane, "a stride of 16 bytes");
+}
+
+TEST(LayoutOfTable, WithoutAxesIsAsLongAsItsArrayAndNeverEmpty) {
+  expect_elements(array({7}), table(scalar(), {}), 7);
+  expect_elements(array({1}), table(scalar(), {}), 1);
+  expect_table_refused(array({0}), table(scalar(), {}), Reason::bad_value,
+                       "a table needs at least one element");
+  expect_table_refused(array({0}), table(scalar(), {}, kernel::Role::accum), Reason::bad_value,
+                       "an accumulator needs at least one element");
+}
+
+TEST(LayoutOfOne, IsAnArrayOfOneElementOfAnyShape) {
+  for (const View& view : {array({}), array({1}), array({1, 1, 1}), slice(array({8}), 0, 3, 1, -2)}) {
+    const StatusOr<Layout> layout = layout_of_one(view, scalar(), where);
+    ASSERT_TRUE(layout.ok()) << layout.status().to_string();
+    EXPECT_EQ(layout->samples, 1);
+  }
+  const auto refusal = [](const View& view) { return layout_of_one(view, scalar(), where).status(); };
+  EXPECT_EQ(refusal(array({2})).reason(), Reason::wrong_shape);
+  EXPECT_THAT(refusal(array({0})).message(), HasSubstr("expected one element"));
+  EXPECT_THAT(refusal(array({1}, DType::i64)).message(), HasSubstr("cast it with .astype(np.float64)"));
+  EXPECT_EQ(refusal(array({1}, DType::f64, 4)).reason(), Reason::copy_bound_plane);
 }
 
 }  // namespace

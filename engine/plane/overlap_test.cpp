@@ -161,9 +161,14 @@ TEST(Overlap, ColumnsOfAMatrixHaveBandsOfTheirOwn) {
 }
 
 TEST(Overlap, AnEmptyViewHasAnEmptyBand) {
-  const Band band = band_of(View{0, 0, DType::f64, 8, {0, 4}, {32, 8}});
-  EXPECT_EQ(band.stride, 0);
-  EXPECT_EQ(band.first, band.last);
+  for (const auto& [shape, strides] :
+       {std::pair(std::vector<std::int64_t>{0, 4}, std::vector<std::int64_t>{32, 8}),
+        {{0, 4}, {100, 8}},
+        {{4, 0}, {100, 8}}}) {
+    const Band band = band_of(View{0, 0, DType::f64, 8, shape, strides});
+    EXPECT_EQ(band.stride, 0);
+    EXPECT_EQ(band.first, band.last);
+  }
 }
 
 TEST(Overlap, AgreesWithComparingBytes) {

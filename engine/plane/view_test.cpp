@@ -83,6 +83,8 @@ TEST(View, RefusesAFormThatIsNone) {
   EXPECT_TRUE(check(view, 64).ok());
   view.item_bytes = 0;
   EXPECT_EQ(check(view, 64).reason(), Reason::bad_value);
+  EXPECT_THAT(check(view, 64).message(),
+              HasSubstr("expected elements of at least 1 bytes for other, found 0"));
 }
 
 TEST(View, TheExtentBoundsTheBytes) {
