@@ -107,13 +107,14 @@ void neighbour_launches(World& world) {
   tenant.word(0).store(static_cast<std::uint32_t>(ring::State::free));
 }
 
-// Replies to what is open, so that the next input begins with launches that have ended.
+// Fails what is open, so that the next input begins with launches that have ended, however often they were to
+// run.
 void settle(World& world) {
   while (world.daemon->executor().admitted() != 0) {
     for (std::size_t slot = 0; slot < ring::slot_count; ++slot) {
       ring::Slot& shared = world.hostile.shared().slots[slot];
       shared.replied_to.set(shared.sequence.get());
-      shared.call_failed.set(0);
+      shared.call_failed.set(1);
       shared.word.store(static_cast<std::uint32_t>(ring::State::replied));
     }
     world.hostile.ring_the_bell();
