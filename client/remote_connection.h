@@ -175,6 +175,7 @@ public:
     EAGLE_RETURN_IF_ERROR(state.check(operation));  // closed meanwhile, by ourselves
     const Status said = rpc::status_of(status, context);
     if (said.reason() == Reason::connection_lost || (said.reason() == Reason::internal && !link.alive())) {
+      link.note_broken();
       return lost(operation, said.message());
     }
     if (said.reason() == Reason::deadline && status.error_message() == "Deadline Exceeded") {

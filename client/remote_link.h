@@ -77,7 +77,11 @@ public:
   RemoteLink& operator=(const RemoteLink&) = delete;
 
   [[nodiscard]] std::uint64_t number() const { return number_; }  // of the session's links, from 1
-  [[nodiscard]] bool alive() const { return session_->alive(); }
+  [[nodiscard]] bool alive() const { return !broken_.load(std::memory_order_relaxed) && session_->alive(); }
+  // A call found it broken: of a worker's sockets one may end before the other. Over TCP it comes back.
+  void note_broken() const {
+    if (side_ != nullptr) broken_.store(true, std::memory_order_relaxed);
+  }
   [[nodiscard]] const OpenedSession& session() const { return session_->session(); }
   void shut_down() { session_->shut_down(); }
   [[nodiscard]] Stubs& rpc() const { return *stubs_; }
@@ -110,6 +114,7 @@ private:
   std::once_flag ring_once_;
   std::unique_ptr<RingClient> ring_;
   bool abandoned_ = false;
+  mutable std::atomic<bool> broken_ = false;
 };
 
 }  // namespace eagle
