@@ -46,7 +46,10 @@ def test_a_launch_under_way_raises_and_the_next_one_runs(daemon):
         killer.join()
         assert caught.value.reason == "WORKER_RESTARTED"
         assert isinstance(caught.value, RuntimeError)
+        with pytest.raises(eagle.EagleError, match="half written"):
+            g.launch(3)
         x[...] = 0.0
+        session.accept(x)
         g.launch(3)
         assert x.tolist() == [3.0] * 8
 
@@ -68,7 +71,8 @@ def test_a_lease_outlives_its_process(daemon):
         kill_worker(daemon)
         assert session.info().planes == 1
     with eagle.connect(daemon.endpoint) as other:
-        wait_until(lambda: other.info().planes == 0, "a closed session to be gone, lease or not")
+        # Its planes are given back when this process ends, which might have mapped them.
+        wait_until(lambda: other.info().sessions == 1, "a closed session to be gone, lease or not")
 
 
 def test_what_cannot_be_resumed_is_refused(daemon):
