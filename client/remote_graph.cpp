@@ -1,0 +1,382 @@
+#include "client/remote_graph.h"
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "client/transfers.h"
+#include "client/watched_call.h"
+#include "engine/run/report_message.h"
+#include "proto/rpc_error.h"
+
+namespace eagle {
+
+StatusOr<std::string> picture_of(Connection& connection, std::uint64_t session, std::uint64_t graph,
+                                 PictureFormat format) {
+  v1::PictureRequest request;
+  request.set_session(session);
+  request.set_graph(graph);
+  request.set_format(static_cast<v1::PictureFormat>(format));
+  v1::PictureReply reply;
+  EAGLE_RETURN_IF_ERROR(
+      connection.call("picture", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Picture, request, reply));
+  return reply.picture().content();
+}
+
+namespace {
+
+// What building a graph again may take beyond a short call.
+constexpr milliseconds building{120'000};
+
+// What a description has that decides how its launches go.
+struct Contents {
+  bool host_nodes = false;
+  std::size_t loops = 0;
+};
+
+void look_into(const google::protobuf::RepeatedPtrField<v1::Stage>& stages, Contents& contents);
+
+void look_into(const v1::Group& group, Contents& contents);
+
+void look_into(const v1::Node& node, Contents& contents) {
+  if (node.has_group()) return look_into(node.group(), contents);
+  contents.host_nodes |= node.has_host();
+  contents.loops += node.has_repeat_while() ? 1 : 0;
+  look_into(node.skippable().body(), contents);
+  look_into(node.repeat_while().body(), contents);
+}
+
+void look_into(const google::protobuf::RepeatedPtrField<v1::Stage>& stages, Contents& contents) {
+  for (const v1::Stage& stage : stages) {
+    if (stage.has_node()) look_into(stage.node(), contents);
+    look_into(stage.group(), contents);
+  }
+}
+
+void look_into(const v1::Group& group, Contents& contents) {
+  for (const v1::Branch& branch : group.branches()) {
+    for (const v1::Node& node : branch.nodes()) look_into(node, contents);
+  }
+}
+
+void fill(const NodeReference& node, v1::NodeReference& message) {
+  if (const auto* const index = std::get_if<std::uint32_t>(&node)) message.set_index(*index);
+  if (const auto* const label = std::get_if<std::string>(&node)) message.set_label(*label);
+}
+
+void describe(const graph::ParamUpdate& update, v1::ParamUpdate& message) {
+  message.mutable_argument()->set_node(update.address.node);
+  if (update.address.leaf) message.mutable_argument()->set_leaf(*update.address.leaf);
+  message.mutable_argument()->set_name(update.address.name);
+  if (const auto* real = std::get_if<double>(&update.value)) {
+    message.mutable_value()->set_real(*real);
+  } else {
+    message.mutable_value()->set_integer(std::get<std::int64_t>(update.value));
+  }
+}
+
+class RemoteGraph final : public HostGraph {
+public:
+  // `link`: the number of the one that it was built over.
+  RemoteGraph(std::shared_ptr<Connection> connection, const v1::BuildReply& built, const Contents& contents,
+              HostViews host_views, std::uint64_t link)
+      : connection_(std::move(connection)),
+        host_views_(std::move(host_views)),
+        id_(built.graph()),
+        ready_on_(link),
+        schedule_(built.schedule().begin(), built.schedule().end()),
+        calls_back_(contents.host_nodes),
+        fits_ring_(contents.loops <= ring::most_iterations),
+        compiled_(built.compiled()),
+        scratch_(scratch_of(built)),
+        execution_(run::execution_of(built.execution())) {}
+  ~RemoteGraph() override {
+    if (connection_->state.forked()) {
+      static_cast<void>(conversation_.release());
+    } else if (std::exchange(waited_for_, false)) {
+      cancel_enqueued();  // nobody will ask for it
+      if (posted_) ring(*posted_->link)->abandon(posted_->slot);
+      conversation_.reset();
+    }
+    if (!connection_->state.forked()) connection_->drop_graph(id_);
+    v1::ReleaseGraphRequest request;
+    request.set_graph(id_);
+    connection_->tidy(&RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Release, request);
+  }
+
+  [[nodiscard]] std::vector<std::string> schedule() const override { return schedule_; }
+
+  StatusOr<std::string> picture(PictureFormat format) const override {
+    return picture_of(*connection_, 0, id_, format);
+  }
+  StatusOr<std::string> explanation(const NodeReference& node,
+                                    const std::optional<NodeReference>& other) const override {
+    v1::ExplainRequest request;
+    request.set_graph(id_);
+    fill(node, *request.mutable_node());
+    if (other) fill(*other, *request.mutable_other());
+    v1::ExplainReply reply;
+    EAGLE_RETURN_IF_ERROR(
+        connection_->call("explain", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Explain, request, reply));
+    return reply.explanation().text();
+  }
+
+  StatusOr<LaunchReport> launch(std::int64_t n, const LaunchOptions& options,
+                                const std::function<Status(std::uint32_t)>& host_call) override {
+    for (;;) {
+      EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready("launch"));
+      const std::uint64_t launch_id = connection_->next_launch();
+      if (auto outcome = launch_by_ring(*link, n, launch_id, options, host_call)) {
+        // Nobody had taken it: it is the first use of a link that broke some time ago, and another one is
+        // there.
+        if (!outcome->ok() && outcome->status().reason() == Reason::connection_lost) {
+          EAGLE_RETURN_IF_ERROR(connection_->check("launch"));
+          continue;
+        }
+        return *std::move(outcome);
+      }
+      EAGLE_RETURN_IF_ERROR(connection_->check("launch"));
+      if (connection_->link() != link) continue;
+      v1::LaunchRequest request;
+      request.set_graph(id_);
+      request.set_count(n);
+      request.set_launch_id(launch_id);
+      if (!calls_back_) return ask("launch", request, options);
+      Conversation conversation(*connection_, request, options);
+      return hear("launch", conversation, with_transfers(host_call));
+    }
+  }
+
+  [[nodiscard]] bool enqueues() const override { return true; }
+
+  Status enqueue(std::int64_t n) override {
+    EAGLE_RETURN_IF_ERROR(connection_->check("enqueue"));
+    EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready("enqueue"));
+    v1::LaunchRequest request;
+    request.set_graph(id_);
+    request.set_count(n);
+    request.set_launch_id(connection_->next_launch());
+    stop_ = std::make_shared<std::atomic<bool>>(false);
+    posted_.reset();
+    if (RingClient* const ring = this->ring(*link)) {
+      if (const auto slot = ring->post({id_, n, request.launch_id(), {}})) posted_ = Posted{link, *slot};
+    }
+    if (!posted_ && calls_back_) {
+      conversation_ =
+          std::make_unique<Conversation>(*connection_, request, LaunchOptions{std::nullopt, stop_});
+    } else if (!posted_) {
+      v1::EnqueueReply reply;
+      EAGLE_RETURN_IF_ERROR(connection_->call("enqueue", &RemoteLink::Stubs::graphs,
+                                              &v1::Graphs::Stub::Enqueue, request, reply, {},
+                                              Connection::Again::must_not));
+    }
+    in_flight_ = request;
+    waited_for_ = true;
+    return {};
+  }
+
+  StatusOr<LaunchReport> synchronize(const LaunchOptions& options,
+                                     const std::function<Status(std::uint32_t)>& host_call) override {
+    waited_for_ = false;
+    if (stop_->load()) options.cancel->store(true);
+    if (const auto posted = std::exchange(posted_, std::nullopt)) {
+      auto outcome = finish_by_ring("synchronize", *posted->link, posted->slot, in_flight_.launch_id(),
+                                    options, host_call);
+      return outcome ? *std::move(outcome) : ask("synchronize", in_flight_, options);
+    }
+    if (!conversation_) return ask("synchronize", in_flight_, options);
+    const std::unique_ptr<Conversation> conversation = std::move(conversation_);
+    conversation->call.watch(options.timeout, options.cancel);
+    return hear("synchronize", *conversation, with_transfers(host_call));
+  }
+
+  void cancel_enqueued() override {
+    connection_->note_failure();
+    stop_->store(true);
+    if (posted_ && ring(*posted_->link)->take_back(posted_->slot)) return;
+    v1::CancelRequest request;
+    request.set_launch_id(in_flight_.launch_id());
+    connection_->tidy(&RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Cancel, request);
+  }
+
+  Status update(const std::vector<graph::ParamUpdate>& updates) override {
+    v1::UpdateRequest request;
+    request.set_graph(id_);
+    for (const graph::ParamUpdate& update : updates) describe(update, *request.add_params());
+    EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready("update"));
+    if (RingClient* const ring = connection_->ring(*link)) {
+      const RingClient::Caller caller{
+          [&] { return link->alive() ? RingClient::Wish::go_on : RingClient::Wish::give_up; }, nullptr};
+      const auto updated = ring->update(request.SerializeAsString(), caller);
+      if (updated && link->alive()) return *updated;
+    }
+    // A second time where the link broke: the same numbers may be given twice.
+    v1::UpdateReply reply;
+    return connection_->call("update", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Update, request, reply);
+  }
+
+  Status rebind(const v1::GraphDescription& description,
+                std::span<const run::PlaneMemory> /*private_planes*/) override {
+    v1::RebindRequest request;
+    request.set_graph(id_);
+    *request.mutable_description() = description;
+    v1::RebindReply reply;
+    EAGLE_RETURN_IF_ERROR(
+        connection_->call("rebind", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Rebind, request, reply));
+    if (connection_->copies()) host_views_ = HostViews(*connection_, description);
+    const std::scoped_lock lock(mutex_);
+    scratch_ = scratch_of(reply);
+    execution_ = run::execution_of(reply.execution());
+    return {};
+  }
+
+  [[nodiscard]] graph::ScratchLayout scratch() const override {
+    const std::scoped_lock lock(mutex_);
+    return scratch_;
+  }
+  [[nodiscard]] run::Execution execution() const override {
+    const std::scoped_lock lock(mutex_);
+    return execution_;
+  }
+  [[nodiscard]] bool compiled() const override { return compiled_; }
+
+private:
+  // Over TCP a callable finds its arrays' values in this process, and what it stores there goes to the
+  // daemon.
+  std::function<Status(std::uint32_t)> with_transfers(
+      const std::function<Status(std::uint32_t)>& host_call) const {
+    if (!connection_->copies()) return host_call;
+    return [this, host_call](std::uint32_t call) -> Status {
+      EAGLE_RETURN_IF_ERROR(host_views_.fetch_reads(*connection_, call));
+      EAGLE_RETURN_IF_ERROR(host_call(call));
+      return host_views_.send_writes(*connection_, call);
+    };
+  }
+
+  // The link of now, whose worker knows the graph. It may be broken without anybody knowing.
+  StatusOr<std::shared_ptr<RemoteLink>> ready(std::string_view operation) {
+    EAGLE_RETURN_IF_ERROR(connection_->state.check(operation));
+    for (;;) {
+      std::shared_ptr<RemoteLink> link = connection_->link();
+      if (ready_on_.load(std::memory_order_acquire) == link->number()) return link;
+      v1::RestoreGraphRequest request;
+      request.set_graph(id_);
+      v1::RestoreGraphReply reply;
+      EAGLE_RETURN_IF_ERROR(connection_->call(operation, &RemoteLink::Stubs::graphs,
+                                              &v1::Graphs::Stub::Restore, request, reply, building));
+      ready_on_.store(link->number(), std::memory_order_release);
+    }
+  }
+
+  [[nodiscard]] RingClient* ring(RemoteLink& link) const {
+    return fits_ring_ ? connection_->ring(link) : nullptr;
+  }
+
+  // Empty where it must go another way. CONNECTION_LOST: it never began.
+  std::optional<StatusOr<LaunchReport>> launch_by_ring(
+      RemoteLink& link, std::int64_t n, std::uint64_t launch_id, const LaunchOptions& options,
+      const std::function<Status(std::uint32_t)>& host_call) {
+    RingClient* const ring = this->ring(link);
+    if (ring == nullptr) return {};
+    const auto posted = ring->post({id_, n, launch_id, options.timeout.value_or(milliseconds(0))});
+    if (!posted) return {};
+    return finish_by_ring("launch", link, *posted, launch_id, options, host_call);
+  }
+
+  std::optional<StatusOr<LaunchReport>> finish_by_ring(
+      std::string_view operation, RemoteLink& link, const RingClient::Posted& posted, std::uint64_t launch_id,
+      const LaunchOptions& options, const std::function<Status(std::uint32_t)>& host_call) {
+    StopWatch watch(*connection_, launch_id, options.timeout, options.cancel);
+    using Wish = RingClient::Wish;
+    const auto look = [&] {
+      if (!link.alive() || !watch.look()) return Wish::give_up;
+      return watch.stop() == StopWatch::Stop::none ? Wish::go_on : Wish::stop;
+    };
+    const RingClient::Caller caller{look, host_call, [&] { return watch.note(); }};
+    auto outcome = ring(link)->finish(posted, caller);
+    if (!outcome) return {};
+    if (outcome->ok()) {
+      (*outcome)->host = link.session().host;
+      return outcome;
+    }
+    if (const Status closed = connection_->state.check(operation); !closed.ok()) return closed;
+    const bool begun = outcome->status().reason() != Reason::connection_lost;
+    if (link.alive()) {
+      return watch.in_words(begun ? outcome->status() : Status(Reason::cancelled, "the launch never began"));
+    }
+    const Status lost = connection_->lost(operation, "its connection is closed");
+    return begun ? connection_->settle(operation, lost) : lost;
+  }
+
+  // The outcome of a launch without host calls: this one's, or that of the one that was sent with this id.
+  StatusOr<LaunchReport> ask(std::string_view operation, const v1::LaunchRequest& request,
+                             const LaunchOptions& options) {
+    EAGLE_RETURN_IF_ERROR(connection_->check(operation));
+    WatchedCall call(*connection_, request.launch_id(), options.timeout, options.cancel);
+    v1::LaunchReport report;
+    grpc::Status status;
+    const auto reader = call.rpc().graphs.AsyncLaunch(&call.context, request, &call.queue);
+    reader->Finish(&report, &status, WatchedCall::tag());
+    call.wait();
+    EAGLE_RETURN_IF_ERROR(connection_->settle(operation, call.outcome(operation, status)));
+    return report_of(report);
+  }
+
+  StatusOr<LaunchReport> hear(std::string_view operation, Conversation& conversation,
+                              const std::function<Status(std::uint32_t)>& host_call) {
+    v1::LaunchReport report;
+    const grpc::Status status = conversation.run(host_call, report);
+    EAGLE_RETURN_IF_ERROR(connection_->settle(operation, conversation.call.outcome(operation, status)));
+    return report_of(report);
+  }
+
+  static LaunchReport report_of(const v1::LaunchReport& report) {
+    return {run::host_of(report.host()),
+            report.launches(),
+            report.threads(),
+            report.wall_s(),
+            {report.iterations().begin(), report.iterations().end()},
+            run::counts_of(report.counts())};
+  }
+
+  std::shared_ptr<Connection> connection_;
+  HostViews host_views_;  // changed by `rebind`, during which there is no launch
+  std::uint64_t id_;
+  std::atomic<std::uint64_t> ready_on_;  // the number of the link whose worker has it
+  std::vector<std::string> schedule_;
+  bool calls_back_;
+  bool fits_ring_;
+  bool compiled_;
+  mutable std::mutex mutex_;
+  graph::ScratchLayout scratch_;
+  run::Execution execution_;
+  // Of the launch that was enqueued.
+  v1::LaunchRequest in_flight_;
+  bool waited_for_ = false;  // it has not been collected
+  std::shared_ptr<std::atomic<bool>> stop_;
+  struct Posted {
+    std::shared_ptr<RemoteLink> link;
+    RingClient::Posted slot;
+  };
+  std::optional<Posted> posted_;  // through the ring, or
+  std::unique_ptr<Conversation> conversation_;
+};
+
+}  // namespace
+
+std::unique_ptr<HostGraph> make_remote_graph(std::shared_ptr<Connection> connection,
+                                             const v1::GraphDescription& description,
+                                             const v1::BuildReply& built, std::uint64_t link) {
+  Contents contents;
+  look_into(description.stages(), contents);
+  HostViews host_views;
+  if (connection->copies()) host_views = HostViews(*connection, description);
+  return std::make_unique<RemoteGraph>(std::move(connection), built, contents, std::move(host_views), link);
+}
+
+}  // namespace eagle
