@@ -86,7 +86,7 @@ TEST_F(PrivateDaemonTest, ListensInADirectoryThatIsOursAlone) {
   EXPECT_EQ(status.st_mode & 0777, 0700u);
   std::string arguments;
   std::getline(std::ifstream(folder_ + "/arguments"), arguments);
-  EXPECT_EQ(arguments, "--listen unix:" + path + " --owner-fd 3 --ready-fd 4");
+  EXPECT_EQ(arguments, "--listen unix:" + path + " --no-keeper --owner-fd 3 --ready-fd 4");
 }
 
 TEST_F(PrivateDaemonTest, InheritsNothingButWhatItNeeds) {

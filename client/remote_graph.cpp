@@ -1,33 +1,15 @@
 #include "client/remote_graph.h"
 
-#include <atomic>
-#include <functional>
 #include <mutex>
-#include <optional>
-#include <span>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "client/transfers.h"
+#include "client/view_table.h"
 #include "client/watched_call.h"
 #include "engine/run/report_message.h"
 #include "proto/rpc_error.h"
 
 namespace eagle {
-
-StatusOr<std::string> picture_of(Connection& connection, std::uint64_t session, std::uint64_t graph,
-                                 PictureFormat format) {
-  v1::PictureRequest request;
-  request.set_session(session);
-  request.set_graph(graph);
-  request.set_format(static_cast<v1::PictureFormat>(format));
-  v1::PictureReply reply;
-  EAGLE_RETURN_IF_ERROR(
-      connection.call("picture", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Picture, request, reply));
-  return reply.picture().content();
-}
-
 namespace {
 
 // What building a graph again may take beyond a short call.
@@ -367,15 +349,27 @@ private:
   std::unique_ptr<Conversation> conversation_;
 };
 
+// ---- the host
+
 }  // namespace
 
-std::unique_ptr<HostGraph> make_remote_graph(std::shared_ptr<Connection> connection,
-                                             const v1::GraphDescription& description,
-                                             const v1::BuildReply& built, std::uint64_t link) {
+StatusOr<std::string> picture_of(Connection& connection, std::uint64_t session, std::uint64_t graph,
+                                 PictureFormat format) {
+  v1::PictureRequest request;
+  request.set_session(session);
+  request.set_graph(graph);
+  request.set_format(static_cast<v1::PictureFormat>(format));
+  v1::PictureReply reply;
+  EAGLE_RETURN_IF_ERROR(
+      connection.call("picture", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Picture, request, reply));
+  return reply.picture().content();
+}
+
+std::unique_ptr<HostGraph> remote_graph(std::shared_ptr<Connection> connection, const v1::BuildReply& built,
+                                        const v1::GraphDescription& description, HostViews host_views,
+                                        std::uint64_t link) {
   Contents contents;
   look_into(description.stages(), contents);
-  HostViews host_views;
-  if (connection->copies()) host_views = HostViews(*connection, description);
   return std::make_unique<RemoteGraph>(std::move(connection), built, contents, std::move(host_views), link);
 }
 

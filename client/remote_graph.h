@@ -1,4 +1,4 @@
-// RemoteGraph: a graph that a daemon built for a session. For the .cpp files of this folder only.
+// RemoteGraph: a graph in an eagled.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ graph::ScratchLayout scratch_of(const Reply& reply) {
   return layout;
 }
 
-// `session` 0: the connection's own.
+// The picture of a graph as the daemon draws it. `session` 0: the connection's own.
 StatusOr<std::string> picture_of(Connection& connection, std::uint64_t session, std::uint64_t graph,
                                  PictureFormat format);
 
-// What became of `description`. `link`: the number of the one that it was built over.
-std::unique_ptr<HostGraph> make_remote_graph(std::shared_ptr<Connection> connection,
-                                             const v1::GraphDescription& description,
-                                             const v1::BuildReply& built, std::uint64_t link);
+// The graph that `built` tells of. `link`: the number of the one that it was built over.
+std::unique_ptr<HostGraph> remote_graph(std::shared_ptr<Connection> connection, const v1::BuildReply& built,
+                                        const v1::GraphDescription& description, HostViews host_views,
+                                        std::uint64_t link);
 
 }  // namespace eagle

@@ -254,7 +254,9 @@ private:
     call.wait();
     EAGLE_RETURN_IF_ERROR(call.outcome("build", status));
     connection_->hold_graph(reply.graph());
-    return make_remote_graph(connection_, request.graph(), reply, call.link().number());
+    HostViews host_views;
+    if (connection_->copies()) host_views = HostViews(*connection_, request.graph());
+    return remote_graph(connection_, reply, request.graph(), std::move(host_views), call.link().number());
   }
 
   // An array as a slice of its plane.

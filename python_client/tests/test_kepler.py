@@ -122,7 +122,7 @@ def test_adaptive_orbits_take_the_known_numbers_of_steps_and_end_where_kepler_sa
     assert result.status == "finished"
     assert (np.asarray(t) == T_END).all()
 
-    # Exact for these directions, as every operation is. Other random directions gave 323 to 325, 369 to 372 and 686 to
+    # Exact for these directions, as every operation is. Other random directions gave 323 to 325, 368 to 382 and 682 to
     # 693: the norm takes the largest component, so an orbit's steps depend on how it lies. The least that was seen is
     # 322 (tilted by 45 degrees, e = .22), the most 693 (turned by 45 degrees in its plane, e = .9). A circle and orbits
     # in one plane, from peri- or apocentre, with root mean squares or vectors' lengths for a norm, or the old or new

@@ -42,7 +42,7 @@ void check_read(const std::string& bytes) {
 StateChange change(Bytes& bytes) {
   StateChange made;
   const std::uint8_t kind = bytes.byte();
-  made.key = {std::uint64_t{bytes.byte()} % 4, static_cast<StateKind>(1 + kind % 5),
+  made.key = {1 + std::uint64_t{bytes.byte()} % 3, static_cast<StateKind>(1 + kind % 5),
               std::uint64_t{bytes.byte()} % 6};
   if (made.key.kind == StateKind::session) made.key.id = 0;
   if (made.key.kind == StateKind::strike) made.key.session = 0;
