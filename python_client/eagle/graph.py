@@ -229,7 +229,8 @@ class Graph:
 
         ``shape`` is (N,) or any; with ``width`` it is (width, N), for vectors. It has edges, a name and a place in
         pictures like any array, and holds nothing between launches: a node writes it before another reads it. Scratch
-        planes that are never in use at the same time share memory. ``report.scratch`` says what became of them.
+        planes that are never in use at the same time share memory, and one that only passes values from kernel to
+        kernel of a chain has none. ``report.scratch`` says what became of them.
         Raises EagleError: TypeError for another dtype than float64, float32, int64, int32 and bool.
 
         >>> import eagle
@@ -242,7 +243,7 @@ class Graph:
         >>> g = g.add(eagle.plan(double).bind(x=x, y=between)).add(eagle.plan(double).bind(x=between, y=y))
         >>> g = g.build().launch()
         >>> y, g.report.scratch
-        (array([4., 8.]), (ScratchUse(name='between', bytes=16, in_memory=True, offset=0),))
+        (array([4., 8.]), (ScratchUse(name='between', bytes=16, in_memory=False, offset=0),))
         """
         extents = _shape(shape)
         if width is not None:
