@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <map>
 #include <memory>
@@ -60,6 +61,13 @@ inline StatusOr<std::string> random_bytes() {
   return bytes;
 }
 
+// Of the calendar's clock: to tell before from after, also in other processes, and not to wait by.
+inline std::uint64_t unix_microseconds() {
+  std::timespec now{};
+  std::timespec_get(&now, TIME_UTC);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000;
+}
+
 // EAGLE_RING=off keeps a program's launches on gRPC.
 inline bool ring_is_off() {
   const char* said = std::getenv("EAGLE_RING");
@@ -93,9 +101,7 @@ public:
     if (!options.resume.empty()) {
       EAGLE_ASSIGN_OR_RETURN(request.resume, resumption_of(options.resume));
       // Above all that another process has used.
-      last_launch = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
-                                                   std::chrono::system_clock::now().time_since_epoch())
-                                                   .count());
+      last_launch = unix_microseconds();
       request.resume->last_launch_id = last_launch;
     }
     EAGLE_ASSIGN_OR_RETURN(request.attempt, random_bytes());
