@@ -145,11 +145,12 @@ public:
     const std::scoped_lock lock(mutex_);
     if (closing_) return;
     closing_ = true;
+    tell_until_ = Clock::now() + patience;
     if (stream_ != nullptr) {
       v1::AttachClientMessage message;
       message.mutable_close();
       stream_->Write(message, grpc::WriteOptions().set_last_message());
-    } else if (context_ != nullptr) {
+    } else if (context_ != nullptr && !opened_) {
       context_->TryCancel();
     }
     changed_.notify_all();
@@ -169,8 +170,10 @@ private:
     for (;;) {
       const Status outcome = attach_once();
       std::unique_lock lock(mutex_);
-      // A daemon that says why does not want this session back.
-      const bool may_return = opened_ && !closing_ && outcome.reason() == Reason::connection_lost;
+      // A daemon that says why does not want this session back. One that may not have heard of the close
+      // would keep the session for its lease: it is told over another stream.
+      const bool wanted = !closing_ || (!told_ && Clock::now() < tell_until_);
+      const bool may_return = opened_ && wanted && outcome.reason() == Reason::connection_lost;
       if (std::exchange(stood_, false)) broken.reset();
       if (!broken) broken = Clock::now();
       if (!may_return || Clock::now() - *broken > lease_) {
@@ -179,7 +182,11 @@ private:
         changed_.notify_all();
         return;
       }
-      changed_.wait_for(lock, retry_interval, [this] { return closing_; });
+      if (closing_) {
+        changed_.wait_for(lock, retry_interval / 4);
+      } else {
+        changed_.wait_for(lock, retry_interval, [this] { return closing_; });
+      }
     }
   }
 
@@ -189,7 +196,7 @@ private:
     if (!options_.token.empty()) context.AddMetadata("authorization", "Bearer " + options_.token);
     {
       const std::scoped_lock lock(mutex_);
-      if (closing_) return {Reason::cancelled, "the session was closed"};
+      if (closing_ && !opened_) return {Reason::cancelled, "the session was closed"};
       context_ = &context;
     }
     const std::unique_ptr<Stream> stream = stub_.Attach(&context);
@@ -208,6 +215,7 @@ private:
     const Status status = rpc::status_of(finished, context);
     const std::scoped_lock lock(mutex_);
     context_ = nullptr;
+    told_ = told_ || (closing_ && status.ok());
     // A stream that ends well was ended by a daemon that is going away.
     return status.ok() ? Status(Reason::connection_lost, "the daemon closed the connection") : status;
   }
@@ -249,6 +257,8 @@ private:
   bool opened_ = false;
   bool ended_ = false;
   bool closing_ = false;
+  Clock::time_point tell_until_;  // once closing
+  bool told_ = false;             // the daemon knows
   Status failure_;
   OpenedSession session_;
   milliseconds lease_{};

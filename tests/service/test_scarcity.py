@@ -72,6 +72,8 @@ def test_descriptors_run_out(short_path):
         with eagle.connect(endpoint) as session:
             x, y = session.full(100, 2.0), session.zeros(100)
             bound = eagle.plan(affine).bind(x=x, y=y, a=3.0, b=1.0)
+            bound.launch()
+            y[:] = 0.0
             held = []
             with pytest.raises(eagle.EagleError) as refused:
                 take(session, held, 200)
