@@ -183,11 +183,12 @@ StatusOr<RunResult> combine(std::span<const RunResult> given) {
   if (given.empty()) return refusal("expected the results of shards, found none");
   std::vector<const RunResult*> shards;
   for (const RunResult& result : given) shards.push_back(&result);
-  std::stable_sort(shards.begin(), shards.end(), [](const RunResult* a, const RunResult* b) {
+  // Equal ones in the order in which they were given.
+  std::sort(shards.begin(), shards.end(), [](const RunResult* a, const RunResult* b) {
     const Shard none{};
     const Shard& first = a->report.shard ? *a->report.shard : none;
     const Shard& second = b->report.shard ? *b->report.shard : none;
-    return std::pair(first.base, first.count) < std::pair(second.base, second.count);
+    return std::tuple(first.base, first.count, a) < std::tuple(second.base, second.count, b);
   });
   EAGLE_RETURN_IF_ERROR(check_one_batch(shards));
   RunResult all{status_of(shards), shards.front()->report};
