@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <tuple>
 
 #include "engine/run/reduction/reduction.h"
 #include "engine/step/simulation.h"
