@@ -87,6 +87,11 @@ void Executor::make_ready(std::shared_ptr<Job> job) {
   ready_.add(place.tenant->flow(), std::move(job));
 }
 
+void Executor::park(Job& job) {
+  const std::lock_guard lock(mutex_);
+  job.place_.state = Job::State::parked;
+}
+
 void Executor::resume(std::shared_ptr<Job> job) {
   {
     const std::lock_guard lock(mutex_);

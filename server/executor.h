@@ -86,6 +86,9 @@ public:
   Status submit(std::shared_ptr<Job> job, Owner owner);
   // Of nobody in particular.
   Status submit(std::shared_ptr<Job> job) { return submit(std::move(job), {own_, 0, nullptr}); }
+  // The job that runs is about to call its client, and will return `parked`: what its session submits from
+  // now on may be part of that call. Before the client can know of it.
+  void park(Job& job);
   // Queues a parked job. Never refused: the job was admitted.
   void resume(std::shared_ptr<Job> job);
   // For a job that has been cancelled: if it is queued or waits for others it ends at once, whatever runs; if

@@ -419,6 +419,25 @@ TEST_F(Conflicts, WhatComesWithinAHostCallOfItsOwnSessionDoesNotWaitForIt) {
   EXPECT_EQ(take(3), "abb");
 }
 
+// A client is quick: it may have answered its call before the job that called it has left the thread.
+TEST_F(Conflicts, WhatComesBeforeTheCallerHasLeftTheThreadDoesNotWaitForItEither) {
+  std::shared_ptr<Job> caller;
+  caller = job([&, left = 2]() mutable {
+    turns_.put("a");
+    if (--left == 0) return Job::Next::done;
+    executor_.park(*caller);
+    submit(in_two("b"), writes(0, 8), 1);
+    submit(in_two("c"), writes(0, 8), 2, other_);
+    return Job::Next::parked;
+  });
+  submit(caller, writes(0, 8), 1);
+  EXPECT_EQ(take(3), "abb");
+  settle();
+  EXPECT_TRUE(turns_.empty()) << "c, of another session, waits for a";
+  executor_.resume(caller);
+  EXPECT_EQ(take(3), "acc");
+}
+
 TEST_F(Conflicts, WithinAHostCallLaunchesKeepTheirOrder) {
   const auto parked = calling("a");
   submit(parked, writes(0, 8), 1);

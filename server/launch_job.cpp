@@ -124,6 +124,7 @@ Job::Next LaunchJob::ask() {
     sequence = ++sequence_;
     parked_ = unanswered_ = true;
   }
+  executor_.park(*this);
   events_.host_call(sequence, replay_->call());
   // A cancel that came before `parked_` was set has resumed nothing.
   if (!control_->cancelled()) return Next::parked;

@@ -148,6 +148,7 @@ Job::Next SimulationJob::ask() {
     sequence = ++sequence_;
     parked_ = true;
   }
+  executor_.park(*this);
   const step::RunReport& so_far = simulation_->result().report;
   events_.progress(so_far.steps, so_far.finished);
   const std::shared_ptr<Session> session = session_;  // once asked, another thread may end the run
