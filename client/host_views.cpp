@@ -5,20 +5,9 @@
 #include "client/transfers.h"
 #include "eagle/v1/graph.pb.h"
 #include "eagle/v1/run.pb.h"
+#include "engine/graph/wire.h"
 
 namespace eagle {
-namespace {
-
-plane::View view_of(const v1::View& message) {
-  return {0,
-          message.offset(),
-          static_cast<plane::DType>(message.dtype()),
-          message.item_bytes(),
-          {message.shape().begin(), message.shape().end()},
-          {message.strides().begin(), message.strides().end()}};
-}
-
-}  // namespace
 
 template <typename Description>
 void HostViews::add(Connection& connection, const Description& description, const v1::HostNode& node) {
@@ -26,7 +15,7 @@ void HostViews::add(Connection& connection, const Description& description, cons
     for (const v1::NamedView& view : views) {
       const v1::PlaneDeclaration& plane = description.planes(static_cast<int>(view.view().plane()));
       std::byte* const bytes = plane.has_plane() ? connection.bytes_of(plane.plane().id()) : nullptr;
-      auto packed = plane::Packed::of(view_of(view.view()));
+      auto packed = plane::Packed::of(graph::unchecked_view(view.view()));
       if (bytes == nullptr || !packed.ok()) continue;
       One one{{}, bytes, *std::move(packed)};
       *one.slice.mutable_plane() = plane.plane();

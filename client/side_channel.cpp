@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "eagle/v1/service.pb.h"
+#include "engine/base/descriptors.h"
 #include "engine/run/report_message.h"
 
 namespace eagle {
@@ -129,19 +130,6 @@ Status check_peer(Connection& connection, const Endpoint& endpoint) {
 Status connect_checked(Connection& connection, const Endpoint& endpoint, Deadline deadline) {
   EAGLE_RETURN_IF_ERROR(connect_socket(connection, endpoint, deadline));
   return check_peer(connection, endpoint);
-}
-
-// Takes the descriptors out of a received message.
-void take_descriptors(msghdr& message, std::vector<UniqueFd>& descriptors) {
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-      descriptors.emplace_back(fd);
-    }
-  }
 }
 
 }  // namespace

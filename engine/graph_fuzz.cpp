@@ -12,6 +12,7 @@
 #include "engine/kernel/testing_usable.h"
 #include "engine/run/testing.h"
 #include "engine/testing_launch.h"
+#include "engine/testing_teams.h"
 #include "tests/fuzz/target.h"
 
 namespace eagle::fuzz {
@@ -41,22 +42,6 @@ bool launch(Engine& engine, const v1::GraphDescription& message, const GuardedPl
     if (!next.ok()) return false;
     if (*next == run::Replay::Next::done) return true;
   }
-}
-
-void launch_with_teams(const v1::GraphDescription& message) {
-  static const auto engines = [] {
-    std::vector<std::unique_ptr<Engine>> made;
-    for (const int threads : {1, 3}) made.push_back(eagle::testing::make_engine(threads));
-    return made;
-  }();
-  std::vector<GuardedPlanes> planes;
-  bool whole = true;
-  for (const auto& engine : engines) {
-    planes.emplace_back(message);
-    whole = launch(*engine, message, planes.back()) && whole;
-    if (!planes.back().guards_stand()) broken("a store outside of a plane");
-  }
-  if (whole && !(planes[0] == planes[1])) broken("other bytes with another team");
 }
 
 }  // namespace
@@ -91,6 +76,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       read.ok() ? graph::usable_problem(*read) : graph::refusal_problem(read.status());
   if (!problem.empty()) fuzz::broken(problem);
   if (read.ok() && fuzz::is_cheap(*read) && fuzz::GuardedPlanes::fits(message))
-    fuzz::launch_with_teams(message);
+    fuzz::run_with_teams(message, fuzz::launch);
   return 0;
 }

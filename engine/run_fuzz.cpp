@@ -11,6 +11,7 @@
 #include "engine/kernel/verify.h"
 #include "engine/run/testing.h"
 #include "engine/testing_launch.h"
+#include "engine/testing_teams.h"
 #include "tests/fuzz/target.h"
 
 namespace eagle::fuzz {
@@ -47,22 +48,6 @@ bool run(Engine& engine, const v1::RunDescription& message, const GuardedPlanes&
   const step::RunResult& result = (*simulation)->result();
   if (result.report.steps > message.max_steps()) broken("more steps than its cap");
   return result.status == step::RunStatus::finished || result.status == step::RunStatus::max_steps;
-}
-
-void run_with_teams(const v1::RunDescription& message) {
-  static const auto engines = [] {
-    std::vector<std::unique_ptr<Engine>> made;
-    for (const int threads : {1, 3}) made.push_back(eagle::testing::make_engine(threads));
-    return made;
-  }();
-  std::vector<GuardedPlanes> planes;
-  bool whole = true;
-  for (const auto& engine : engines) {
-    planes.emplace_back(message);
-    whole = run(*engine, message, planes.back()) && whole;
-    if (!planes.back().guards_stand()) broken("a store outside of a plane");
-  }
-  if (whole && !(planes[0] == planes[1])) broken("other bytes with another team");
 }
 
 // Oscillators of 37 samples, whose planes are filled when they run.
@@ -127,6 +112,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!message.ParseFromArray(data, static_cast<int>(size))) return 0;
   // Longer runs show nothing more.
   message.set_max_steps(std::min(message.max_steps(), fuzz::most_steps));
-  if (fuzz::GuardedPlanes::fits(message) && fuzz::is_cheap(message)) fuzz::run_with_teams(message);
+  if (fuzz::GuardedPlanes::fits(message) && fuzz::is_cheap(message)) fuzz::run_with_teams(message, fuzz::run);
   return 0;
 }

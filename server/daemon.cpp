@@ -291,9 +291,7 @@ void Daemon::mark_torn(const Ledger::Cut& cut) {
   for (const Ledger::Range& range : cut.written) {
     const auto plane = (*session)->planes().find(range.plane);
     if (!plane.ok() || range.bytes == 0) continue;
-    const auto offset = static_cast<std::int64_t>(range.offset);
-    const auto bytes = static_cast<std::int64_t>(range.bytes);
-    (*plane)->torn().mark({0, offset, plane::DType::boolean, 1, {bytes}, {1}}, what);
+    (*plane)->mark_torn(range.offset, range.bytes, what);
   }
 }
 

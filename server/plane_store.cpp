@@ -48,9 +48,14 @@ PlaneBytes::~PlaneBytes() {
                                 static_cast<off_t>(memory_.bytes())));
 }
 
-void Plane::mark_torn(std::string what) {
-  const auto bytes = static_cast<std::int64_t>(size());
-  torn().mark({0, 0, plane::DType::boolean, 1, {bytes}, {1}}, std::move(what));
+void Plane::mark_torn(std::uint64_t offset, std::uint64_t bytes, std::string what) {
+  torn().mark({0,
+               static_cast<std::int64_t>(offset),
+               plane::DType::boolean,
+               1,
+               {static_cast<std::int64_t>(bytes)},
+               {1}},
+              std::move(what));
 }
 
 StatusOr<UniqueFd> PlaneBytes::descriptor(bool read_only) const {

@@ -90,7 +90,9 @@ public:
   [[nodiscard]] plane::TornViews& torn() { return bytes_->torn(); }
   [[nodiscard]] const plane::TornViews& torn() const { return bytes_->torn(); }
   // All of it: whoever was at work on it is gone, and where it was is not known.
-  void mark_torn(std::string what);
+  void mark_torn(std::string what) { mark_torn(0, size(), std::move(what)); }
+  // So many bytes of it.
+  void mark_torn(std::uint64_t offset, std::uint64_t bytes, std::string what);
   [[nodiscard]] bool fetched() const { return bytes_->fetched(); }
   // Made by another session.
   [[nodiscard]] bool granted() const { return access_.load(std::memory_order_acquire) != Access::own; }

@@ -75,6 +75,15 @@ StatusOr<Plane> read_plane_within(const v1::PlaneDeclaration& message, std::stri
   return malformed(where, "expected a plane of the session, private memory or scratch, found neither");
 }
 
+plane::View unchecked_view(const v1::View& message) {
+  return {message.plane(),
+          message.offset(),
+          static_cast<plane::DType>(message.dtype()),
+          message.item_bytes(),
+          {message.shape().begin(), message.shape().end()},
+          {message.strides().begin(), message.strides().end()}};
+}
+
 StatusOr<plane::View> read_view(const v1::View& message, const std::vector<Plane>& planes,
                                 std::string_view where) {
   EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, where));
@@ -86,13 +95,7 @@ StatusOr<plane::View> read_view(const v1::View& message, const std::vector<Plane
     return malformed(where,
                      "element type " + std::to_string(message.dtype()) + " is unknown to this version");
   }
-  plane::View view;
-  view.plane = message.plane();
-  view.offset = message.offset();
-  view.dtype = static_cast<plane::DType>(message.dtype());
-  view.item_bytes = message.item_bytes();
-  view.shape = {message.shape().begin(), message.shape().end()};
-  view.strides = {message.strides().begin(), message.strides().end()};
+  plane::View view = unchecked_view(message);
   EAGLE_RETURN_IF_ERROR(plane::check(view, planes[view.plane].bytes).within(where));
   return view;
 }

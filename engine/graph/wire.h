@@ -35,6 +35,8 @@ Status check_name(const std::string& name, std::string_view where, std::string_v
 StatusOr<Plane> read_plane_within(const v1::PlaneDeclaration& message, std::string_view where,
                                   std::uint32_t name_bytes);
 
+// The numbers of a view as they stand, of which nothing is checked.
+plane::View unchecked_view(const v1::View& message);
 // A view that lies in one of `planes`.
 StatusOr<plane::View> read_view(const v1::View& message, const std::vector<Plane>& planes,
                                 std::string_view where);

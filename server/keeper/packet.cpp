@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engine/base/descriptors.h"
+
 namespace eagle::server {
 namespace {
 
@@ -14,18 +16,6 @@ Status failed(const char* call) {
 }
 
 bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK; }
-
-void take_descriptors(msghdr& message, std::vector<UniqueFd>& descriptors) {
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-      descriptors.emplace_back(fd);
-    }
-  }
-}
 
 }  // namespace
 
@@ -36,22 +26,9 @@ StatusOr<std::pair<UniqueFd, UniqueFd>> packet_sockets() {
 }
 
 StatusOr<bool> send_packet(int socket, std::string_view bytes, std::span<const int> descriptors, Wait wait) {
-  iovec data{const_cast<char*>(bytes.data()), bytes.size()};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  std::vector<char> control(descriptors.empty() ? 0 : CMSG_SPACE(descriptors.size_bytes()));
-  if (!descriptors.empty()) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
-  }
   for (;;) {
-    if (::sendmsg(socket, &message, MSG_NOSIGNAL | (wait == Wait::no ? MSG_DONTWAIT : 0)) >= 0) return true;
+    const int flags = wait == Wait::no ? MSG_DONTWAIT : 0;
+    if (send_with_descriptors(socket, bytes, descriptors, flags) >= 0) return true;
     if (errno == EINTR) continue;
     if (would_wait()) return false;
     return failed("sendmsg");

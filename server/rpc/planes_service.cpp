@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "eagle/v1/service.grpc.pb.h"
+#include "engine/graph/wire.h"
 #include "engine/plane/packed.h"
 #include "server/rpc/call.h"
 #include "server/rpc/services.h"
@@ -73,13 +74,11 @@ Status create(Session& session, const PendingCall& call, const v1::CreatePlanesR
   return session.planes().release(ids);
 }
 
-plane::View view_of(const v1::View& message) {
-  return {0,
-          message.offset(),
-          static_cast<plane::DType>(message.dtype()),
-          message.item_bytes(),
-          {message.shape().begin(), message.shape().end()},
-          {message.strides().begin(), message.strides().end()}};
+// Of the plane that is named beside it.
+plane::View view_of(const v1::AcceptPlanesRequest::Part& part) {
+  plane::View view = graph::unchecked_view(part.view());
+  view.plane = 0;
+  return view;
 }
 
 // All of them are looked at before the first is accepted.
@@ -93,11 +92,11 @@ Status accept(Session& session, const v1::AcceptPlanesRequest& request) {
   for (const auto& part : request.parts()) {
     EAGLE_ASSIGN_OR_RETURN(const auto plane,
                            session.planes().find({part.plane().id(), part.plane().generation()}));
-    EAGLE_RETURN_IF_ERROR(plane::check(view_of(part.view()), plane->size()));
+    EAGLE_RETURN_IF_ERROR(plane::check(view_of(part), plane->size()));
   }
   for (const auto& part : request.parts()) {
     EAGLE_RETURN_IF_ERROR(
-        session.planes().accept({part.plane().id(), part.plane().generation()}, view_of(part.view())));
+        session.planes().accept({part.plane().id(), part.plane().generation()}, view_of(part)));
   }
   return {};
 }

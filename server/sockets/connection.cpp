@@ -15,6 +15,7 @@
 #include <span>
 #include <utility>
 
+#include "engine/base/descriptors.h"
 #include "server/sockets/side_protocol.h"
 
 namespace eagle::server {
@@ -22,25 +23,6 @@ namespace {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-
-// Sends bytes, and descriptors with the first of them. What sendmsg returns.
-ssize_t send_with_descriptors(int socket, std::string_view bytes, std::span<const int> descriptors) {
-  iovec data{const_cast<char*>(bytes.data()), bytes.size()};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  std::vector<char> control(descriptors.empty() ? 0 : CMSG_SPACE(descriptors.size_bytes()));
-  if (!descriptors.empty()) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
-  }
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
 
 class AsioConnection final : public Connection, public std::enable_shared_from_this<AsioConnection> {
 public:
@@ -172,7 +154,7 @@ void AsioConnection::send() {
   while (sent_ < answer_.frame.size()) {
     const std::string_view rest = std::string_view(answer_.frame).substr(sent_);
     const auto descriptors = sent_ == 0 ? std::span<const int>(answer_.descriptors) : std::span<const int>();
-    const ssize_t sent = send_with_descriptors(socket_.native_handle(), rest, descriptors);
+    const ssize_t sent = send_with_descriptors(socket_.native_handle(), rest, descriptors, MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       return socket_.async_wait(socket_.wait_write, [self = shared_from_this()](error_code error) {

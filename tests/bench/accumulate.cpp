@@ -2,9 +2,9 @@
 //
 //   build/release/bin/bench_accumulate [--repeats R] [--threads T]
 //
-// All forms of a case run in turn, R times; minimum and median are printed, and the ratio of minima to the case's
-// first form. Every form's answer is compared bit for bit. Sums of 1e3 are measured many at a time, without the
-// executor around them.
+// All forms of a case run in turn, R times; minimum and median are printed, and the ratio of minima to the
+// case's first form. Every form's answer is compared bit for bit. Sums of 1e3 are measured many at a time,
+// without the executor around them.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -24,24 +24,13 @@
 #include "engine/kernel/float_environment.h"
 #include "engine/run/reduction/reduction.h"
 #include "tests/bench/accumulate_twin.h"
+#include "tests/bench/need.h"
 
 namespace {
 
 using namespace eagle;
-
-[[noreturn]] void die(const std::string& message) {
-  std::fprintf(stderr, "bench_accumulate: %s\n", message.c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T need(StatusOr<T> result) {
-  if (!result.ok()) die(result.status().to_string());
-  return std::move(result).value();
-}
-void need(const Status& status) {
-  if (!status.ok()) die(status.to_string());
-}
+using bench::die;
+using bench::need;
 
 struct Form {
   std::string name;
@@ -171,7 +160,8 @@ void scatters(const Session& session, int threads, int repeats) {
                        .run = [=] { bench::tiled_scatter(values, keys, n, h.span().data(), cells, threads); },
                        .reset = reset,
                        .answer = answer});
-      forms.push_back({.name = "Accum in a graph", .run = [g] { need(g->launch()); }, .reset = reset, .answer = answer});
+      forms.push_back(
+          {.name = "Accum in a graph", .run = [g] { need(g->launch()); }, .reset = reset, .answer = answer});
       compare(std::string(kind) + " keys, 1e7 into " + std::to_string(cells), std::move(forms), repeats);
     }
   }

@@ -21,15 +21,13 @@
 #include "eagle/client/graph.h"
 #include "eagle/client/kernel_builder.h"
 #include "eagle/client/session.h"
+#include "tests/bench/need.h"
 
 namespace {
 
 using namespace eagle;
+using bench::die;
 
-[[noreturn]] void die(const std::string& message) {
-  std::fprintf(stderr, "bench_build: %s\n", message.c_str());
-  std::exit(1);
-}
 void check(const Status& status) {
   if (!status.ok()) die(status.to_string());
 }

@@ -25,26 +25,16 @@
 #include "eagle/client/kernel_builder.h"
 #include "eagle/client/session.h"
 #include "tests/bench/chain_twin.h"
+#include "tests/bench/need.h"
 
 namespace {
 
 using namespace eagle;
+using bench::die;
 using bench::Link;
+using bench::need;
 
 constexpr std::size_t length = 16;
-
-[[noreturn]] void die(const std::string& message) {
-  std::fprintf(stderr, "bench_chain: %s\n", message.c_str());
-  std::exit(1);
-}
-template <typename T>
-T need(StatusOr<T> result) {
-  if (!result.ok()) die(result.status().to_string());
-  return std::move(result).value();
-}
-void need(const Status& status) {
-  if (!status.ok()) die(status.to_string());
-}
 
 std::shared_ptr<const Kernel> affine() {
   KernelBuilder k("affine");

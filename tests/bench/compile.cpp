@@ -18,18 +18,15 @@
 #include "engine/codegen/compiler.h"
 #include "engine/kernel/algebra.h"
 #include "engine/kernel/builder.h"
+#include "tests/bench/need.h"
 
 namespace {
 
 using namespace eagle;
+using bench::die;
 using kernel::KernelBuilder;
 using kernel::Type;
 using Value = KernelBuilder::Value;
-
-[[noreturn]] void die(const std::string& message) {
-  std::fprintf(stderr, "bench_compile: %s\n", message.c_str());
-  std::exit(1);
-}
 
 kernel::Kernel finished(KernelBuilder& b) {
   StatusOr<kernel::Kernel> kernel = b.finish();

@@ -22,27 +22,15 @@
 #include <CLI/CLI.hpp>
 
 #include "engine/run/testing.h"
+#include "tests/bench/need.h"
 
 namespace {
 
 using namespace eagle;
+using bench::die;
+using bench::need;
+using bench::processor_s;
 using Value = kernel::KernelBuilder::Value;
-
-double processor_s() {
-  timespec time = {};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-[[noreturn]] void die(const std::string& message) {
-  std::fprintf(stderr, "bench_dispatch: %s\n", message.c_str());
-  std::exit(1);
-}
-template <typename T>
-T need(StatusOr<T> result) {
-  if (!result.ok()) die(result.status().to_string());
-  return std::move(result).value();
-}
 
 struct Work {
   const char* name;

@@ -27,25 +27,17 @@
 #include "eagle/client/kernel_builder.h"
 #include "eagle/client/session.h"
 #include "tests/bench/ensemble_twin.h"
+#include "tests/bench/need.h"
 
 namespace {
 
 using namespace eagle;
+using bench::die;
+using bench::need;
 
 constexpr double dt = 1e-3;
 constexpr double t_end = 1.0;
 constexpr std::int64_t max_steps = 2000;
-
-[[noreturn]] void die(const std::string& message) {
-  std::fprintf(stderr, "bench_ensemble: %s\n", message.c_str());
-  std::exit(1);
-}
-
-template <typename T>
-T need(StatusOr<T> result) {
-  if (!result.ok()) die(result.status().to_string());
-  return std::move(result).value();
-}
 
 std::shared_ptr<const Kernel> oscillator() {
   KernelBuilder b("oscillator");

@@ -24,25 +24,17 @@
 #include "engine/kernel/random_kernel.h"
 #include "engine/kernel/typing.h"
 #include "tests/bench/math_twin.h"
+#include "tests/bench/need.h"
 
 namespace {
 
 using namespace eagle;
+using bench::need;
 using kernel::KernelBuilder;
 using kernel::Opcode;
 using Numbers = std::vector<double>;
 using Work = std::function<void(const double*, const double*, double*, std::int64_t)>;
 using Reference = std::function<long double(long double, long double)>;
-
-[[noreturn]] void die(const std::string& message) {
-  std::fprintf(stderr, "bench_math: %s\n", message.c_str());
-  std::exit(1);
-}
-template <typename T>
-T need(StatusOr<T> result) {
-  if (!result.ok()) die(result.status().to_string());
-  return std::move(result).value();
-}
 
 // Compiled code as a function of arrays; its kernel has operands and one output.
 Work runner(codegen::Compiler& compiler, const kernel::Kernel& kernel) {

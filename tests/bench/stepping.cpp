@@ -22,25 +22,18 @@
 
 #include "eagle/client/kernel_builder.h"
 #include "eagle/client/session.h"
+#include "tests/bench/need.h"
 #include "tests/bench/stepping_twin.h"
 
 namespace {
 
 using namespace eagle;
+using bench::die;
 using bench::Method;
+using bench::need;
 
 constexpr double dt = 1e-3;
 constexpr double damping = 0.1;
-
-[[noreturn]] void die(const std::string& message) {
-  std::fprintf(stderr, "bench_stepping: %s\n", message.c_str());
-  std::exit(1);
-}
-template <typename T>
-T need(StatusOr<T> result) {
-  if (!result.ok()) die(result.status().to_string());
-  return std::move(result).value();
-}
 
 std::shared_ptr<const Kernel> kernel_of(Method method) {
   KernelBuilder b(method == Method::euler ? "oscillator" : "rk4");

@@ -26,23 +26,16 @@
 
 #include "eagle/client/kernel_builder.h"
 #include "eagle/client/stepping.h"
+#include "tests/bench/need.h"
 #include "tests/conformance/daemon_process.h"
 
 namespace {
 
 using namespace eagle;
+using bench::die;
+using bench::need;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-
-[[noreturn]] void die(const std::string& message) {
-  std::fprintf(stderr, "bench_stopping: %s\n", message.c_str());
-  std::exit(1);
-}
-template <typename T>
-T need(StatusOr<T> result) {
-  if (!result.ok()) die(result.status().to_string());
-  return std::move(result).value();
-}
 
 enum class Kind { light, heavy, loop, reducing };
 

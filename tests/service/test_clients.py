@@ -9,19 +9,12 @@ from pathlib import Path
 import eagle
 import pytest
 from eagle.graph import opaque
-from harness import PATIENCE_S, python_script, wait_until
-from models import affine, count_up
-from watch import held_by, wait_for_descriptors, wait_for_nothing_held, worker_of
+from harness import PATIENCE_S, Daemon, python_script, wait_until
+from models import count_up
+from watch import check_serves, held_by, wait_for_descriptors, wait_for_nothing_held, worker_of
 
 VICTIM = Path(__file__).with_name("victim.py")
 SEED = 20_261_130
-
-
-def check_serves(daemon) -> None:
-    with eagle.connect(daemon.endpoint) as session:
-        x, y = session.full(100, 2.0), session.zeros(100)
-        eagle.plan(affine).bind(x=x, y=y, a=3.0, b=1.0).launch()
-        assert y.tolist() == [7.0] * 100
 
 
 def start(daemon, doing: str):
@@ -35,7 +28,7 @@ def start(daemon, doing: str):
 @pytest.mark.parametrize("doing", ["connect", "create", "build", "launch", "simulate", "call"])
 def test_a_client_killed_at_work(daemon, doing):
     draw = random.Random(f"{SEED} {doing}")
-    check_serves(daemon)
+    check_serves(daemon.endpoint)
     worker = worker_of(daemon)
     before = held_by(worker)
     for _ in range(5):
@@ -43,7 +36,7 @@ def test_a_client_killed_at_work(daemon, doing):
             threading.Event().wait(draw.uniform(0.0, 0.2))  # anywhere in the middle of it
             client.kill()
         assert client.returncode == -signal.SIGKILL
-        check_serves(daemon)
+        check_serves(daemon.endpoint)
     wait_for_nothing_held(daemon)
     wait_for_descriptors(worker, before.descriptors + 4)
 
@@ -52,7 +45,7 @@ def test_a_client_killed_at_work(daemon, doing):
 def test_a_callback_that_exits(daemon):
     with start(daemon, "leave") as client:
         assert client.wait(PATIENCE_S) == 3
-    check_serves(daemon)
+    check_serves(daemon.endpoint)
     wait_for_nothing_held(daemon)
 
 
@@ -81,7 +74,7 @@ def test_a_callback_that_hangs(daemon):
         launching.start()
         assert entered.wait(PATIENCE_S)
         for _ in range(10):
-            check_serves(daemon)
+            check_serves(daemon.endpoint)
         graph.cancel()
         leave.set()
         launching.join(PATIENCE_S)
@@ -116,10 +109,10 @@ def test_a_client_that_stops_reading(daemon, doing):
     worker = worker_of(daemon)
     with start(daemon, doing) as client:
         client.send_signal(signal.SIGSTOP)
-        check_serves(daemon)
+        check_serves(daemon.endpoint)
         before = held_by(worker)
         for _ in range(20):
-            check_serves(daemon)
+            check_serves(daemon.endpoint)
         assert held_by(worker).resident_kib <= before.resident_kib + 16 * 1024
         assert int(daemon.info()["sessions"]) >= 2, "a stopped client keeps its session"
         client.send_signal(signal.SIGCONT)
@@ -182,8 +175,6 @@ def test_two_sessions_interleave(daemon):
 
 @pytest.mark.survives("SIGTERM while a client is connected and idle, and while one waits in its callback")
 def test_the_end_with_clients_there(daemon, short_path):
-    from harness import Daemon
-
     folder = short_path / "second"
     folder.mkdir()
     second = Daemon(folder, "--drain-timeout", "1")

@@ -11,14 +11,7 @@ import eagle
 import pytest
 from harness import EAGLED, PATIENCE_S, Daemon, wait_until
 from models import affine
-from watch import held_by, wait_for_nothing_held, worker_of
-
-
-def check_serves(endpoint: str) -> None:
-    with eagle.connect(endpoint) as session:
-        x, y = session.full(100, 2.0), session.zeros(100)
-        eagle.plan(affine).bind(x=x, y=y, a=3.0, b=1.0).launch()
-        assert y.tolist() == [7.0] * 100
+from watch import check_serves, held_by, wait_for_nothing_held, worker_of
 
 
 def take(session: eagle.Session, held: list, count: int) -> None:
@@ -45,13 +38,16 @@ def control_group(controller: str, **limits: object) -> Iterator[Path]:
 
 
 @contextmanager
-def daemon_started_by(folder: Path, shell: str, *options: str) -> Iterator[tuple[str, subprocess.Popen]]:
-    """An eagled that a shell starts after it has set limits for it."""
+def daemon_started_by(
+    folder: Path, shell: str, *options: str, log: int | None = None
+) -> Iterator[tuple[str, subprocess.Popen]]:
+    """An eagled that a shell starts after it has set limits for it; its lines go to `log` or else a file."""
     endpoint = f"unix:{folder / 'scarce.sock'}"
     told, tell = os.pipe()
     command = f"{shell}\nexec '{EAGLED}' --listen '{endpoint}' --ready-fd {tell} {' '.join(options)}"
-    with (folder / "scarce.log").open("wb") as log:
-        process = subprocess.Popen(["bash", "-c", command], pass_fds=[tell], stdout=log, stderr=log)
+    with (folder / "scarce.log").open("wb") as file:
+        lines_to = file if log is None else log
+        process = subprocess.Popen(["bash", "-c", command], pass_fds=[tell], stdout=lines_to, stderr=lines_to)
     os.close(tell)
     try:
         with os.fdopen(told) as lines:
@@ -117,54 +113,26 @@ def test_threads_run_out(short_path):
 
 @pytest.mark.survives("disk full for logs: lines are lost, and nothing else")
 def test_logs_on_a_full_disk(short_path):
-    endpoint = f"unix:{short_path / 'full.sock'}"
-    told, tell = os.pipe()
-    with open("/dev/full", "wb") as full:
-        process = subprocess.Popen(
-            [EAGLED, "--listen", endpoint, "--ready-fd", str(tell), "--log-level", "debug"],
-            pass_fds=[tell],
-            stdout=full,
-            stderr=full,
-        )
-    os.close(tell)
-    try:
-        with os.fdopen(told) as lines:
-            assert lines.readline() == "ready\n"
+    with (
+        open("/dev/full", "wb") as full,
+        daemon_started_by(short_path, "", "--log-level", "debug", log=full.fileno()) as (endpoint, _),
+    ):
         for _ in range(20):
             check_serves(endpoint)
-        process.terminate()
-        assert process.wait(PATIENCE_S) == 0
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.mark.survives("a log that nobody reads (a full pipe): nothing waits for it")
 def test_logs_that_nobody_reads(short_path):
-    endpoint = f"unix:{short_path / 'pipe.sock'}"
-    told, tell = os.pipe()
     unread, log = os.pipe()
-    process = subprocess.Popen(
-        [EAGLED, "--listen", endpoint, "--ready-fd", str(tell), "--log-level", "debug"],
-        pass_fds=[tell],
-        stdout=log,
-        stderr=log,
-    )
-    os.close(tell)
-    os.close(log)
     try:
-        with os.fdopen(told) as lines:
-            assert lines.readline() == "ready\n"
-        # A pipe takes 64 KiB; a session leaves some 250 bytes of log.
-        for _ in range(600):
-            with eagle.connect(endpoint) as session:
-                session.zeros(3)
-        process.terminate()
-        assert process.wait(PATIENCE_S) == 0
+        with daemon_started_by(short_path, "", "--log-level", "debug", log=log) as (endpoint, _):
+            # A pipe takes 64 KiB; a session leaves some 250 bytes of log.
+            for _ in range(600):
+                with eagle.connect(endpoint) as session:
+                    session.zeros(3)
     finally:
-        process.kill()
-        process.wait()
         os.close(unread)
+        os.close(log)
 
 
 @pytest.mark.survives("the plane budget used up by one: it is refused by name, and frees when it gives back")

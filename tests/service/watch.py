@@ -4,7 +4,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import eagle
 from harness import Daemon, wait_until
+from models import affine
 
 
 @dataclass(frozen=True)
@@ -41,3 +43,11 @@ def wait_for_nothing_held(daemon: Daemon) -> None:
 
 def wait_for_descriptors(pid: int, most: int) -> None:
     wait_until(lambda: held_by(pid).descriptors <= most, f"{pid} to hold at most {most} descriptors, {held_by(pid)}")
+
+
+def check_serves(endpoint: str) -> None:
+    """A new client gets its work done there."""
+    with eagle.connect(endpoint) as session:
+        x, y = session.full(100, 2.0), session.zeros(100)
+        eagle.plan(affine).bind(x=x, y=y, a=3.0, b=1.0).launch()
+        assert y.tolist() == [7.0] * 100
