@@ -58,7 +58,7 @@ const v1::View& read_view(const v1::GraphDescription& message, int stage) {
 
 TEST(Describe, MemoryOfTheSessionBecomesAViewOfItsPlane) {
   FakeHost host("session a");
-  const auto buffer = *host.allocate(80, "x");
+  const auto buffer = *host.allocate(80, "x", Contents::zeros);
   ArrayView tail{buffer->data() + 16, DType::f64, 8, {8}, {8}, false, nullptr};
   const auto [message, backing] = describe(host, {touching({{"x", tail}}, {})});
   ASSERT_TRUE(backing.ok()) << backing.status().to_string();
@@ -72,7 +72,7 @@ TEST(Describe, MemoryOfTheSessionBecomesAViewOfItsPlane) {
 
 TEST(Describe, KeepsTheArraysOfTheSessionAlive) {
   FakeHost host("session a");
-  auto buffer = *host.allocate(80, "x");
+  auto buffer = *host.allocate(80, "x", Contents::zeros);
   const std::weak_ptr<Buffer> watch = buffer;
   const ArrayView view{buffer->data(), DType::f64, 8, {10}, {8}, false, nullptr};
   auto described = describe(host, {touching({{"x", view}}, {})});
@@ -225,7 +225,7 @@ TEST(Describe, RefusesAReadOnlyArrayWhereANodeWrites) {
 TEST(Describe, RefusesAnArrayOfAnotherSessionAndNamesBoth) {
   FakeHost a("session a");
   FakeHost b("session b");
-  const auto buffer = *b.allocate(64, "x");
+  const auto buffer = *b.allocate(64, "x", Contents::zeros);
   const ArrayView foreign{buffer->data(), DType::f64, 8, {8}, {8}, false, nullptr};
   const Status status = refusal(a, touching({{"x", foreign}}, {}));
   EXPECT_EQ(status.reason(), Reason::mixed_sessions);
@@ -236,7 +236,7 @@ TEST(Describe, RefusesAnArrayOfAnotherSessionAndNamesBoth) {
 
 TEST(Describe, RefusesAViewThatLeavesItsArray) {
   FakeHost host("session a");
-  const auto buffer = *host.allocate(64, "x");
+  const auto buffer = *host.allocate(64, "x", Contents::zeros);
   const Status status =
       refusal(host, touching({{"x", {buffer->data(), DType::f64, 8, {9}, {8}, false, nullptr}}}, {}));
   EXPECT_EQ(status.reason(), Reason::view_outside_plane);

@@ -113,7 +113,8 @@ public:
   virtual StatusOr<std::vector<GraphInfo>> graphs(GraphScope scope) = 0;
   virtual StatusOr<std::string> picture(const GraphInfo& graph, PictureFormat format) = 0;
 
-  virtual StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) = 0;
+  virtual StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label,
+                                                     Contents contents) = 0;
   // The plane of the array that holds [address, address + bytes) whole, or nothing: memory that this session
   // did not allocate, and ranges that reach from one array into another.
   [[nodiscard]] virtual std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const = 0;

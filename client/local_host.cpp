@@ -415,7 +415,7 @@ public:
     return LocalGraphs::draw(*built, format);
   }
 
-  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) override {
+  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label, Contents) override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("allocate"));
     bytes = std::max<std::uint64_t>(bytes, 1);  // an empty array has an address too
     EAGLE_ASSIGN_OR_RETURN(Block block, Block::allocate(bytes));

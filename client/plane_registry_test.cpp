@@ -11,7 +11,7 @@ using eagle::testing::FakeHost;
 
 TEST(PlaneRegistry, FindsAnArrayFromAnyAddressInIt) {
   FakeHost host("session a");
-  const auto buffer = *host.allocate(64, "x");
+  const auto buffer = *host.allocate(64, "x", Contents::zeros);
   const auto found = host.find(buffer->data() + 8, 56);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->plane, (graph::PlaneId{1, 1}));
@@ -23,14 +23,14 @@ TEST(PlaneRegistry, FindsAnArrayFromAnyAddressInIt) {
 
 TEST(PlaneRegistry, ARangePastTheEndIsNotInTheArray) {
   FakeHost host("session a");
-  const auto buffer = *host.allocate(64, "x");
+  const auto buffer = *host.allocate(64, "x", Contents::zeros);
   EXPECT_FALSE(host.find(buffer->data() + 8, 57));
   EXPECT_FALSE(host.find(buffer->data(), ~std::uint64_t{0}));
 }
 
 TEST(PlaneRegistry, AnEmptyRangeMayLieAtTheVeryEnd) {
   FakeHost host("session a");
-  const auto buffer = *host.allocate(64, "x");
+  const auto buffer = *host.allocate(64, "x", Contents::zeros);
   ASSERT_TRUE(host.find(buffer->data() + 64, 0));
   EXPECT_EQ(host.find(buffer->data() + 64, 0)->offset, 64u);
 }
@@ -38,13 +38,13 @@ TEST(PlaneRegistry, AnEmptyRangeMayLieAtTheVeryEnd) {
 TEST(PlaneRegistry, AnArrayOfOneSessionIsNotFoundInAnother) {
   FakeHost a("session a");
   const FakeHost b("session b");
-  const auto buffer = *a.allocate(64, "x");
+  const auto buffer = *a.allocate(64, "x", Contents::zeros);
   EXPECT_FALSE(b.find(buffer->data(), 8));
 }
 
 TEST(PlaneRegistry, SaysWhoseMemoryARangeTouches) {
   FakeHost host("session a");
-  const auto buffer = *host.allocate(64, "x");
+  const auto buffer = *host.allocate(64, "x", Contents::zeros);
   const auto first = reinterpret_cast<std::uintptr_t>(buffer->data());
   const PlaneRegistry& registry = PlaneRegistry::of_process();
   EXPECT_EQ(registry.session_at(first - 100, first + 1), "session a");
@@ -54,7 +54,7 @@ TEST(PlaneRegistry, SaysWhoseMemoryARangeTouches) {
 
 TEST(PlaneRegistry, ForgetsAnArrayWithItsLastOwner) {
   FakeHost host("session a");
-  auto buffer = *host.allocate(64, "x");
+  auto buffer = *host.allocate(64, "x", Contents::zeros);
   const std::byte* data = buffer->data();
   buffer.reset();
   EXPECT_FALSE(host.find(data, 1));

@@ -26,6 +26,7 @@
 #include "client/remote_link.h"
 #include "client/remote_planes.h"
 #include "client/resume_token.h"
+#include "client/retained_maps.h"
 #include "client/ring_client.h"
 #include "client/session_state.h"
 #include "client/side_channel.h"
@@ -246,9 +247,15 @@ public:
     }
   }
 
-  void release_plane(const graph::PlaneId& plane, const std::byte* data) override {
+  void release_plane(Plane plane) override {
     if (state.forked()) return;
-    drop_use(plane, data);
+    const std::byte* const data = plane.memory.data();
+    std::optional<plane::Memory> gone;
+    if (!copies_) {  // before the daemon knows: from then on its memory may be another plane's
+      const std::scoped_lock lock(held_mutex_);
+      gone = retained_.keep(plane.id, std::move(plane.memory));
+    }
+    drop_use(plane.id, data);
     if (--planes_ == 0 && state.closed()) end_session();
   }
 
@@ -371,6 +378,7 @@ private:
     v1::CreatePlanesRequest request;
     request.add_planes()->set_bytes(bytes);
     request.mutable_planes(0)->set_label(std::string(label));
+    request.mutable_planes(0)->set_may_be_uncleared(!copies_);
     v1::CreatePlanesReply reply;
     // The daemon reserves and clears every page before it answers: no short call when there are many.
     constexpr std::uint64_t bytes_per_ms = 100'000;  // a tenth of what was measured on a slow machine
@@ -378,13 +386,18 @@ private:
     EAGLE_RETURN_IF_ERROR(attempt("allocate", *link, &RemoteLink::Stubs::planes, &v1::Planes::Stub::Create,
                                   request, reply, clearing));
     if (reply.planes_size() != 1) return Status(Reason::bad_message, "allocate: the daemon made no plane");
-    auto plane = take_plane(*link, reply.planes(0), false);
-    return plane.ok() ? std::move(plane) : plane.status().within("allocate");
+    const bool recycled = reply.recycled_size() == 1 && reply.recycled(0).id() != 0;
+    auto plane = take_plane(*link, reply.planes(0), false, recycled ? &reply.recycled(0) : nullptr);
+    if (!plane.ok()) return plane.status().within("allocate");
+    plane->uncleared = recycled;
+    return plane;
   }
 
-  StatusOr<Plane> take_plane(RemoteLink& link, const v1::PlaneInfo& info, bool read_only) {
+  // `recycled`: the plane whose memory it has, or null.
+  StatusOr<Plane> take_plane(RemoteLink& link, const v1::PlaneInfo& info, bool read_only,
+                             const v1::PlaneRef* recycled = nullptr) {
     const graph::PlaneId id{info.ref().id(), info.ref().generation()};
-    auto memory = map_plane(link, info, read_only);
+    auto memory = map_plane(link, info, read_only, recycled);
     ++planes_;
     {
       const std::scoped_lock lock(held_mutex_);
@@ -398,17 +411,25 @@ private:
     return Plane{id, std::move(*memory)};
   }
 
-  StatusOr<plane::Memory> map_plane(RemoteLink& link, const v1::PlaneInfo& info, bool read_only) const {
+  StatusOr<plane::Memory> map_plane(RemoteLink& link, const v1::PlaneInfo& info, bool read_only,
+                                    const v1::PlaneRef* recycled) {
     if (link.side() == nullptr) return plane::Memory::stand_in(info.bytes());
+    if (recycled != nullptr) {
+      const std::scoped_lock lock(held_mutex_);
+      auto retained = retained_.take({recycled->id(), recycled->generation()}, info.bytes());
+      if (retained) return *std::move(retained);
+    }
     EAGLE_ASSIGN_OR_RETURN(auto descriptors, link.side()->fetch({info.token()}, Clock::now() + timeout));
     return read_only ? plane::Memory::map_read_only(std::move(descriptors.front()), info.bytes())
-                     : plane::Memory::map(std::move(descriptors.front()), info.bytes());
+                     : plane::Memory::map(std::move(descriptors.front()), info.bytes(),
+                                          plane::Memory::Pages::populated);
   }
 
   // Goes on with the session over another link. CONNECTION_LOST where it is over.
   Status resume(std::string_view operation, Deadline deadline) {
     if (!survives_ || gone_) return lost(operation, "its connection is closed");
     const std::unique_lock nobody_makes(making_);
+    forget_maps();  // what the worker kept died with it
     if (gone_) return lost(operation, "its connection is closed");
     if (link()->alive()) return {};  // somebody else was quicker
     SessionRequest request = request_;
@@ -430,6 +451,12 @@ private:
     }
   }
 
+  void forget_maps() {
+    RetainedMaps gone;  // unmapped after the lock
+    const std::scoped_lock lock(held_mutex_);
+    std::swap(gone, retained_);
+  }
+
   Status retain(std::string_view operation, RemoteLink& link) const {
     v1::RetainRequest known;
     {
@@ -448,6 +475,7 @@ private:
   // The daemon is told that the session is not to be kept, where it would be: after its lease, or because the
   // worker died and left it to the next one.
   void end_session() {
+    forget_maps();
     for (int again = 0; again < 2 && !copies_ && (survives_ || request_.lease.count() > 0); ++again) {
       if (!link()->alive() && !resume("close", Clock::now() + brief).ok()) break;
       if (link()->side()->leave(Clock::now() + brief).reason() != Reason::connection_lost) break;
@@ -469,6 +497,7 @@ private:
   std::set<std::uint64_t> held_graphs_;
   // The planes that arrays of this process hold, by id and generation, and where each is mapped.
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::byte*>> uses_;
+  RetainedMaps retained_;
   const bool ring_wanted_;
   std::atomic<bool> gone_ = false;  // the session is over for good
   std::atomic<std::uint64_t> last_launch_;

@@ -16,33 +16,33 @@ namespace {
 constexpr milliseconds building{120'000};
 
 // What a description has that decides how its launches go.
-struct Contents {
+struct Features {
   bool host_nodes = false;
   std::size_t loops = 0;
 };
 
-void look_into(const google::protobuf::RepeatedPtrField<v1::Stage>& stages, Contents& contents);
+void look_into(const google::protobuf::RepeatedPtrField<v1::Stage>& stages, Features& features);
 
-void look_into(const v1::Group& group, Contents& contents);
+void look_into(const v1::Group& group, Features& features);
 
-void look_into(const v1::Node& node, Contents& contents) {
-  if (node.has_group()) return look_into(node.group(), contents);
-  contents.host_nodes |= node.has_host();
-  contents.loops += node.has_repeat_while() ? 1 : 0;
-  look_into(node.skippable().body(), contents);
-  look_into(node.repeat_while().body(), contents);
+void look_into(const v1::Node& node, Features& features) {
+  if (node.has_group()) return look_into(node.group(), features);
+  features.host_nodes |= node.has_host();
+  features.loops += node.has_repeat_while() ? 1 : 0;
+  look_into(node.skippable().body(), features);
+  look_into(node.repeat_while().body(), features);
 }
 
-void look_into(const google::protobuf::RepeatedPtrField<v1::Stage>& stages, Contents& contents) {
+void look_into(const google::protobuf::RepeatedPtrField<v1::Stage>& stages, Features& features) {
   for (const v1::Stage& stage : stages) {
-    if (stage.has_node()) look_into(stage.node(), contents);
-    look_into(stage.group(), contents);
+    if (stage.has_node()) look_into(stage.node(), features);
+    look_into(stage.group(), features);
   }
 }
 
-void look_into(const v1::Group& group, Contents& contents) {
+void look_into(const v1::Group& group, Features& features) {
   for (const v1::Branch& branch : group.branches()) {
-    for (const v1::Node& node : branch.nodes()) look_into(node, contents);
+    for (const v1::Node& node : branch.nodes()) look_into(node, features);
   }
 }
 
@@ -65,15 +65,15 @@ void describe(const graph::ParamUpdate& update, v1::ParamUpdate& message) {
 class RemoteGraph final : public HostGraph {
 public:
   // `link`: the number of the one that it was built over.
-  RemoteGraph(std::shared_ptr<Connection> connection, const v1::BuildReply& built, const Contents& contents,
+  RemoteGraph(std::shared_ptr<Connection> connection, const v1::BuildReply& built, const Features& features,
               HostViews host_views, std::uint64_t link)
       : connection_(std::move(connection)),
         host_views_(std::move(host_views)),
         id_(built.graph()),
         ready_on_(link),
         schedule_(built.schedule().begin(), built.schedule().end()),
-        calls_back_(contents.host_nodes),
-        fits_ring_(contents.loops <= ring::most_iterations),
+        calls_back_(features.host_nodes),
+        fits_ring_(features.loops <= ring::most_iterations),
         compiled_(built.compiled()),
         scratch_(scratch_of(built)),
         execution_(run::execution_of(built.execution())) {}
@@ -368,9 +368,9 @@ StatusOr<std::string> picture_of(Connection& connection, std::uint64_t session, 
 std::unique_ptr<HostGraph> remote_graph(std::shared_ptr<Connection> connection, const v1::BuildReply& built,
                                         const v1::GraphDescription& description, HostViews host_views,
                                         std::uint64_t link) {
-  Contents contents;
-  look_into(description.stages(), contents);
-  return std::make_unique<RemoteGraph>(std::move(connection), built, contents, std::move(host_views), link);
+  Features features;
+  look_into(description.stages(), features);
+  return std::make_unique<RemoteGraph>(std::move(connection), built, features, std::move(host_views), link);
 }
 
 }  // namespace eagle

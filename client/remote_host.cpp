@@ -83,9 +83,10 @@ public:
     return picture_of(*connection_, graph.session, graph.graph, format);
   }
 
-  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) override {
+  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label,
+                                             Contents contents) override {
     EAGLE_RETURN_IF_ERROR(connection_->check("allocate"));
-    return planes_->allocate(bytes, label);
+    return planes_->allocate(bytes, label, contents);
   }
 
   [[nodiscard]] std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const override {

@@ -35,7 +35,7 @@ public:
         plane_(std::move(plane)) {}
   ~PlaneBuffer() override {
     PlaneRegistry::of_process().remove(*this);
-    source_->release_plane(plane_.id, plane_.memory.data());
+    source_->release_plane(std::move(plane_));
   }
 
 private:
@@ -46,14 +46,16 @@ private:
 // Buffers are owners of this object, so what is left is the spare segment at most.
 RemotePlanes::~RemotePlanes() { close(); }
 
-StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate(std::uint64_t bytes, std::string_view label) {
+StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate(std::uint64_t bytes, std::string_view label,
+                                                         Contents contents) {
   bytes = std::max<std::uint64_t>(bytes, 1);  // an empty array has an address too
   // A range of a copy that is used again would have to be cleared at the daemon.
-  return bytes < own_plane_from && !source_->copies() ? allocate_range(bytes, label)
-                                                      : allocate_plane(bytes, label);
+  return bytes < own_plane_from && !source_->copies() ? allocate_range(bytes, label, contents)
+                                                      : allocate_plane(bytes, label, contents);
 }
 
-StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_range(std::uint64_t bytes, std::string_view label) {
+StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_range(std::uint64_t bytes, std::string_view label,
+                                                               Contents contents) {
   SegmentPool::Range range;
   SharedPlane segment;
   {
@@ -68,7 +70,8 @@ StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_range(std::uint64_t byt
     range = *found;
     segment = segments_.at(range.segment);
   }
-  std::memset(segment->memory.data() + range.offset, 0, range.bytes);  // it may have had an owner before
+  if (contents == Contents::zeros)  // it may have had an owner before
+    std::memset(segment->memory.data() + range.offset, 0, range.bytes);
   source_->renew(segment->id, range.offset, range.bytes);
   const auto buffer = std::make_shared<RangeBuffer>(shared_from_this(), segment, range, bytes);
   PlaneRegistry::of_process().add(
@@ -82,8 +85,10 @@ std::uint64_t RemotePlanes::next_segment_bytes(std::uint64_t bytes) const {
   return bytes <= size ? size : segment_bytes;  // ranges are smaller than own_plane_from
 }
 
-StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_plane(std::uint64_t bytes, std::string_view label) {
+StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_plane(std::uint64_t bytes, std::string_view label,
+                                                               Contents contents) {
   EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane, source_->create_plane(bytes, label));
+  if (plane.uncleared && contents == Contents::zeros) std::memset(plane.memory.data(), 0, bytes);
   return adopt(std::move(plane), bytes, label);
 }
 
@@ -120,7 +125,7 @@ void RemotePlanes::drop(SegmentPool::SegmentId segment) {
     const std::scoped_lock lock(mutex_);
     plane = std::move(segments_.extract(segment).mapped());
   }
-  source_->release_plane(plane->id, plane->memory.data());
+  source_->release_plane(std::move(*plane));
 }
 
 }  // namespace eagle

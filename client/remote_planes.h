@@ -26,11 +26,11 @@ public:
   struct Plane {
     graph::PlaneId id;
     plane::Memory memory;
+    bool uncleared = false;  // it holds what an earlier plane of this session left there, and not zeros
   };
   virtual StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label) = 0;
   // Called from destructors: does not wait for long, and has nobody to report to.
-  // `data`: of the memory that goes.
-  virtual void release_plane(const graph::PlaneId& plane, const std::byte* data) = 0;
+  virtual void release_plane(Plane plane) = 0;
   // These bytes of a plane are cleared and have another owner from now on: what a launch left half written
   // there is nobody's.
   virtual void renew(const graph::PlaneId& plane, std::uint64_t offset, std::uint64_t bytes) = 0;
@@ -51,8 +51,8 @@ public:
   RemotePlanes(const RemotePlanes&) = delete;
   RemotePlanes& operator=(const RemotePlanes&) = delete;
 
-  // Zeroed memory, entered in the process's registry of planes for as long as the buffer lives.
-  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label);
+  // Memory that is entered in the process's registry of planes for as long as the buffer lives.
+  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label, Contents contents);
   // The array that fills a plane of this session, which was made elsewhere.
   std::shared_ptr<Buffer> adopt(PlaneSource::Plane plane, std::uint64_t bytes, std::string_view label);
 
@@ -64,8 +64,10 @@ private:
   class PlaneBuffer;
   using SharedPlane = std::shared_ptr<PlaneSource::Plane>;
 
-  StatusOr<std::shared_ptr<Buffer>> allocate_range(std::uint64_t bytes, std::string_view label);
-  StatusOr<std::shared_ptr<Buffer>> allocate_plane(std::uint64_t bytes, std::string_view label);
+  StatusOr<std::shared_ptr<Buffer>> allocate_range(std::uint64_t bytes, std::string_view label,
+                                                   Contents contents);
+  StatusOr<std::shared_ptr<Buffer>> allocate_plane(std::uint64_t bytes, std::string_view label,
+                                                   Contents contents);
   // Of the next segment, which is to hold `bytes`: four times the last one's size, up to segment_bytes.
   [[nodiscard]] std::uint64_t next_segment_bytes(std::uint64_t bytes) const;
   void give_back(const SegmentPool::Range& range);

@@ -20,11 +20,10 @@ public:
     if (refuse) return Status(Reason::plane_budget, "the budget is spent");
     EAGLE_ASSIGN_OR_RETURN(auto memory, plane::Memory::create(bytes, label));
     held.insert(++last);
-    return Plane{{last, 1}, std::move(memory)};
+    if (used_before) std::fill_n(memory.data(), bytes, std::byte{7});
+    return Plane{{last, 1}, std::move(memory), used_before};
   }
-  void release_plane(const graph::PlaneId& plane, const std::byte*) override {
-    EXPECT_EQ(held.erase(plane.id), 1u);
-  }
+  void release_plane(Plane plane) override { EXPECT_EQ(held.erase(plane.id.id), 1u); }
 
   void renew(const graph::PlaneId& plane, std::uint64_t offset, std::uint64_t bytes) override {
     renewed.emplace_back(plane.id, offset, bytes);
@@ -34,6 +33,7 @@ public:
   std::set<std::uint64_t> held;
   std::uint64_t last = 0;
   bool refuse = false;
+  bool used_before = false;  // what it makes holds what an earlier plane left
 };
 
 class RemotePlanesTest : public ::testing::Test {
@@ -53,8 +53,8 @@ bool zeroed(const Buffer& buffer) {
 }
 
 TEST_F(RemotePlanesTest, SmallArraysShareASegment) {
-  const auto a = *planes->allocate(100, "a");
-  const auto b = *planes->allocate(100, "b");
+  const auto a = *planes->allocate(100, "a", Contents::zeros);
+  const auto b = *planes->allocate(100, "b", Contents::zeros);
   EXPECT_EQ(source->held.size(), 1u);
   EXPECT_EQ(find(*a)->plane, find(*b)->plane);
   EXPECT_EQ(find(*b)->offset, 128u);
@@ -64,8 +64,8 @@ TEST_F(RemotePlanesTest, SmallArraysShareASegment) {
 }
 
 TEST_F(RemotePlanesTest, ALargeArrayHasAPlaneOfItsOwnAndGivesItBack) {
-  const auto small = *planes->allocate(RemotePlanes::own_plane_from - 1, "small");
-  auto large = *planes->allocate(RemotePlanes::own_plane_from, "large");
+  const auto small = *planes->allocate(RemotePlanes::own_plane_from - 1, "small", Contents::zeros);
+  auto large = *planes->allocate(RemotePlanes::own_plane_from, "large", Contents::zeros);
   EXPECT_EQ(find(*large)->plane_bytes, RemotePlanes::own_plane_from);
   EXPECT_EQ(source->held.size(), 2u);
   large.reset();
@@ -73,29 +73,38 @@ TEST_F(RemotePlanesTest, ALargeArrayHasAPlaneOfItsOwnAndGivesItBack) {
 }
 
 TEST_F(RemotePlanesTest, ARangeIsFreeAfterItsLastOwnerAndComesBackZeroed) {
-  auto a = *planes->allocate(64, "a");
+  auto a = *planes->allocate(64, "a", Contents::zeros);
   std::shared_ptr<Buffer> view = a;
   std::byte* const data = a->data();
   *data = std::byte{7};
   a.reset();
-  EXPECT_NE((*planes->allocate(64, "b"))->data(), data);
+  EXPECT_NE((*planes->allocate(64, "b", Contents::zeros))->data(), data);
   view.reset();
-  const auto c = *planes->allocate(64, "c");
+  const auto c = *planes->allocate(64, "c", Contents::zeros);
   EXPECT_EQ(c->data(), data);
   EXPECT_TRUE(zeroed(*c));
 }
 
+TEST_F(RemotePlanesTest, MemoryThatIsUsedAgainIsClearedForWhoWantsZerosAlone) {
+  source->used_before = true;
+  const auto zeros = *planes->allocate(RemotePlanes::own_plane_from, "zeros", Contents::zeros);
+  EXPECT_TRUE(zeroed(*zeros));
+  const auto any = *planes->allocate(RemotePlanes::own_plane_from, "any", Contents::any);
+  EXPECT_EQ(any->data()[0], std::byte{7});
+  EXPECT_TRUE(zeroed(**planes->allocate(64, "small", Contents::zeros))) << "a range of a segment, too";
+}
+
 TEST_F(RemotePlanesTest, EmptySegmentsGoBackButOne) {
   std::vector<std::shared_ptr<Buffer>> buffers;
-  for (int i = 0; i < 40; ++i) buffers.push_back(*planes->allocate(200 << 10, "x"));
+  for (int i = 0; i < 40; ++i) buffers.push_back(*planes->allocate(200 << 10, "x", Contents::zeros));
   EXPECT_EQ(source->held.size(), 9u);  // one in a segment of 256 KiB, five in each of 1 MiB
   buffers.clear();
   EXPECT_EQ(source->held.size(), 1u);
 }
 
 TEST_F(RemotePlanesTest, AfterClosingOnlyArraysHoldPlanes) {
-  auto a = *planes->allocate(64, "a");
-  auto gone = *planes->allocate(64, "b");
+  auto a = *planes->allocate(64, "a", Contents::zeros);
+  auto gone = *planes->allocate(64, "b", Contents::zeros);
   planes->close();
   EXPECT_EQ(source->held.size(), 1u);
   gone.reset();
@@ -105,22 +114,22 @@ TEST_F(RemotePlanesTest, AfterClosingOnlyArraysHoldPlanes) {
 }
 
 TEST_F(RemotePlanesTest, ClosingGivesTheSpareSegmentBack) {
-  planes->allocate(64, "a")->reset();
+  planes->allocate(64, "a", Contents::zeros)->reset();
   EXPECT_EQ(source->held.size(), 1u);
   planes->close();
   EXPECT_EQ(source->held.size(), 0u);
 }
 
 TEST_F(RemotePlanesTest, AnEmptyArrayHasAnAddress) {
-  const auto a = *planes->allocate(0, "a");
-  const auto b = *planes->allocate(0, "b");
+  const auto a = *planes->allocate(0, "a", Contents::zeros);
+  const auto b = *planes->allocate(0, "b", Contents::zeros);
   EXPECT_NE(a->data(), b->data());
   EXPECT_TRUE(find(*a));
 }
 
 TEST_F(RemotePlanesTest, ArraysOutliveTheObjectThatMadeThem) {
-  const auto a = *planes->allocate(64, "a");
-  const auto large = *planes->allocate(RemotePlanes::own_plane_from, "large");
+  const auto a = *planes->allocate(64, "a", Contents::zeros);
+  const auto large = *planes->allocate(RemotePlanes::own_plane_from, "large", Contents::zeros);
   planes.reset();
   *a->data() = std::byte{1};
   *large->data() = std::byte{1};
@@ -129,10 +138,10 @@ TEST_F(RemotePlanesTest, ArraysOutliveTheObjectThatMadeThem) {
 
 TEST_F(RemotePlanesTest, ARefusalReachesTheCaller) {
   source->refuse = true;
-  EXPECT_EQ(planes->allocate(64, "a").status().reason(), Reason::plane_budget);
-  EXPECT_EQ(planes->allocate(1 << 20, "a").status().reason(), Reason::plane_budget);
+  EXPECT_EQ(planes->allocate(64, "a", Contents::zeros).status().reason(), Reason::plane_budget);
+  EXPECT_EQ(planes->allocate(1 << 20, "a", Contents::zeros).status().reason(), Reason::plane_budget);
   source->refuse = false;
-  EXPECT_TRUE(planes->allocate(64, "a").ok());
+  EXPECT_TRUE(planes->allocate(64, "a", Contents::zeros).ok());
 }
 
 }  // namespace

@@ -12,8 +12,9 @@
 
 namespace eagle {
 
-StatusOr<std::shared_ptr<Buffer>> Session::allocate(std::uint64_t bytes, std::string_view label) const {
-  return host_->allocate(bytes, label);
+StatusOr<std::shared_ptr<Buffer>> Session::allocate(std::uint64_t bytes, std::string_view label,
+                                                    Contents contents) const {
+  return host_->allocate(bytes, label, contents);
 }
 
 bool Session::owns(const void* address) const { return host_->find(address, 1).has_value(); }

@@ -70,7 +70,7 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::create(Options options) {
   engine.private_planes = graph::PrivateKernelPlanes::refused;
   auto budget = std::make_shared<PlaneBudget>(
       options.plane_budget_bytes != 0 ? options.plane_budget_bytes : plane_budget_of(memory),
-      options.limits.planes);
+      options.limits.planes, options.limits.recycled_bytes);
   engine.scratch_memory = [budget](std::uint64_t bytes) { return charged_memory(*budget, bytes); };
   EAGLE_ASSIGN_OR_RETURN(auto made, Engine::create(std::move(engine)));
   const int wanted = options.threads > 0 ? options.threads : run::allowed_threads();
@@ -335,6 +335,13 @@ void Daemon::seal_off(const std::shared_ptr<PlaneBytes>& bytes, const std::strin
 Status Daemon::accepts_work() const {
   if (!draining_) return {};
   return {Reason::shutting_down, "the daemon is going away and takes no new work; try again in a moment"};
+}
+
+void Daemon::free_unused(std::chrono::seconds since) {
+  const auto then = RecycledMemory::Clock::now() - since;
+  auto old = budget_->recycled().take_older_than(then);
+  if (old.empty()) return;
+  executor_.discard(std::make_shared<std::vector<RecycledMemory::Piece>>(std::move(old)));
 }
 
 void Daemon::stop(const std::atomic<bool>& hurry) {

@@ -123,6 +123,10 @@ public:
   // New work is refused from here on: SHUTTING_DOWN.
   void begin_drain() { draining_.store(true); }
   [[nodiscard]] Status accepts_work() const;
+  // Frees memory that is kept for later, where nobody had use for it for so long. From any thread; does not
+  // wait for it.
+  void free_unused(std::chrono::seconds since);
+
   // Waits for what runs, until `hurry` becomes true (call `executor().wake()` after setting it), then ends
   // every session and waits for the rest, which by then has been cancelled.
   void stop(const std::atomic<bool>& hurry);

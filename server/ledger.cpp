@@ -86,6 +86,15 @@ std::vector<GraphHash> Ledger::running() const {
   return running;
 }
 
+std::vector<GraphHash> Ledger::take_running() {
+  std::vector<GraphHash> taken = running();
+  for (Entry& entry : entries().all) {
+    State computing = State::computing;
+    entry.state.compare_exchange_strong(computing, State::noted, std::memory_order_acq_rel);
+  }
+  return taken;
+}
+
 void Ledger::clear() {
   for (Entry& entry : entries().all) entry.state.store(State::free, std::memory_order_release);
 }

@@ -54,6 +54,9 @@ public:
   [[nodiscard]] std::vector<Cut> cut_off() const;
   // What was computing.
   [[nodiscard]] std::vector<GraphHash> running() const;
+  // The same, once: from then on it is noted as cut off, and as computing no more. So a death is laid to it,
+  // and not those of workers that die before they look.
+  std::vector<GraphHash> take_running();
   void clear();
 
   // One line, for whoever runs the work. Lines are limited: an empty one does nothing.

@@ -43,6 +43,15 @@ TEST_F(LedgerTest, SuspectsWhatWasComputing) {
   EXPECT_TRUE(next().cut_off().empty());
 }
 
+// A worker that dies before it has looked leaves the ledger as it is: that death is nobody's.
+TEST_F(LedgerTest, LaysOneDeathToWhatWasComputing) {
+  auto line = ledger_.note(5, hash, ranges(1));
+  line.computes(true);
+  EXPECT_EQ(next().take_running(), std::vector<GraphHash>{hash});
+  EXPECT_TRUE(next().take_running().empty());
+  ASSERT_EQ(next().cut_off().size(), 1u) << "its planes are torn all the same";
+}
+
 TEST_F(LedgerTest, MoreThanThereIsRoomForIsEverything) {
   const auto line = ledger_.note(5, hash, ranges(100));
   EXPECT_TRUE(next().cut_off().at(0).all_planes);

@@ -30,10 +30,12 @@ struct Limits {
   std::size_t sessions = 4096;
   std::size_t planes = 50'000;  // of all sessions: descriptors and mappings
   std::size_t planes_per_request = 4096;
-  std::size_t label_bytes = 256;    // of a plane, of a client's name
-  std::size_t graphs = 10'000;      // of one session
-  std::size_t published = 10'000;   // arrays with a name, of all sessions
-  std::size_t edge_touches = 4096;  // views of a graph whose edges are listed
+  std::uint64_t recycled_bytes = 512u << 20;  // of released planes, that a session keeps for later ones
+  std::chrono::seconds recycled_age{10};      // after which it keeps them no more
+  std::size_t label_bytes = 256;              // of a plane, of a client's name
+  std::size_t graphs = 10'000;                // of one session
+  std::size_t published = 10'000;             // arrays with a name, of all sessions
+  std::size_t edge_touches = 4096;            // views of a graph whose edges are listed
 
   // Work.
   std::size_t jobs = 4096;  // launches and runs that wait, run or await a reply

@@ -6,7 +6,14 @@
 #include <string>
 #include <utility>
 
+#include "server/recycled_memory.h"
+
 namespace eagle::server {
+
+PlaneBudget::PlaneBudget(std::uint64_t bytes, std::size_t planes, std::uint64_t recycled_bytes)
+    : bytes_(bytes), planes_(planes), recycled_(std::make_unique<RecycledMemory>(recycled_bytes)) {}
+
+PlaneBudget::~PlaneBudget() = default;
 
 PlaneBudget::Charge::Charge(Charge&& other) noexcept
     : budget_(std::exchange(other.budget_, nullptr)), bytes_(other.bytes_) {}
@@ -22,6 +29,13 @@ PlaneBudget::Charge::~Charge() {
 }
 
 StatusOr<PlaneBudget::Charge> PlaneBudget::charge(std::uint64_t bytes) {
+  for (;;) {
+    auto charge = try_charge(bytes);
+    if (charge.ok() || bytes > bytes_ || !recycled_->give_back_oldest()) return charge;
+  }
+}
+
+StatusOr<PlaneBudget::Charge> PlaneBudget::try_charge(std::uint64_t bytes) {
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::lock_guard lock(mutex_);
   const std::uint64_t left = bytes_ - std::min(bytes_, used_bytes_);
@@ -59,13 +73,15 @@ void PlaneBudget::give_back(std::uint64_t bytes) {
 }
 
 std::uint64_t PlaneBudget::used_bytes() const {
+  const std::uint64_t kept = recycled_->bytes();
   const std::lock_guard lock(mutex_);
-  return used_bytes_;
+  return used_bytes_ - std::min(kept, used_bytes_);  // one of them may have changed in between
 }
 
 std::size_t PlaneBudget::used_planes() const {
+  const std::size_t kept = recycled_->pieces();
   const std::lock_guard lock(mutex_);
-  return used_planes_;
+  return used_planes_ - std::min(kept, used_planes_);
 }
 
 }  // namespace eagle::server

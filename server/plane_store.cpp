@@ -42,10 +42,14 @@ Status check(std::span<const PlaneStore::Spec> specs, const Limits& limits) {
 }  // namespace
 
 PlaneBytes::~PlaneBytes() {
-  if (!fetched_ || left_) return;
-  // Failure leaves the bytes to whoever holds the descriptor; there is nothing else to do about it.
-  static_cast<void>(::fallocate(memory_.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-                                static_cast<off_t>(memory_.bytes())));
+  if (left_) return;
+  const auto bin = shared_ ? nullptr : bin_.lock();
+  if (bin) {
+    share_ = {};  // what is kept counts for nobody
+    bin->keep({std::move(charge_), std::move(memory_), plane_});
+  } else if (fetched_) {
+    memory_.discard();
+  }
 }
 
 void Plane::mark_torn(std::uint64_t offset, std::uint64_t bytes, std::string what) {
@@ -93,17 +97,8 @@ StatusOr<std::vector<PlaneStore::Created>> PlaneStore::create(std::span<const Sp
   std::vector<Created> made;
   made.reserve(specs.size());
   for (const Spec& spec : specs) {
-    Tenant::Share share;
-    if (tenant_) {
-      EAGLE_ASSIGN_OR_RETURN(share, tenant_->hold(Held::plane_bytes, spec.bytes));
-    }
-    EAGLE_ASSIGN_OR_RETURN(PlaneBudget::Charge charge, budget_.charge(spec.bytes));
-    EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::create(spec.bytes, spec.label, given_up));
-    Created& created = made.emplace_back();
-    created.plane = std::make_shared<Plane>(
-        spec.label, std::make_shared<PlaneBytes>(std::move(memory), std::move(charge), std::move(share)),
-        Plane::Access::own);
-    EAGLE_RETURN_IF_ERROR(fill_random(created.token));
+    EAGLE_ASSIGN_OR_RETURN(Created created, make(spec, given_up));
+    made.push_back(std::move(created));
   }
   EAGLE_RETURN_IF_ERROR(number(made));
   const Status written = write_down(made);
@@ -119,10 +114,47 @@ StatusOr<std::vector<PlaneStore::Created>> PlaneStore::create(std::span<const Sp
   return made;
 }
 
+StatusOr<PlaneStore::Created> PlaneStore::make(const Spec& spec,
+                                               const std::function<bool()>& given_up) const {
+  Tenant::Share share;
+  if (tenant_) {
+    EAGLE_ASSIGN_OR_RETURN(share, tenant_->hold(Held::plane_bytes, spec.bytes));
+  }
+  std::shared_ptr<RecycledMemory::Bin> bin;
+  {
+    const std::lock_guard lock(mutex_);
+    bin = bin_;
+  }
+  Created created;
+  EAGLE_RETURN_IF_ERROR(fill_random(created.token));
+  std::shared_ptr<PlaneBytes> bytes;
+  if (auto piece = bin ? bin->take(spec.bytes) : std::nullopt) {
+    if (spec.may_be_uncleared) created.recycled = piece->plane();
+    bytes = std::make_shared<PlaneBytes>(piece->take_memory(), piece->take_charge(), std::move(share), bin);
+    bytes->mark_fetched();  // as the plane was that it had been
+    if (!spec.may_be_uncleared) std::memset(bytes->data(), 0, bytes->size());
+  } else {
+    EAGLE_ASSIGN_OR_RETURN(PlaneBudget::Charge charge, budget_.charge(spec.bytes));
+    auto memory = plane::Memory::create(spec.bytes, spec.label, given_up);
+    // The system may be out of descriptors or memory of which some is kept here for later.
+    while (!memory.ok() && memory.status().reason() != Reason::cancelled &&
+           budget_.recycled().give_back_oldest()) {
+      memory = plane::Memory::create(spec.bytes, spec.label, given_up);
+    }
+    if (!memory.ok()) return memory.status();
+    bytes = std::make_shared<PlaneBytes>(std::move(*memory), std::move(charge), std::move(share), bin);
+  }
+  created.plane = std::make_shared<Plane>(spec.label, std::move(bytes), Plane::Access::own);
+  return created;
+}
+
 Status PlaneStore::number(std::vector<Created>& made) {
   const std::lock_guard lock(mutex_);
   if (closed_) return session_closed();
-  for (Created& created : made) number(*created.plane);
+  for (Created& created : made) {
+    number(*created.plane);
+    created.plane->bytes_->set_plane(created.plane->id_);
+  }
   return {};
 }
 
@@ -180,10 +212,12 @@ Status PlaneStore::restore(graph::PlaneId id, std::string label, std::uint64_t b
   if (tenant_) {
     if (auto held = tenant_->hold(Held::plane_bytes, bytes); held.ok()) share = *std::move(held);
   }
-  const auto held = std::make_shared<PlaneBytes>(std::move(mapped), budget_.adopt(bytes), std::move(share));
+  const auto held =
+      std::make_shared<PlaneBytes>(std::move(mapped), budget_.adopt(bytes), std::move(share), bin_);
   held->mark_fetched();  // for all that is known here
   auto plane = std::make_shared<Plane>(std::move(label), held, Plane::Access::own);
   plane->id_ = id;
+  held->set_plane(id);
   const std::lock_guard lock(mutex_);
   if (id.id <= slots_.size()) {
     return {Reason::bad_message, "plane " + std::to_string(id.id) + " comes out of order"};
@@ -223,6 +257,7 @@ StatusOr<PlaneStore::Created> PlaneStore::adopt(const std::string& label,
     return Status(Reason::quota, "the session holds " + std::to_string(limits_.planes) +
                                      " planes, which is the limit (planes); release some");
   }
+  bytes->mark_shared();
   Created created;
   created.plane = std::make_shared<Plane>(
       label, bytes, read_only ? Plane::Access::granted_for_reading : Plane::Access::granted);
@@ -356,8 +391,10 @@ void PlaneStore::spend(std::span<const std::string_view> tokens) {
 
 PlaneStore::Planes PlaneStore::close() {
   Planes planes;
+  std::shared_ptr<RecycledMemory::Bin> bin;  // frees what it keeps after the lock
   const std::lock_guard lock(mutex_);
   closed_ = true;
+  bin.swap(bin_);
   for (Slot& slot : slots_) {
     if (!slot.plane) continue;
     slot.plane->released_.store(true, std::memory_order_release);

@@ -21,6 +21,7 @@
 #include "engine/plane/torn_views.h"
 #include "server/limits.h"
 #include "server/plane_budget.h"
+#include "server/recycled_memory.h"
 #include "server/state_log.h"
 #include "server/tenants.h"
 
@@ -29,9 +30,12 @@ namespace eagle::server {
 // Bytes of the daemon, which the planes of several sessions may reach. Thread-safe.
 class PlaneBytes {
 public:
-  PlaneBytes(plane::Memory memory, PlaneBudget::Charge charge, Tenant::Share share = {})
+  // `bin`: where the memory goes when nobody has use for it any more, as long as its session is there.
+  PlaneBytes(plane::Memory memory, PlaneBudget::Charge charge, Tenant::Share share = {},
+             std::weak_ptr<RecycledMemory::Bin> bin = {})
       : charge_(std::move(charge)),
         share_(std::move(share)),
+        bin_(std::move(bin)),
         data_(memory.data()),
         bytes_(memory.bytes()),
         memory_(std::move(memory)) {}
@@ -48,6 +52,10 @@ public:
   void mark_fetched() { fetched_.store(true, std::memory_order_release); }
   // Whoever has mapped them keeps them when this object goes.
   void leave_to_clients() { left_.store(true, std::memory_order_release); }
+  // Another session has them as well: they are not used again for other arrays.
+  void mark_shared() { shared_.store(true, std::memory_order_release); }
+  // The plane that they were made for.
+  void set_plane(graph::PlaneId plane) { plane_ = plane; }
   // What launches left half written, and nobody wrote anew or accepted since.
   [[nodiscard]] plane::TornViews& torn() { return torn_; }
 
@@ -61,10 +69,13 @@ public:
 private:
   PlaneBudget::Charge charge_;  // given back after the memory
   Tenant::Share share_;         // likewise: of the tenant who made them
+  const std::weak_ptr<RecycledMemory::Bin> bin_;
+  graph::PlaneId plane_;  // set before anybody else knows of this
   std::byte* const data_;
   const std::uint64_t bytes_;
   std::atomic<bool> fetched_ = false;
   std::atomic<bool> left_ = false;
+  std::atomic<bool> shared_ = false;
   mutable std::mutex mutex_;  // guards the descriptor in memory_
   plane::Memory memory_;
   plane::TornViews torn_;
@@ -124,10 +135,14 @@ public:
   struct Spec {
     std::uint64_t bytes = 0;
     std::string label;
+    // Whoever asked clears the memory where it has to; else it is cleared here.
+    bool may_be_uncleared = false;
   };
   struct Created {
     std::shared_ptr<Plane> plane;
     Token token{};
+    // The plane of this session whose memory it has, as that left it; id 0: it has zeros.
+    graph::PlaneId recycled = {};
   };
   using Planes = std::vector<std::shared_ptr<Plane>>;
 
@@ -142,7 +157,11 @@ public:
   PlaneStore(PlaneBudget& budget, const Limits& limits, std::shared_ptr<Tenant> tenant = nullptr)
       : PlaneStore(budget, limits, std::move(tenant), Record{}) {}
   PlaneStore(PlaneBudget& budget, const Limits& limits, std::shared_ptr<Tenant> tenant, Record record)
-      : budget_(budget), limits_(limits), tenant_(std::move(tenant)), record_(record) {}
+      : budget_(budget),
+        limits_(limits),
+        tenant_(std::move(tenant)),
+        record_(record),
+        bin_(std::make_shared<RecycledMemory::Bin>(budget.recycled())) {}
 
   // All or none. BAD_VALUE, PLANE_BUDGET, QUOTA, OUT_OF_MEMORY, SESSION_CLOSED. Takes the time that the
   // system needs to find the memory; CANCELLED if `given_up` (may be empty) says so meanwhile.
@@ -186,6 +205,7 @@ private:
     Token token{};
     bool token_spent = true;
   };
+  StatusOr<Created> make(const Spec& spec, const std::function<bool()>& given_up) const;
   // An id for each, which nobody else gets meanwhile.
   Status number(std::vector<Created>& made);
   void number(Plane& plane);  // with the lock held
@@ -202,6 +222,7 @@ private:
   const Record record_;
   mutable std::mutex mutex_;
   bool closed_ = false;
+  std::shared_ptr<RecycledMemory::Bin> bin_;                  // null: closed
   std::deque<Slot> slots_;                                    // plane id - 1
   std::vector<std::uint64_t> free_;                           // ids
   std::map<std::string, std::uint64_t, std::less<>> tokens_;  // unspent token to plane id

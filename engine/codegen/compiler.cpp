@@ -211,9 +211,7 @@ StatusOr<Compiler::Made> Compiler::make(const kernel::Kernel& kernel, const Key&
   kernel::to_message(kernel, *request.mutable_kernel());
   request.set_cpu(key.second);
   v1::CompileReply reply;
-  StatusOr<UniqueFd> answered = state_->helper_for(kernel).call(request, reply);
-  if (!answered.ok()) return answered.status().within("kernel '" + kernel.name + "'");
-  const UniqueFd image = *std::move(answered);
+  EAGLE_ASSIGN_OR_RETURN(const UniqueFd image, state_->helper_for(kernel).call(request, reply));
   const CodeHeader header{reply.image_bytes(), reply.entry_offset(), reply.lanes(), reply.cpu()};
   EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<const Code> code, map(header, image, key.first));
   if (!disk_key.empty()) state_->disk->store(disk_key, header, image.get());

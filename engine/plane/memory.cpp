@@ -145,8 +145,19 @@ StatusOr<Memory> Memory::map_with(UniqueFd fd, std::uint64_t bytes, bool writabl
   return memory;
 }
 
-StatusOr<Memory> Memory::map(UniqueFd fd, std::uint64_t bytes) {
-  return map_with(std::move(fd), bytes, true);
+StatusOr<Memory> Memory::map(UniqueFd fd, std::uint64_t bytes, Pages pages) {
+  auto memory = map_with(std::move(fd), bytes, true);
+  // A kernel that cannot makes them when they are touched.
+  if (memory.ok() && pages == Pages::populated)
+    static_cast<void>(::madvise(memory->data(), bytes, MADV_POPULATE_WRITE));
+  return memory;
+}
+
+void Memory::discard() const {
+  if (!fd_.valid()) return;
+  // Failure leaves the bytes to whoever holds the descriptor; there is nothing else to do about it.
+  static_cast<void>(
+      ::fallocate(fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes_)));
 }
 
 StatusOr<Memory> Memory::map_read_only(UniqueFd fd, std::uint64_t bytes) {

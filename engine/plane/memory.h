@@ -18,6 +18,8 @@ namespace eagle::plane {
 
 class Memory {
 public:
+  enum class Pages : std::uint8_t { when_touched, populated };
+
   Memory() = default;
   Memory(Memory&& other) noexcept;
   Memory& operator=(Memory&& other) noexcept;
@@ -31,9 +33,10 @@ public:
   // still wants it, and CANCELLED says that nobody does.
   static StatusOr<Memory> create(std::uint64_t bytes, std::string_view label,
                                  const std::function<bool()>& given_up = {});
-  // Maps a received memfd whole. Refuses (BAD_MESSAGE) one that is not a memfd of exactly `bytes`
-  // sealed against shrinking and growing: an unsealed file could be cut short under its readers.
-  static StatusOr<Memory> map(UniqueFd fd, std::uint64_t bytes);
+  // Maps a received memfd whole; `populated`: with every page at once, which is quicker than at each first
+  // touch. Refuses (BAD_MESSAGE) one that is not a memfd of exactly `bytes` sealed against shrinking and
+  // growing: an unsealed file could be cut short under its readers.
+  static StatusOr<Memory> map(UniqueFd fd, std::uint64_t bytes, Pages pages = Pages::when_touched);
   // The same of a descriptor that was granted for reading only; stores to it end the process.
   static StatusOr<Memory> map_read_only(UniqueFd fd, std::uint64_t bytes);
   // Addresses for `bytes` that lie somewhere else, in no file: zeros of this process's own, which take memory
@@ -44,6 +47,9 @@ public:
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  // Frees the bytes of a memfd, also where somebody else maps them: they are zeros there and here from now
+  // on.
+  void discard() const;
   // Moves the bytes into a fresh memfd, at the same address, and empties the old one: whoever still maps that
   // sees zeros from now on. Stores that others make meanwhile may be lost. Only for memory that `create`
   // made.

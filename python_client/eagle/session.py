@@ -109,10 +109,16 @@ class Session:
         >>> eagle.zeros((2, 3), dtype="float32").sum()
         np.float32(0.0)
         """
+        return self._allocate("zeros", shape, dtype, device, name)
+
+    def _allocate(
+        self, what: str, shape: Shape, dtype: npt.DTypeLike, device: str | None, name: str | None
+    ) -> Array:
         if device not in (None, "cpu"):
-            raise refusal("BAD_VALUE", f"zeros: device {device!r}; this session computes on 'cpu'")
-        label = text("zeros: name", name)
-        return self._shown(self._core.allocate(_shape(shape), _dtype(dtype).name, label, self), label)
+            raise refusal("BAD_VALUE", f"{what}: device {device!r}; this session computes on 'cpu'")
+        label = text(f"{what}: name", name)
+        kind = _dtype(dtype).name
+        return self._shown(self._core.allocate(_shape(shape), kind, label, what == "zeros", self), label)
 
     def _shown(self, array: Array, label: str) -> Array:
         """The array as users have it: over TCP a handle, which does what its type promises on the way to values."""
@@ -126,7 +132,7 @@ class Session:
         self, shape: Shape, dtype: npt.DTypeLike = float, device: str | None = None, name: str | None = None
     ) -> Array:
         """Like :meth:`zeros`, for arrays that are written before they are read: the values are unspecified."""
-        return self.zeros(shape, dtype, device, name)
+        return self._allocate("empty", shape, dtype, device, name)
 
     def full(
         self,
@@ -137,7 +143,8 @@ class Session:
         name: str | None = None,
     ) -> Array:
         """An array filled with ``value``, of ``dtype`` or else the value's own, as ``numpy.full`` has it."""
-        array = self.zeros(shape, np.asarray(value).dtype if dtype is None else dtype, device, name)
+        kind = np.asarray(value).dtype if dtype is None else dtype
+        array = self._allocate("full", shape, kind, device, name)
         if isinstance(array, Plane) and np.ndim(value) == 0:
             array.fill(value)
             return array
@@ -164,7 +171,7 @@ class Session:
         values = np.asarray(a, dtype=dtype)
         if values.size and isinstance(a, np.ndarray) and values is a and self._core.owns(values):
             return values
-        array = self.zeros(values.shape, values.dtype, device, name)
+        array = self._allocate("asarray", values.shape, values.dtype, device, name)
         array[...] = values
         return array
 

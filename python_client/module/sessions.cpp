@@ -126,7 +126,14 @@ void bind_sessions(nb::module_& m) {
       .def_ro("kernels_cached", &SessionInfo::kernels_cached);
 
   nb::class_<Session>(m, "Session")
-      .def("allocate", allocate_array, nb::arg("shape"), nb::arg("dtype"), nb::arg("label"), nb::arg("keep"))
+      .def(
+          "allocate",
+          [](const Session& session, const Shape& shape, std::string_view dtype, std::string_view label,
+             bool zeroed, nb::object keep) {
+            return allocate_array(session, shape, dtype, label, zeroed ? Contents::zeros : Contents::any,
+                                  std::move(keep));
+          },
+          nb::arg("shape"), nb::arg("dtype"), nb::arg("label"), nb::arg("zeroed"), nb::arg("keep"))
       .def("owns", owns, nb::arg("array").none())
       .def("accept", accept, nb::arg("array").none())
       .def("info", info_of)

@@ -41,9 +41,10 @@ class Memory {
 public:
   explicit Memory(Session session) : session_(std::move(session)) {}
 
-  // Fresh memory of a session is zeroed. Null where it has none, which numpy raises as MemoryError.
-  void* allocate(std::size_t bytes) {
-    StatusOr<std::shared_ptr<Buffer>> buffer = session_.allocate(std::max<std::size_t>(bytes, 1), "numpy");
+  // Null where the session has none, which numpy raises as MemoryError.
+  void* allocate(std::size_t bytes, Contents contents) {
+    StatusOr<std::shared_ptr<Buffer>> buffer =
+        session_.allocate(std::max<std::size_t>(bytes, 1), "numpy", contents);
     if (!buffer.ok()) return nullptr;
     void* const memory = (*buffer)->data();
     const std::scoped_lock lock(mutex_);
@@ -52,7 +53,7 @@ public:
   }
 
   void* reallocate(void* memory, std::size_t bytes) {
-    void* const fresh = allocate(bytes);
+    void* const fresh = allocate(bytes, Contents::any);
     if (fresh == nullptr || memory == nullptr) return fresh;
     std::memcpy(fresh, memory, std::min<std::uint64_t>(bytes, size_of(memory)));
     release(memory);
@@ -89,12 +90,12 @@ nb::object allocator_of(const Session& session) {
   handler->version = 1;
   handler->allocator.context = held.get();
   handler->allocator.malloc = [](void* context, std::size_t bytes) {
-    return memory_of(context).allocate(bytes);
+    return memory_of(context).allocate(bytes, Contents::any);
   };
   handler->allocator.calloc = [](void* context, std::size_t items, std::size_t item_bytes) -> void* {
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(items, item_bytes, &bytes)) return nullptr;
-    return memory_of(context).allocate(bytes);
+    return memory_of(context).allocate(bytes, Contents::zeros);
   };
   handler->allocator.realloc = [](void* context, void* memory, std::size_t bytes) {
     return memory_of(context).reallocate(memory, bytes);

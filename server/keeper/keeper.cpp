@@ -21,6 +21,7 @@
 #include "server/keeper/packet.h"
 #include "server/keeper/worker_process.h"
 #include "server/ledger.h"
+#include "server/principal.h"
 
 namespace eagle::server {
 namespace {
@@ -35,6 +36,8 @@ constexpr seconds longest_start{60};
 // More deaths than this within that time, and there is no sense in going on.
 constexpr std::size_t most_deaths = 4;
 constexpr seconds deaths_within{60};
+// Before a worker that could not be started is tried again.
+constexpr seconds pause_after_failure{2};
 // Above the worker's own last resort, after which it ends by itself.
 constexpr seconds longest_end{15};
 
@@ -81,6 +84,7 @@ private:
 
   void worker_ended();
   void after_death(const Ending& ending, bool served);
+  void start_next_worker();
   void blame_graphs();
   [[nodiscard]] bool too_many_deaths();
   void give_up(const std::string& why);
@@ -114,6 +118,7 @@ private:
   Clock::time_point drain_ends_;
   std::deque<Clock::time_point> deaths_;
   bool death_is_a_graphs_ = false;
+  std::optional<Clock::time_point> start_again_;  // there is no worker until then
   std::map<GraphHash, std::uint32_t> strikes_;
   std::optional<int> exit_status_;
 };
@@ -145,6 +150,7 @@ void Keeper::watch(int fd, Source source, std::uint64_t session, std::uint32_t e
 }
 
 Status Keeper::start_worker() {
+  EAGLE_ASSIGN_OR_RETURN(given_, estate_.journal().reader());
   EAGLE_ASSIGN_OR_RETURN(auto ends, packet_sockets());
   socket_ = std::move(ends.first);
   EAGLE_ASSIGN_OR_RETURN(WorkerProcess worker,
@@ -158,7 +164,6 @@ Status Keeper::start_worker() {
   outgoing_.clear();
   why_failed_.clear();
 
-  EAGLE_ASSIGN_OR_RETURN(given_, estate_.journal().reader());
   v1::KeeperMessage begin;
   begin.mutable_begin()->set_epoch(epoch_);
   std::vector<int> descriptors = {given_.get(), ledger_.fd()};
@@ -231,6 +236,7 @@ int Keeper::run() {
                                    static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000)));
     for (int i = 0; i < count && !exit_status_; ++i) handle(events[static_cast<std::size_t>(i)]);
     // Only once nothing of it waits to be heard: this process may have been stopped itself.
+    if (start_again_ && Clock::now() >= *start_again_) start_next_worker();
     if (count == 0 && worker_ && Clock::now() >= patience_ends()) {
       spdlog::error("worker {} says nothing any more; killing it", worker_->pid());
       worker_->kill();
@@ -241,6 +247,7 @@ int Keeper::run() {
 }
 
 Clock::time_point Keeper::patience_ends() const {
+  if (start_again_) return *start_again_;
   if (draining_) return std::max(drain_ends_, heard_ + seconds(1));
   return heard_ + (serves_ ? longest_silence : longest_start);
 }
@@ -286,12 +293,18 @@ void Keeper::drain(std::uint32_t time_s) {
   }
   draining_ = true;
   if (handed_over_) return tell(message);
+  if (!worker_) {  // nor can one be started
+    exit_status_ = 0;
+    return;
+  }
   worker_->kill();  // it serves nobody yet
 }
 
 void Keeper::client_ended(std::uint64_t session) {
   const auto client = clients_.find(session);
-  if (client == clients_.end() || !dead_clients_.insert(session).second) return;
+  // The event may be that of a process that had the session before: it was resumed in the meantime.
+  if (client == clients_.end() || runs(client->second)) return;
+  if (!dead_clients_.insert(session).second) return;
   unwatch(client->second);
   if (!handed_over_) return;  // then it is told
   v1::KeeperMessage message;
@@ -364,13 +377,25 @@ void Keeper::after_death(const Ending& ending, bool served) {
                    std::to_string(deaths_within.count()) + " s; giving up. The log says how");
   }
   ++epoch_;
-  if (const Status started = start_worker(); !started.ok()) give_up(started.message());
+  start_next_worker();
+}
+
+// What a system that is out of processes, memory or descriptors cannot do now it may do soon; such a moment
+// is a likely one for a death.
+void Keeper::start_next_worker() {
+  start_again_.reset();
+  const Status started = start_worker();
+  if (started.ok()) return;
+  death_is_a_graphs_ = false;
+  if (too_many_deaths()) return give_up(started.message());
+  spdlog::error("{}; trying again", started.message());
+  start_again_ = Clock::now() + pause_after_failure;
 }
 
 // A graph that was running is what a death is laid to, for the time being.
 void Keeper::blame_graphs() {
   death_is_a_graphs_ = false;
-  for (const GraphHash& hash : ledger_.running()) {
+  for (const GraphHash& hash : ledger_.take_running()) {
     death_is_a_graphs_ = true;
     const std::uint32_t deaths = ++strikes_[hash];
     const Status noted = estate_.put(strike_of(hash, deaths));

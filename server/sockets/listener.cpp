@@ -102,6 +102,7 @@ private:
 
   void tick() {
     daemon_.sessions().expire();
+    daemon_.free_unused(daemon_.limits().recycled_age);
     if (beat_) beat_();
     tick_.expires_after(tick_interval);
     tick_.async_wait([this](error_code error) {
@@ -111,6 +112,7 @@ private:
 
   void pause() {
     spdlog::warn("accept: {}; no connections for {} ms", std::strerror(errno), pause_after_failure.count());
+    daemon_.free_unused(std::chrono::seconds(0));  // most likely descriptors are out
     pause_.expires_after(pause_after_failure);
     pause_.async_wait([this](error_code error) {
       if (!error) wait();

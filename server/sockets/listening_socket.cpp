@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 namespace eagle::server {
@@ -53,12 +55,21 @@ Status remove_stale(const std::string& path, const sockaddr_un& address) {
     return {Reason::bad_endpoint,
             "'" + path + "' exists and is not a socket; remove it or choose another path"};
   }
-  const UniqueFd probe = stream_socket();
-  if (!probe.valid()) return failed("socket", path);
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
-      errno != ECONNREFUSED) {
-    return {Reason::bad_endpoint,
-            "another daemon answers at '" + path + "'; stop it first, or choose another path"};
+  // The worker of a daemon that was killed just now may not have ended yet.
+  constexpr int probes = 10;
+  constexpr std::chrono::milliseconds between_probes{100};
+  for (int left = probes;;) {
+    const UniqueFd probe = stream_socket();
+    if (!probe.valid()) return failed("socket", path);
+    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+        errno == ECONNREFUSED) {
+      break;
+    }
+    if (--left == 0) {
+      return {Reason::bad_endpoint,
+              "another daemon answers at '" + path + "'; stop it first, or choose another path"};
+    }
+    std::this_thread::sleep_for(between_probes);
   }
   return ::unlink(path.c_str()) == 0 ? Status() : failed("unlink", path);
 }

@@ -25,6 +25,26 @@ TEST_P(Arrays, AreZeroAndAlignedAndBelongToTheirSession) {
   EXPECT_FALSE(session().owns(&elsewhere));
 }
 
+// Memory of arrays that are gone is used again: within its session, and cleared where zeros are asked for.
+TEST_P(Arrays, ThatFollowOthersInTheirMemoryAreZeroAndCanBeComputedOn) {
+  for (const std::int64_t n : {100, 100'000, 1'000'000}) {
+    for (int round = 1; round <= 3; ++round) {
+      const auto x = zeros<double>({n});
+      ASSERT_TRUE(std::all_of(x.span().begin(), x.span().end(), [](double value) { return value == 0; }))
+          << n << " elements, round " << round;
+      const auto y = must(session().empty<double>({n}));
+      const auto ones = full<double>(n, 1.0);
+      Graph g(session());
+      ASSERT_TRUE(g.add({affine(), {{"x", ones}, {"y", x}, {"a", double(round)}, {"b", 0.0}}}).ok());
+      ASSERT_TRUE(g.add({affine(), {{"x", x}, {"y", y}, {"a", 2.0}, {"b", 0.0}}}).ok());
+      ASSERT_TRUE(g.build().ok());
+      ASSERT_TRUE(g.launch().ok());
+      ASSERT_EQ(x[n - 1], round);
+      ASSERT_EQ(y[0], 2 * round);
+    }
+  }
+}
+
 TEST_P(Arrays, HoldCopiesOfWhatTheyAreMadeFrom) {
   std::vector<std::int64_t> values(100);
   std::iota(values.begin(), values.end(), -50);

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -172,3 +173,20 @@ def test_a_client_without_descriptors(daemon):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     wait_for_nothing_held(daemon)
     wait_until(lambda: held_by(worker).descriptors <= before.descriptors + 4, "descriptors to be given back")
+
+
+@pytest.mark.survives("no descriptors left in the moment of a worker's death: the keeper tries again, nothing is lost")
+def test_a_worker_that_cannot_be_started_is_tried_again(short_path):
+    with daemon_started_by(short_path, "true") as (endpoint, keeper), eagle.connect(endpoint) as session:
+        x, y = session.full(100_000, 2.0), session.zeros(100_000)
+        bound = eagle.plan(affine).bind(x=x, y=y, a=3.0, b=1.0)
+        bound.launch()
+        most = resource.prlimit(keeper.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(keeper.pid, resource.RLIMIT_NOFILE, (3, most[1]))
+        os.kill(session.info().host.pid, signal.SIGKILL)
+        log = short_path / "scarce.log"
+        wait_until(lambda: "trying again" in log.read_text(), "the keeper to find no descriptors")
+        resource.prlimit(keeper.pid, resource.RLIMIT_NOFILE, most)
+        y[:] = 0.0
+        bound.launch()
+        assert y.tolist() == [7.0] * 100_000

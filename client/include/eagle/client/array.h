@@ -65,7 +65,10 @@ struct ArrayView {
 // Row-major bytes from one element to the next along each axis.
 std::vector<std::int64_t> row_major_strides(const Shape& shape, std::uint32_t item_bytes);
 
-// A block of a session's memory: 64-byte aligned, zero when fresh, shared with the engine that computes.
+// What fresh memory holds: zeros, or whatever was there, which is quicker where memory is used again.
+enum class Contents : std::uint8_t { zeros, any };
+
+// A block of a session's memory: 64-byte aligned, shared with the engine that computes.
 // Freed when the last owner goes (graphs that use it are owners too), later than its session if need be.
 class Buffer {
 public:

@@ -130,8 +130,9 @@ class Session {
 public:
   explicit Session(std::shared_ptr<Host> host) : host_(std::move(host)) {}
 
-  // `bytes` of fresh zeroed memory that the engine computes on. PLANE_BUDGET, OUT_OF_MEMORY.
-  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label = {}) const;
+  // `bytes` of memory of its own that the engine computes on. PLANE_BUDGET, OUT_OF_MEMORY.
+  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label = {},
+                                             Contents contents = Contents::zeros) const;
 
   template <typename T>
   StatusOr<Array<T>> zeros(const Shape& shape) const {
@@ -139,9 +140,16 @@ public:
     EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer, allocate(bytes));
     return Array<T>(std::move(buffer), shape);
   }
+  // Values are whatever was there.
+  template <typename T>
+  StatusOr<Array<T>> empty(const Shape& shape) const {
+    EAGLE_ASSIGN_OR_RETURN(std::uint64_t bytes, bytes_for(shape, sizeof(T)));
+    EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer, allocate(bytes, {}, Contents::any));
+    return Array<T>(std::move(buffer), shape);
+  }
   template <typename T>
   StatusOr<Array<T>> full(const Shape& shape, T value) const {
-    EAGLE_ASSIGN_OR_RETURN(Array<T> array, zeros<T>(shape));
+    EAGLE_ASSIGN_OR_RETURN(Array<T> array, empty<T>(shape));
     for (T& element : array.span()) element = value;
     if (copies()) {
       EAGLE_RETURN_IF_ERROR(fill(array, {reinterpret_cast<const std::byte*>(&value), sizeof value}));
