@@ -27,7 +27,7 @@ public:
   }
 
   // Every array is a plane of its own, numbered from 1.
-  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) override {
+  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label, Contents) override {
     const auto buffer = std::make_shared<HeapBuffer>(bytes);
     PlaneRegistry::of_process().add(*buffer, {name_, {++planes_, 1}, bytes, 0, std::string(label), buffer});
     return std::shared_ptr<Buffer>(buffer);

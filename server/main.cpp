@@ -23,6 +23,7 @@
 
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
+#include "engine/run/spin_limit.h"
 #include "server/access.h"
 #include "server/confinement.h"
 #include "server/fault_point.h"
@@ -248,6 +249,10 @@ int main(int argc, char** argv) {
   server::ProgramOptions options;
   int exit_code = 0;
   if (!server::parse(argc, argv, options, exit_code)) return exit_code;
+  // Workers are started with it; a process that is its own worker begins anew. Where it cannot, it only waits
+  // less well.
+  if (!options.worker && run::limit_spinning() && !options.keeper) ::execv("/proc/self/exe", argv);
+  if (!options.worker) ::prctl(PR_SET_NAME, "eagled");
   spdlog::set_default_logger(
       std::make_shared<spdlog::logger>("eagled", std::make_shared<server::LogSink>(STDERR_FILENO)));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");

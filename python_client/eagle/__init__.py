@@ -16,6 +16,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eagle import _openmp as _openmp  # before anything else loads the engine
+
+# isort: split
 from eagle import graph
 from eagle import math as math
 from eagle import random as random

@@ -128,8 +128,9 @@ public:
   StatusOr<std::string> picture(const GraphInfo& graph, PictureFormat format) override {
     return host_->picture(graph, format);
   }
-  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) override {
-    auto buffer = host_->allocate(bytes, label);
+  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label,
+                                             Contents contents) override {
+    auto buffer = host_->allocate(bytes, label, contents);
     if (buffer.ok()) arrays_->add(*buffer);
     return buffer;
   }
