@@ -173,7 +173,10 @@ class Graph:
         self._home = session
         self._core = None if session is None else self._new_core(session)
         self._calls: dict[int, Callable[[], Any]] = {}
+        # What the last launch said, and of which build; `report` makes something of it when it is asked for.
+        self._said: tuple[_core.LaunchReport, tuple[ScratchUse, ...], Execution] | None = None
         self._report: GraphReport | None = None
+        self._counters: tuple[Conditional, ...] | None = None  # the loops of the graph, once it was launched
         self._scratch: tuple[ScratchUse, ...] = ()
         self._execution = Execution("", (), 0, 0)
         self._enqueued = 0  # runs that `synchronize` will report
@@ -313,7 +316,7 @@ class Graph:
         KeyboardInterrupt; a handler of yours for SIGINT that does not raise leaves an EagleError with reason
         CANCELLED. Raises GraphState before the build, Busy, SessionClosed.
         """
-        number = _count("launch", n)
+        number = n if type(n) is int and 0 <= n < 2**63 else _count("launch", n)
         self._take(self._built("launch").launch(number, self._calls), number)
         return self
 
@@ -466,6 +469,9 @@ class Graph:
     @property
     def report(self) -> GraphReport | None:
         """What the last launch said about itself; None before the first."""
+        if self._report is None and self._said is not None:
+            said, scratch, execution = self._said
+            self._report = GraphReport(*LaunchReport.of(said), scratch, execution)
         return self._report
 
     @property
@@ -530,13 +536,12 @@ class Graph:
 
     def _take(self, report: _core.LaunchReport, number: int) -> None:
         """What a launch of ``number`` runs reported."""
-        self._report = GraphReport(*LaunchReport.of(report), self._scratch, self._execution)
-        if number > 0:
-            for loop, count in zip(self._loops(), report.iterations):
+        self._said, self._report = (report, self._scratch, self._execution), None
+        if self._counters is None:
+            self._counters = tuple(_loops_of(item for add in self._adds for item in add.items))
+        if self._counters and number > 0:
+            for loop, count in zip(self._counters, report.iterations):
                 loop._iterations = count
-
-    def _loops(self) -> Iterable[Conditional]:
-        yield from _loops_of(item for add in self._adds for item in add.items)
 
     def _new_core(self, home: Session) -> _core.Graph:
         core = _core.Graph(home._core, self._name)

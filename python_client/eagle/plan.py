@@ -148,7 +148,8 @@ class BoundPlan:
         self._arguments = {**given, **arguments}
         self._node = node
         self._graph: _core.Graph | None = None
-        self._report: LaunchReport | None = None
+        self._said: _core.LaunchReport | None = None  # of the last launch
+        self._report: LaunchReport | None = None  # the same, once it was asked for
 
     def rebind(self, **arguments: Any) -> BoundPlan:
         """Binds again: these arguments are new, the others stay. Returns itself.
@@ -182,6 +183,8 @@ class BoundPlan:
     @property
     def report(self) -> LaunchReport | None:
         """What the last ``launch`` said about itself; None before the first."""
+        if self._report is None and self._said is not None:
+            self._report = LaunchReport.of(self._said)
         return self._report
 
     def launch(self) -> BoundPlan:
@@ -198,7 +201,7 @@ class BoundPlan:
             graph.add(self._node, self.kernel.name)
             graph.build()
             self._graph = graph
-        self._report = LaunchReport.of(self._graph.launch(1, {}))
+        self._said, self._report = self._graph.launch(1, {}), None
         return self
 
     def returned(self, shown: Callable[[str, Array], Any] = lambda name, plane: plane) -> Any:
