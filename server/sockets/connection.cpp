@@ -42,7 +42,7 @@ public:
       if (!error) self->give_up("it said nothing for too long");
     });
     socket_.async_wait(socket_.wait_read, [self = shared_from_this()](error_code error) {
-      if (!error) self->tell_apart();
+      if (!error && !self->closed_) self->tell_apart();
     });
   }
 
@@ -73,7 +73,8 @@ private:
   asio::posix::stream_descriptor process_;  // of the client
   SideProtocol protocol_;
   bool greeted_ = false;
-  bool closed_ = false;      // the connection
+  // The connection. What had come to its end before still calls its handler, and without an error.
+  bool closed_ = false;
   bool gone_ = false;        // this object, for its owner
   PlaneStore::Planes kept_;  // after the session's end, while the client's process lives
 
@@ -103,7 +104,7 @@ template <typename Buffer>
 void AsioConnection::receive(Buffer& buffer, Received then) {
   asio::async_read(socket_, asio::buffer(buffer),
                    [self = shared_from_this(), then](error_code error, std::size_t) {
-                     if (error) return self->close();
+                     if (error || self->closed_) return self->close();
                      ((*self).*then)();
                    });
 }
@@ -158,7 +159,7 @@ void AsioConnection::send() {
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       return socket_.async_wait(socket_.wait_write, [self = shared_from_this()](error_code error) {
-        if (error) return self->close();
+        if (error || self->closed_) return self->close();
         self->send();
       });
     }

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <array>
+#include <boost/asio/io_context.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,6 +25,23 @@ using server::testing::hello;
 using server::testing::Served;
 using server::testing::SideClient;
 using ::testing::HasSubstr;
+
+// Hears of one connection, whose handlers the test runs one by one.
+class Heard final : public Connection::Owner {
+public:
+  void hand_to_grpc(UniqueFd) override { ADD_FAILURE() << "it is no gRPC"; }
+  void greeted(const Connection&) override {
+    EXPECT_EQ(closed_, 0) << "it has been closed";
+    ++greeted_;
+  }
+  void closed(const Connection&) override { ++closed_; }
+  [[nodiscard]] int times_greeted() const { return greeted_; }
+  [[nodiscard]] int times_closed() const { return closed_; }
+
+private:
+  int greeted_ = 0;
+  int closed_ = 0;
+};
 
 class SideConnection : public ::testing::Test {
 protected:
@@ -238,6 +257,35 @@ TEST_F(SideConnection, WhoSaysNothingMakesRoomForWhoComesAfter) {
   for (int i = 0; i < 5; ++i) silent.push_back(std::make_unique<SideClient>(served_->path()));
   EXPECT_TRUE(silent[0]->at_end());
   expect_still_serves();
+}
+
+// Whether it had opened its session by the time that so many of its handlers had run and it was closed, as it
+// is by its timer or to make room. Everything that it says has come before; all that it says is one greeting.
+bool opened_when_closed_after(Daemon& daemon, int handlers) {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
+  const UniqueFd client(ends[1]);
+  const std::string greeting = "EAGLESC1" + frame_of(hello().SerializeAsString());
+  EXPECT_EQ(::send(client.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(greeting.size()));
+  boost::asio::io_context io;
+  Heard owner;
+  const auto connection = Connection::make(io, UniqueFd(ends[0]), daemon, {}, owner);
+  connection->start();
+  for (int ran = 0; ran < handlers; ++ran) static_cast<void>(io.poll_one());
+  const bool opened = owner.times_greeted() == 1;
+  connection->close();
+  io.run();  // what had been done before tells so now
+  EXPECT_EQ(owner.times_greeted(), opened ? 1 : 0) << "closed after " << handlers;
+  EXPECT_EQ(owner.times_closed(), 1) << "closed after " << handlers;
+  EXPECT_EQ(daemon.sessions().size(), 0u) << "closed after " << handlers;
+  return opened;
+}
+
+TEST_F(SideConnection, WhatIsClosedOpensNoSessionThoughItsGreetingHasCome) {
+  int handlers = 0;
+  while (!opened_when_closed_after(served_->daemon(), handlers)) ++handlers;
+  EXPECT_GT(handlers, 2) << "none was closed between two of its handlers";
 }
 
 // Whether gRPC serves a connection: it sends its settings first.

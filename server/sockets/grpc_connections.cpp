@@ -44,7 +44,7 @@ bool GrpcConnections::admit(int socket, const std::string& peer, std::size_t of_
 
 void GrpcConnections::wait() {
   ends_.async_wait(ends_.wait_read, [this](error_code error) {
-    if (error) return;
+    if (error || !ends_.is_open()) return;
     drop_closed();
     wait();
   });
