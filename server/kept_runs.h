@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -40,8 +41,10 @@ public:
   StatusOr<std::uint64_t> submit(const std::shared_ptr<Session>& session, const v1::SubmitRequest& request);
   Status get(const Session& session, std::uint64_t run, v1::KeptRun& reply) const;  // UNKNOWN_RUN
   void list(const Session& session, v1::ListRunsReply& reply) const;
-  // Copies into planes of the session, and keeps the run no longer. GRAPH_STATE while it runs.
-  Status fetch(Session& session, const v1::FetchRunRequest& request);
+  // Copies into planes of the session, and keeps the run no longer. GRAPH_STATE while it runs; CANCELLED
+  // where `given_up` (may be empty) says that nobody waits for it any more: then the run is kept.
+  Status fetch(Session& session, const v1::FetchRunRequest& request,
+               const std::function<bool()>& given_up = {});
   Status cancel(const Session& session, std::uint64_t run);
   // Cancels all.
   void end_all();
