@@ -89,7 +89,7 @@ void Executor::make_ready(std::shared_ptr<Job> job) {
 
 void Executor::park(Job& job) {
   const std::lock_guard lock(mutex_);
-  job.place_.state = Job::State::parked;
+  if (job.place_.state == Job::State::running) job.place_.state = Job::State::parked;
 }
 
 void Executor::resume(std::shared_ptr<Job> job) {

@@ -87,7 +87,7 @@ public:
   // Of nobody in particular.
   Status submit(std::shared_ptr<Job> job) { return submit(std::move(job), {own_, 0, nullptr}); }
   // The job that runs is about to call its client, and will return `parked`: what its session submits from
-  // now on may be part of that call. Before the client can know of it.
+  // now on may be part of that call. Before the client can know of it. One that was resumed already stays so.
   void park(Job& job);
   // Queues a parked job. Never refused: the job was admitted.
   void resume(std::shared_ptr<Job> job);

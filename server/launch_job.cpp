@@ -118,13 +118,13 @@ Job::Next LaunchJob::advance() {
 }
 
 Job::Next LaunchJob::ask() {
+  executor_.park(*this);  // first: once `parked_` is set, whoever cancels resumes the job
   std::uint64_t sequence = 0;
   {
     const std::lock_guard lock(mutex_);
     sequence = ++sequence_;
     parked_ = unanswered_ = true;
   }
-  executor_.park(*this);
   events_.host_call(sequence, replay_->call());
   // A cancel that came before `parked_` was set has resumed nothing.
   if (!control_->cancelled()) return Next::parked;
