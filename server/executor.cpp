@@ -110,7 +110,11 @@ void Executor::expedite(const std::shared_ptr<Job>& job) {
       hurried_.push_front(job);
   } else if (place.state == Job::State::ready) {
     if (!ready_.remove(place.tenant->flow(), job)) std::erase(hurried_, job);
-    end_early(job);
+    if (job->ends_at_once()) {
+      end_early(job);
+    } else {
+      hurried_.push_back(job);
+    }
   } else if (place.state == Job::State::held && place.earlier > 0) {
     --held_;
     end_early(job);
@@ -177,7 +181,8 @@ void Executor::finished() {
 std::shared_ptr<Job> Executor::next(bool& first) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Job> job;
-  if (!hurried_.empty()) {
+  hurry_ = !hurried_.empty();
+  if (hurry_) {
     job = std::move(hurried_.front());
     hurried_.pop_front();
   } else if (!ready_.empty()) {
@@ -189,7 +194,6 @@ std::shared_ptr<Job> Executor::next(bool& first) {
   place.state = Job::State::running;
   first = !std::exchange(place.begun, true);
   running_ = job.get();
-  hurry_ = false;
   return job;
 }
 

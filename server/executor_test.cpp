@@ -176,6 +176,75 @@ TEST(Executor, AnExpeditedJobIsNeverInTwoTurnsAtOnce) {
   executor.wait_until_idle(never);
 }
 
+// One that still has something to compute, for which there is one team.
+class Computing final : public Job {
+public:
+  explicit Computing(std::function<Next()> turn) : turn_(std::move(turn)) {}
+  Next advance() override { return turn_(); }
+  [[nodiscard]] bool ends_at_once() const override { return false; }
+  void cancel() override {}
+
+private:
+  std::function<Next()> turn_;
+};
+
+TEST(Executor, AnExpeditedJobThatComputesDoesSoOnTheExecutorsThreadNext) {
+  Mailbox<std::string> turns;
+  Mailbox<std::thread::id> threads;
+  Executor executor(8);
+  const auto blocker = server::testing::Blocker::hold(executor);
+  const auto queued = [&](const std::string& name) {
+    return job([&turns, &threads, name] {
+      threads.put(std::this_thread::get_id());
+      turns.put(name);
+      return Job::Next::done;
+    });
+  };
+  const auto computing = std::make_shared<Computing>([&, left = 2]() mutable {
+    threads.put(std::this_thread::get_id());
+    turns.put("computing");
+    return --left == 0 ? Job::Next::done : Job::Next::again;
+  });
+  ASSERT_TRUE(executor.submit(queued("other")).ok());
+  ASSERT_TRUE(executor.submit(computing).ok());
+  executor.expedite(computing);
+  executor.expedite(computing);
+  blocker->release();
+  EXPECT_EQ(turns.take(), "computing");
+  EXPECT_EQ(turns.take(), "computing") << "it stays next until it has ended";
+  EXPECT_EQ(turns.take(), "other");
+  const std::thread::id first = threads.take();
+  EXPECT_EQ(threads.take(), first);
+  EXPECT_EQ(threads.take(), first);
+}
+
+// Of the queue nobody may be told that a job in it waits for its client.
+TEST(Executor, AJobThatWasResumedBeforeItParksIsQueued) {
+  Mailbox<std::string> turns;
+  Executor executor(8);
+  std::shared_ptr<Job> self;
+  self = job([&, left = 2]() mutable {
+    turns.put("self");
+    if (--left == 0) return Job::Next::done;
+    EXPECT_TRUE(executor
+                    .submit(job([&] {
+                      turns.put("other");
+                      return Job::Next::done;
+                    }))
+                    .ok());
+    executor.resume(self);
+    executor.park(*self);
+    executor.expedite(self);
+    return Job::Next::parked;
+  });
+  ASSERT_TRUE(executor.submit(self).ok());
+  EXPECT_EQ(turns.take(), "self");
+  EXPECT_EQ(turns.take(), "self") << "it was expedited";
+  EXPECT_EQ(turns.take(), "other");
+  const std::atomic<bool> never = false;
+  executor.wait_until_idle(never);
+}
+
 TEST(Executor, WhatJobsLeaveIsDroppedWhileAnotherHoldsTheThread) {
   Mailbox<int> dropped;
   Mailbox<int> go;

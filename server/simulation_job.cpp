@@ -73,6 +73,11 @@ void SimulationJob::cancel() {
   executor_.expedite(self);
 }
 
+bool SimulationJob::ends_at_once() const {
+  const std::lock_guard lock(mutex_);
+  return !answered_;
+}
+
 Job::Next SimulationJob::advance() {
   Status failure;
   bool abandoned = false, answered = false, stop = false;
