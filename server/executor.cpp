@@ -55,25 +55,26 @@ void Executor::wait_for_earlier(const std::shared_ptr<Job>& job) {
     return other.session == place.session && place.session != 0 && other.state == Job::State::parked;
   };
   // Those that wait, in the end, for a host call that this job may be part of: it cannot wait for them.
-  std::vector<const Job*> behind;
+  std::vector<Job*> behind;
+  const std::uint64_t search = ++searches_;
+  const auto find = [&behind, search](Job& found) {
+    if (std::exchange(found.place_.found_by, search) != search) behind.push_back(&found);
+  };
   for (const auto& known : unfinished_) {
-    if (called_it(known->place_)) behind.push_back(known.get());
+    if (called_it(known->place_)) find(*known);
   }
   for (std::size_t i = 0; i < behind.size(); ++i) {
-    for (const auto& waiting : behind[i]->place_.later) {
-      if (std::find(behind.begin(), behind.end(), waiting.get()) == behind.end())
-        behind.push_back(waiting.get());
-    }
+    for (const auto& waiting : behind[i]->place_.later) find(*waiting);
   }
   const auto let_wait = [](const std::shared_ptr<Job>& waiting, Job::Place& earlier) {
     ++waiting->place_.earlier;
     earlier.later.push_back(waiting);
   };
+  std::int64_t steps = Footprint::most_steps_in_a_row;
   for (const std::shared_ptr<Job>& known : unfinished_) {
     Job::Place& other = known->place_;
-    if (called_it(other) || !place.footprint->conflicts_with(*other.footprint)) continue;
-    const bool is_behind = std::find(behind.begin(), behind.end(), known.get()) != behind.end();
-    if (is_behind && other.state == Job::State::held) {
+    if (called_it(other) || !place.footprint->conflicts_with(*other.footprint, steps)) continue;
+    if (other.found_by == search && other.state == Job::State::held) {
       let_wait(known, place);
     } else {
       let_wait(job, other);

@@ -62,6 +62,7 @@ private:
     State state = State::held;
     bool begun = false;
     std::size_t earlier = 0;                  // jobs that it waits for
+    std::uint64_t found_by = 0;               // the last search that came by it
     std::vector<std::shared_ptr<Job>> later;  // jobs that wait for it
     std::chrono::steady_clock::time_point submitted;
   };
@@ -120,7 +121,7 @@ private:
   std::shared_ptr<Job> next(bool& first);  // `first`: it has not run before
   [[nodiscard]] bool nothing_to_do() const;
   void end_early(const std::shared_ptr<Job>& job);
-  // With the lock held.
+  // With the lock held, and so in bounded time (Footprint::most_steps_in_a_row): everybody waits for it.
   void wait_for_earlier(const std::shared_ptr<Job>& job);
   void make_ready(std::shared_ptr<Job> job);
   void leave(Job& job);
@@ -137,6 +138,7 @@ private:
   bool hurry_ = false;  // the running one was expedited, and is next again
   std::size_t admitted_ = 0;
   std::size_t held_ = 0;
+  std::uint64_t searches_ = 0;
   bool ending_ = false;
   const std::shared_ptr<Rings> rings_;
   // Last: they end before what they use.
