@@ -48,7 +48,7 @@ std::shared_ptr<LaunchJob> LaunchJob::start(Executor& executor, const std::share
     return nullptr;
   }
   if (request.launch_id != 0) {
-    const auto admission = session->outcomes().admit(request, events.done);
+    const auto admission = session->outcomes().admit(request, events.done, events.asked_for_later);
     if (!admission.ok()) events.done(admission.status());
     if (!admission.ok() || *admission == LaunchOutcomes::Admission::again) return nullptr;
     // From here on the outcomes tell whoever asked, this caller among them.

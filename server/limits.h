@@ -43,7 +43,9 @@ struct Limits {
   std::uint64_t small_memory_bytes = 64u << 20;  // requests over so many bytes wait on a thread of their own
   std::size_t kept_runs = 64;                    // of one user, running or waiting to be fetched
   std::chrono::seconds kept_run_lease{7 * 24 * 3600};
-  std::size_t outcomes = 1024;           // launches whose outcome a session keeps
+  std::size_t outcomes = 1024;  // launches whose outcome a session keeps; of those that are asked for later
+                                // as many again
+  std::size_t launch_waiters = 64;       // calls that wait for one launch
   std::size_t outcome_bytes = 8u << 20;  // that these may take
 };
 

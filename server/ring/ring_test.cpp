@@ -236,17 +236,18 @@ TEST_F(RingTest, ALaunchMoreThanThereAreSlotsGoesAnotherWay) {
 }
 
 TEST_F(RingTest, ManyThreadsAndSessionsLaunchBesideEachOther) {
-  constexpr std::uint64_t launches = 500;
+  constexpr std::uint64_t launches = 1'000;  // of two threads, more than there are outcomes kept
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 4; ++i) clients.push_back(std::make_unique<Client>(*daemon_));
+  std::vector<std::atomic<std::uint64_t>> last_id(clients.size());
   std::vector<std::jthread> threads;
   for (const auto& client : clients) {
     for (std::uint64_t thread = 0; thread < 2; ++thread) {
       threads.emplace_back([&, thread] {
         const Increment made = increment(*client->session);
         for (std::uint64_t i = 1; i <= launches; ++i) {
-          // Ids of a session increase: what is too old may be refused as forgotten.
-          const Status status = launch(*client, {made.graph, 1, 0});
+          // Taken in order; whoever is held up after it arrives late.
+          const Status status = launch(*clients[n], {made.graph, 1, ++last_id[n]});
           ASSERT_TRUE(status.ok()) << status.to_string();
         }
         EXPECT_EQ(made.x.values[0], static_cast<double>(launches)) << thread;
