@@ -93,8 +93,11 @@ StatusOr<Published::Opened> Published::open(const std::shared_ptr<Session>& call
   opened.read_only = opened.plane.plane->read_only();
   opened.view = entry.array.view;
   opened.owner = key.first;
-  // Holders that are gone make room for those that come.
-  std::erase_if(entry.holders, [](const auto& holder) { return holder.second.session.expired(); });
+  // Holders that are gone make room for those that come; the caller's plane may be another one than before.
+  std::erase_if(entry.holders, [&caller](const auto& holder) {
+    const std::weak_ptr<Session>& session = holder.second.session;
+    return session.expired() || (!session.owner_before(caller) && !caller.owner_before(session));
+  });
   if (!own) entry.holders.emplace(principal, Holder{caller, opened.plane.plane->id()});
   return opened;
 }
@@ -125,6 +128,13 @@ StatusOr<std::shared_ptr<PlaneBytes>> Published::withdraw(const Session& caller,
     }
   }
   return bytes;
+}
+
+std::size_t Published::holders() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t count = 0;
+  for (const auto& [key, entry] : entries_) count += entry.holders.size();
+  return count;
 }
 
 void Published::forget(const Session& owner) {
