@@ -33,6 +33,7 @@ struct Limits {
   std::size_t label_bytes = 256;    // of a plane, of a client's name
   std::size_t graphs = 10'000;      // of one session
   std::size_t published = 10'000;   // arrays with a name, of all sessions
+  std::size_t grantees = 128;       // principals that one of them is granted to
   std::size_t edge_touches = 4096;  // views of a graph whose edges are listed
 
   // Work.

@@ -47,6 +47,11 @@ Status Published::publish(const std::shared_ptr<Session>& owner, const std::stri
             "publish: to: expected 'uid:N', 'token:NAME', 'certificate:NAME' or '*', found '" +
                 loggable_name(principal) + "'"};
   }
+  if (array.to.size() > limits_.grantees) {
+    return {Reason::quota, "publish: to: expected at most " + std::to_string(limits_.grantees) +
+                               " principals (grantees), found " + std::to_string(array.to.size()) +
+                               "; '*' grants it to everybody"};
+  }
   const Key key{owner->principal().text(), name};
   const std::lock_guard lock(mutex_);
   if (owner->ended()) return {Reason::session_closed, "publish: the session was closed; open another one"};

@@ -35,7 +35,7 @@ public:
     std::set<std::string> to;  // principals; "*" is everybody
   };
   // BAD_VALUE for a name that is taken, empty or too long, or a principal that cannot be one; QUOTA
-  // (published).
+  // (published, grantees).
   Status publish(const std::shared_ptr<Session>& owner, const std::string& name, Array array);
 
   struct Opened {
