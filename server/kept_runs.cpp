@@ -79,6 +79,12 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
                                          std::to_string(request.lease_s()));
   }
   EAGLE_RETURN_IF_ERROR(graph::check_name(request.name(), "run", "name", name_bytes));
+  if (session->principal().identity == Identity::anonymous) {
+    return Status(Reason::permission_denied,
+                  "a submitted run belongs to a user, who finds it again from another session, and this "
+                  "daemon does not know who you are; connect with a token or a certificate, or step it with "
+                  "simulate");
+  }
   if (request.run().host_steps_size() > 0) {
     return Status(Reason::graph_state,
                   "a submitted run outlives its client, who cannot be called then; step it with simulate");
@@ -141,6 +147,10 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
       return Status(Reason::quota,
                     "the daemon keeps " + std::to_string(limits_.kept_runs) +
                         " runs of this user, which is its limit (kept_runs); fetch or cancel some");
+    }
+    if (runs_.size() >= limits_.kept_runs_in_all) {
+      return Status(Reason::quota, "the daemon keeps " + std::to_string(limits_.kept_runs_in_all) +
+                                       " runs, which is its limit (kept_runs_in_all); try again later");
     }
     run->id = ++last_;
     runs_[run->id] = run;

@@ -37,7 +37,8 @@ public:
   KeptRuns& operator=(const KeptRuns&) = delete;
 
   // The run's id, once its planes are found; compiling and running go on by themselves. BAD_VALUE for a lease
-  // that cannot be, QUOTA (kept_runs), UNKNOWN_PLANE, GRAPH_STATE for host steps.
+  // that cannot be, QUOTA (kept_runs, kept_runs_in_all), UNKNOWN_PLANE, GRAPH_STATE for host steps,
+  // PERMISSION_DENIED for nobody in particular.
   StatusOr<std::uint64_t> submit(const std::shared_ptr<Session>& session, const v1::SubmitRequest& request);
   Status get(const Session& session, std::uint64_t run, v1::KeptRun& reply) const;  // UNKNOWN_RUN
   void list(const Session& session, v1::ListRunsReply& reply) const;

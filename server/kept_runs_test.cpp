@@ -166,6 +166,34 @@ TEST_F(KeptRunsTest, RefuseWhatNeedsTheClientAndLeasesThatCannotBe) {
   }
 }
 
+// Its principal is its session, and nobody else could ever fetch or cancel the run.
+TEST_F(KeptRunsTest, AreNotKeptForNobodyInParticular) {
+  const auto opened = daemon_->sessions().open(remote_principal(Identity::anonymous, "1"), "test");
+  ASSERT_TRUE(opened.ok());
+  session_ = opened->session;
+  const Status refused = runs().submit(session_, request(0.5)).status();
+  EXPECT_EQ(refused.reason(), Reason::permission_denied);
+  EXPECT_NE(refused.message().find("token"), std::string::npos) << refused.message();
+}
+
+TEST_F(KeptRunsTest, AreBoundedInAll) {
+  Daemon::Options options;
+  options.limits.kept_runs_in_all = 2;
+  session_.reset();
+  daemon_ = server::testing::make_daemon(std::move(options));
+  session_ = server::testing::open_session(*daemon_);
+  submit(request(0.5));
+  submit(request(0.5));
+  Principal somebody;
+  somebody.uid = session_->principal().uid + 1;
+  const auto theirs = daemon_->sessions().open(somebody, "other");
+  ASSERT_TRUE(theirs.ok());
+  session_ = theirs->session;
+  const Status refused = runs().submit(session_, request(0.5)).status();
+  EXPECT_EQ(refused.reason(), Reason::quota);
+  EXPECT_NE(refused.message().find("kept_runs_in_all"), std::string::npos) << refused.message();
+}
+
 TEST_F(KeptRunsTest, TellWhyARunCouldNotBegin) {
   v1::SubmitRequest broken = request(1.0);
   broken.mutable_run()->mutable_model(0)->set_kernel(7);

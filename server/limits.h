@@ -43,6 +43,7 @@ struct Limits {
   std::size_t memory_requests = 1024;            // to make or release planes, that wait for their thread
   std::uint64_t small_memory_bytes = 64u << 20;  // requests over so many bytes wait on a thread of their own
   std::size_t kept_runs = 64;                    // of one user, running or waiting to be fetched
+  std::size_t kept_runs_in_all = 1024;
   std::chrono::seconds kept_run_lease{7 * 24 * 3600};
   std::size_t outcomes = 1024;  // launches whose outcome a session keeps; of those that are asked for later
                                 // as many again
