@@ -133,8 +133,9 @@ Status Session::attach(std::shared_ptr<Rings> rings, std::shared_ptr<Ring> ring)
   return {};
 }
 
-void Session::detach_ring() {
+void Session::detach_ring(const Ring* only) {
   const std::lock_guard lock(mutex_);
+  if (only != nullptr && ring_.get() != only) return;
   if (ring_) rings_->remove(ring_.get());
   ring_.reset();
 }

@@ -99,8 +99,9 @@ public:
 
   // From now until its end the session's launches may come from the ring. BAD_MESSAGE when it has one.
   Status attach(std::shared_ptr<Rings> rings, std::shared_ptr<Ring> ring);
-  // The client has another connection now, and may have another ring.
-  void detach_ring();
+  // The client has another connection now, or never got its ring, and may have another one. `only`: where it
+  // still is this one; null: whichever it is.
+  void detach_ring(const Ring* only = nullptr);
 
   // Cancels what runs and gives up everything; the caller destroys it where that may take time.
   struct Remains {

@@ -165,6 +165,7 @@ void AsioConnection::send() {
     }
     // The kernel bounds the descriptors that a user has in flight, over all of the user's connections.
     if (sent < 0 && errno == ETOOMANYREFS) {
+      protocol_.not_sent(answer_);
       return reply(SideProtocol::refusal({Reason::quota,
                                           "too many descriptors are on their way to this user's processes; "
                                           "fetch again when some have been received"}),
