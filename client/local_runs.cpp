@@ -159,7 +159,8 @@ Status LocalRuns::fetch(const v1::FetchRunRequest& request,
   for (const graph::NamedView& to : into) {
     const auto from = std::find_if(run->planes.begin(), run->planes.end(),
                                    [&](const auto& plane) { return plane.name == to.name; });
-    if (from == run->planes.end() || from->view.dtype != to.view.dtype || from->view.shape != to.view.shape)
+    if (from == run->planes.end() || from->view.dtype != to.view.dtype ||
+        from->view.item_bytes != to.view.item_bytes || from->view.shape != to.view.shape)
       return {Reason::wrong_shape, "the run has no plane '" + to.name + "' of this dtype and shape"};
     plane::copy_view(from->view, run->bound.memory[from->view.plane].data, to.view,
                      own.memory[to.view.plane].data);

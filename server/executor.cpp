@@ -55,25 +55,26 @@ void Executor::wait_for_earlier(const std::shared_ptr<Job>& job) {
     return other.session == place.session && place.session != 0 && other.state == Job::State::parked;
   };
   // Those that wait, in the end, for a host call that this job may be part of: it cannot wait for them.
-  std::vector<const Job*> behind;
+  std::vector<Job*> behind;
+  const std::uint64_t search = ++searches_;
+  const auto find = [&behind, search](Job& found) {
+    if (std::exchange(found.place_.found_by, search) != search) behind.push_back(&found);
+  };
   for (const auto& known : unfinished_) {
-    if (called_it(known->place_)) behind.push_back(known.get());
+    if (called_it(known->place_)) find(*known);
   }
   for (std::size_t i = 0; i < behind.size(); ++i) {
-    for (const auto& waiting : behind[i]->place_.later) {
-      if (std::find(behind.begin(), behind.end(), waiting.get()) == behind.end())
-        behind.push_back(waiting.get());
-    }
+    for (const auto& waiting : behind[i]->place_.later) find(*waiting);
   }
   const auto let_wait = [](const std::shared_ptr<Job>& waiting, Job::Place& earlier) {
     ++waiting->place_.earlier;
     earlier.later.push_back(waiting);
   };
+  std::int64_t steps = Footprint::most_steps_in_a_row;
   for (const std::shared_ptr<Job>& known : unfinished_) {
     Job::Place& other = known->place_;
-    if (called_it(other) || !place.footprint->conflicts_with(*other.footprint)) continue;
-    const bool is_behind = std::find(behind.begin(), behind.end(), known.get()) != behind.end();
-    if (is_behind && other.state == Job::State::held) {
+    if (called_it(other) || !place.footprint->conflicts_with(*other.footprint, steps)) continue;
+    if (other.found_by == search && other.state == Job::State::held) {
       let_wait(known, place);
     } else {
       let_wait(job, other);
@@ -89,7 +90,7 @@ void Executor::make_ready(std::shared_ptr<Job> job) {
 
 void Executor::park(Job& job) {
   const std::lock_guard lock(mutex_);
-  job.place_.state = Job::State::parked;
+  if (job.place_.state == Job::State::running) job.place_.state = Job::State::parked;
 }
 
 void Executor::resume(std::shared_ptr<Job> job) {
@@ -110,7 +111,11 @@ void Executor::expedite(const std::shared_ptr<Job>& job) {
       hurried_.push_front(job);
   } else if (place.state == Job::State::ready) {
     if (!ready_.remove(place.tenant->flow(), job)) std::erase(hurried_, job);
-    end_early(job);
+    if (job->ends_at_once()) {
+      end_early(job);
+    } else {
+      hurried_.push_back(job);
+    }
   } else if (place.state == Job::State::held && place.earlier > 0) {
     --held_;
     end_early(job);
@@ -177,7 +182,8 @@ void Executor::finished() {
 std::shared_ptr<Job> Executor::next(bool& first) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Job> job;
-  if (!hurried_.empty()) {
+  hurry_ = !hurried_.empty();
+  if (hurry_) {
     job = std::move(hurried_.front());
     hurried_.pop_front();
   } else if (!ready_.empty()) {
@@ -189,7 +195,6 @@ std::shared_ptr<Job> Executor::next(bool& first) {
   place.state = Job::State::running;
   first = !std::exchange(place.begun, true);
   running_ = job.get();
-  hurry_ = false;
   return job;
 }
 

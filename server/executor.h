@@ -41,8 +41,12 @@ public:
   };
   virtual ~Job() = default;
   // Does a piece of work. Called by one thread at a time, never after `done`: the executor's own, or for a
-  // job that was cancelled another one, where it does nothing but end.
+  // job that was cancelled and `ends_at_once` another one.
   virtual Next advance() = 0;
+  // Whether `advance` does nothing but end, storing nothing in planes before its first piece and computing
+  // nothing after. Asked of a job that was cancelled and is queued or waits for others; quick, and without
+  // the executor.
+  [[nodiscard]] virtual bool ends_at_once() const { return true; }
   // Makes the job end soon, from any thread, at any time, more than once; a parked one resumes itself.
   virtual void cancel() = 0;
 
@@ -58,6 +62,7 @@ private:
     State state = State::held;
     bool begun = false;
     std::size_t earlier = 0;                  // jobs that it waits for
+    std::uint64_t found_by = 0;               // the last search that came by it
     std::vector<std::shared_ptr<Job>> later;  // jobs that wait for it
     std::chrono::steady_clock::time_point submitted;
   };
@@ -87,12 +92,12 @@ public:
   // Of nobody in particular.
   Status submit(std::shared_ptr<Job> job) { return submit(std::move(job), {own_, 0, nullptr}); }
   // The job that runs is about to call its client, and will return `parked`: what its session submits from
-  // now on may be part of that call. Before the client can know of it.
+  // now on may be part of that call. Before the client can know of it. One that was resumed already stays so.
   void park(Job& job);
   // Queues a parked job. Never refused: the job was admitted.
   void resume(std::shared_ptr<Job> job);
-  // For a job that has been cancelled: if it is queued or waits for others it ends at once, whatever runs; if
-  // it runs and gives way, it is next. Any other is left alone.
+  // For a job that has been cancelled: if it is queued or waits for others it ends at once, whatever runs,
+  // where it can (`ends_at_once`); else, and if it runs and gives way, it is next. Any other is left alone.
   void expedite(const std::shared_ptr<Job>& job);
   // Drops the reference, on a thread that may take its time.
   void discard(std::shared_ptr<void> remains);
@@ -116,7 +121,7 @@ private:
   std::shared_ptr<Job> next(bool& first);  // `first`: it has not run before
   [[nodiscard]] bool nothing_to_do() const;
   void end_early(const std::shared_ptr<Job>& job);
-  // With the lock held.
+  // With the lock held, and so in bounded time (Footprint::most_steps_in_a_row): everybody waits for it.
   void wait_for_earlier(const std::shared_ptr<Job>& job);
   void make_ready(std::shared_ptr<Job> job);
   void leave(Job& job);
@@ -130,9 +135,10 @@ private:
   std::deque<std::shared_ptr<Job>> hurried_;      // before all others
   std::vector<std::shared_ptr<Job>> unfinished_;  // with a footprint, in the order of arrival
   const Job* running_ = nullptr;
-  bool hurry_ = false;  // the running one was expedited
+  bool hurry_ = false;  // the running one was expedited, and is next again
   std::size_t admitted_ = 0;
   std::size_t held_ = 0;
+  std::uint64_t searches_ = 0;
   bool ending_ = false;
   const std::shared_ptr<Rings> rings_;
   // Last: they end before what they use.

@@ -9,9 +9,6 @@
 namespace eagle::server {
 namespace {
 
-// Of search for one pair of footprints, pairs of views counting too.
-constexpr std::int64_t most_steps = 20'000;
-
 bool empty(const plane::Extent& bytes) { return bytes.first >= bytes.last; }
 bool meet(const plane::Extent& a, const plane::Extent& b) { return a.first < b.last && b.first < a.last; }
 
@@ -67,8 +64,15 @@ bool Footprint::meet(const Side& a, const Side& b, std::int64_t& steps) {
   return false;
 }
 
-bool Footprint::conflicts_with(const Footprint& other) const {
-  std::int64_t steps = most_steps;
+bool Footprint::conflicts_with(const Footprint& other, std::int64_t& steps) const {
+  const std::int64_t granted = std::min(steps, most_steps);
+  std::int64_t left = granted;
+  const bool conflict = meets(other, left);
+  steps -= granted - left;
+  return conflict;
+}
+
+bool Footprint::meets(const Footprint& other, std::int64_t& steps) const {
   auto mine = uses_.begin();
   auto its = other.uses_.begin();
   while (mine != uses_.end() && its != other.uses_.end()) {
@@ -77,6 +81,7 @@ bool Footprint::conflicts_with(const Footprint& other) const {
     } else if (std::less<>()(its->plane, mine->plane)) {
       ++its;
     } else {
+      if (--steps < 0) return true;
       if (meet(mine->writes, its->writes, steps) || meet(mine->writes, its->reads, steps) ||
           meet(mine->reads, its->writes, steps)) {
         return true;

@@ -26,8 +26,18 @@ public:
   static std::shared_ptr<const Footprint> of(std::span<const graph::Touches> touches,
                                              std::span<const PlaneBytes* const> planes);
 
-  // Whether one writes a byte that the other touches. "Yes" where it would be long to tell.
-  [[nodiscard]] bool conflicts_with(const Footprint& other) const;
+  // Of search, planes that both name and pairs of views counting too: for two footprints, and for one with
+  // all that are asked about it in a row.
+  static constexpr std::int64_t most_steps = 20'000;
+  static constexpr std::int64_t most_steps_in_a_row = 400'000;
+
+  // Whether one writes a byte that the other touches. "Yes" where it would be long to tell. Takes what it
+  // needs from `steps`; where none are left, "yes" unless they name no plane in common.
+  [[nodiscard]] bool conflicts_with(const Footprint& other, std::int64_t& steps) const;
+  [[nodiscard]] bool conflicts_with(const Footprint& other) const {
+    std::int64_t steps = most_steps;
+    return conflicts_with(other, steps);
+  }
 
 private:
   struct Side {
@@ -42,6 +52,7 @@ private:
     Side writes;
   };
   static bool meet(const Side& a, const Side& b, std::int64_t& steps);
+  [[nodiscard]] bool meets(const Footprint& other, std::int64_t& steps) const;
 
   std::vector<Use> uses_;  // by plane
 };

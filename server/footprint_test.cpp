@@ -76,6 +76,35 @@ TEST(Footprint, OfManyViewsTheBoundsDecide) {
   expect(false, footprint({}, many), footprint({}, {doubles(0, 5000, 1)}));
 }
 
+// One that is asked about many in a row has a bound for all of them.
+TEST(Footprint, WhereNoStepsAreLeftWhoeverSharesAPlaneMeets) {
+  const auto even = footprint({}, {doubles(0, 0, 100, 2)});
+  const auto odd = footprint({}, {doubles(0, 1, 100, 2)});
+  std::int64_t steps = 10;
+  int told_apart = 0;
+  while (!even->conflicts_with(*odd, steps)) ++told_apart;
+  EXPECT_GT(told_apart, 0);
+  EXPECT_LE(told_apart, 10) << "each took a step at least";
+  EXPECT_LE(steps, 0);
+  EXPECT_FALSE(even->conflicts_with(*footprint({}, {doubles(0, 0, 10)}, {plane(3), plane(4)}), steps))
+      << "strangers wait for nobody";
+}
+
+TEST(Footprint, OnePairTakesSoManyStepsAndNoMore) {
+  // Of 64 views each, any two of which could meet.
+  std::vector<View> some, others;
+  for (std::int64_t i = 0; i < 64; ++i) {
+    some.push_back({0, 8 * i, DType::f64, 8, {50, 50}, {8 * 1001, 8 * 4003}});
+    others.push_back({0, 8 * i + 4, DType::boolean, 1, {50, 50}, {8 * 2003, 8 * 6007}});
+  }
+  const auto a = footprint({}, some), b = footprint({}, others);
+  std::int64_t steps = Footprint::most_steps_in_a_row;
+  static_cast<void>(a->conflicts_with(*b, steps));
+  EXPECT_LT(steps, Footprint::most_steps_in_a_row);
+  // The last search of a pair may go over by its own length.
+  EXPECT_GE(steps, Footprint::most_steps_in_a_row - 2 * Footprint::most_steps - 1);
+}
+
 TEST(Footprint, AgreesWithTheBytesThemselves) {
   const unsigned seed = 20'260'801;
   std::mt19937 random(seed);

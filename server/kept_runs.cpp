@@ -15,6 +15,7 @@
 #include "engine/kernel/names.h"
 #include "engine/plane/copy_view.h"
 #include "engine/plane/overlap.h"
+#include "engine/plane/packed.h"
 #include "engine/step/result_message.h"
 #include "server/sessions.h"
 
@@ -46,6 +47,14 @@ Status unknown_run(std::uint64_t id) {
 
 constexpr std::uint32_t name_bytes = 256;
 
+// Names are looked up one by one.
+Status check_count(int planes, const char* where, const Limits& limits) {
+  if (static_cast<std::size_t>(planes) <= limits.planes_per_request) return {};
+  return {Reason::quota, std::string(where) + ": expected at most " +
+                             std::to_string(limits.planes_per_request) +
+                             " planes in one request (planes_per_request), found " + std::to_string(planes)};
+}
+
 }  // namespace
 
 KeptRuns::KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, const Limits& limits)
@@ -70,10 +79,17 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
                                          std::to_string(request.lease_s()));
   }
   EAGLE_RETURN_IF_ERROR(graph::check_name(request.name(), "run", "name", name_bytes));
+  if (session->principal().identity == Identity::anonymous) {
+    return Status(Reason::permission_denied,
+                  "a submitted run belongs to a user, who finds it again from another session, and this "
+                  "daemon does not know who you are; connect with a token or a certificate, or step it with "
+                  "simulate");
+  }
   if (request.run().host_steps_size() > 0) {
     return Status(Reason::graph_state,
                   "a submitted run outlives its client, who cannot be called then; step it with simulate");
   }
+  EAGLE_RETURN_IF_ERROR(check_count(request.planes_size(), "planes", limits_));
   auto run = std::make_shared<Run>();
   std::vector<graph::Plane> declared;
   for (const v1::PlaneDeclaration& plane : request.run().planes()) {
@@ -131,6 +147,10 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
       return Status(Reason::quota,
                     "the daemon keeps " + std::to_string(limits_.kept_runs) +
                         " runs of this user, which is its limit (kept_runs); fetch or cancel some");
+    }
+    if (runs_.size() >= limits_.kept_runs_in_all) {
+      return Status(Reason::quota, "the daemon keeps " + std::to_string(limits_.kept_runs_in_all) +
+                                       " runs, which is its limit (kept_runs_in_all); try again later");
     }
     run->id = ++last_;
     runs_[run->id] = run;
@@ -197,7 +217,9 @@ void KeptRuns::list(const Session& session, v1::ListRunsReply& reply) const {
   }
 }
 
-Status KeptRuns::fetch(Session& session, const v1::FetchRunRequest& request) {
+Status KeptRuns::fetch(Session& session, const v1::FetchRunRequest& request,
+                       const std::function<bool()>& given_up) {
+  EAGLE_RETURN_IF_ERROR(check_count(request.into_size(), "into", limits_));
   EAGLE_ASSIGN_OR_RETURN(const auto run, find(session, request.run()));
   {
     const std::lock_guard lock(run->mutex);
@@ -218,15 +240,18 @@ Status KeptRuns::fetch(Session& session, const v1::FetchRunRequest& request) {
   std::vector<std::pair<const graph::NamedView*, graph::NamedView>> copies;
   for (const v1::NamedView& into : request.into()) {
     EAGLE_ASSIGN_OR_RETURN(graph::NamedView view, graph::read_named_view(into, declared, "into", name_bytes));
+    const std::string quoted = kernel::quote_name(view.name);
     const auto from = std::find_if(run->planes.begin(), run->planes.end(),
                                    [&](const auto& plane) { return plane.name == view.name; });
     if (from == run->planes.end())
-      return {Reason::bad_value,
-              "run " + std::to_string(run->id) + " has no plane " + kernel::quote_name(view.name)};
-    if (from->view.dtype != view.view.dtype || from->view.shape != view.view.shape) {
-      return {Reason::wrong_shape, "plane " + kernel::quote_name(view.name) + ": expected " +
-                                       plane::to_string(from->view) + ", found " +
-                                       plane::to_string(view.view)};
+      return {Reason::bad_value, "run " + std::to_string(run->id) + " has no plane " + quoted};
+    // Of dtype `other`, elements have the size that the view says.
+    if (from->view.dtype != view.view.dtype || from->view.item_bytes != view.view.item_bytes ||
+        from->view.shape != view.view.shape) {
+      return {Reason::wrong_shape, "plane " + quoted + ": expected " + plane::to_string(from->view) + " of " +
+                                       std::to_string(from->view.item_bytes) + " bytes each, found " +
+                                       plane::to_string(view.view) + " of " +
+                                       std::to_string(view.view.item_bytes)};
     }
     // Arrays of one session may lie side by side in one plane.
     for (const graph::NamedView& kept : run->planes) {
@@ -237,11 +262,17 @@ Status KeptRuns::fetch(Session& session, const v1::FetchRunRequest& request) {
         return {Reason::plane_overlap, "the array to copy into is one of the run's own; make another one"};
     }
     EAGLE_RETURN_IF_ERROR(refuse_write(view.view.plane, "the result", own));
+    EAGLE_RETURN_IF_ERROR(
+        plane::check_target(view.view, declared[view.view.plane].bytes).within("plane " + quoted));
     copies.emplace_back(&*from, std::move(view));
   }
-  for (const auto& [from, to] : copies)
-    plane::copy_view(from->view, run->memory.memory[from->view.plane].data, to.view,
-                     own.memory[to.view.plane].data);
+  const auto unwanted = [&given_up] { return given_up && given_up(); };
+  for (const auto& [from, to] : copies) {
+    if (!plane::copy_view(from->view, run->memory.memory[from->view.plane].data, to.view,
+                          own.memory[to.view.plane].data, unwanted))
+      return {Reason::cancelled,
+              "run " + std::to_string(run->id) + " was fetched in part, and is still kept"};
+  }
   const std::lock_guard lock(mutex_);
   runs_.erase(run->id);
   executor_.discard(run);

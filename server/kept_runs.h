@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,12 +37,15 @@ public:
   KeptRuns& operator=(const KeptRuns&) = delete;
 
   // The run's id, once its planes are found; compiling and running go on by themselves. BAD_VALUE for a lease
-  // that cannot be, QUOTA (kept_runs), UNKNOWN_PLANE, GRAPH_STATE for host steps.
+  // that cannot be, QUOTA (kept_runs, kept_runs_in_all), UNKNOWN_PLANE, GRAPH_STATE for host steps,
+  // PERMISSION_DENIED for nobody in particular.
   StatusOr<std::uint64_t> submit(const std::shared_ptr<Session>& session, const v1::SubmitRequest& request);
   Status get(const Session& session, std::uint64_t run, v1::KeptRun& reply) const;  // UNKNOWN_RUN
   void list(const Session& session, v1::ListRunsReply& reply) const;
-  // Copies into planes of the session, and keeps the run no longer. GRAPH_STATE while it runs.
-  Status fetch(Session& session, const v1::FetchRunRequest& request);
+  // Copies into planes of the session, and keeps the run no longer. GRAPH_STATE while it runs; CANCELLED
+  // where `given_up` (may be empty) says that nobody waits for it any more: then the run is kept.
+  Status fetch(Session& session, const v1::FetchRunRequest& request,
+               const std::function<bool()>& given_up = {});
   Status cancel(const Session& session, std::uint64_t run);
   // Cancels all.
   void end_all();

@@ -92,6 +92,69 @@ TEST_F(KeptRunsTest, AreNotFetchedWhileTheyCompute) {
   EXPECT_FALSE(runs().get(*session_, run, state).ok()) << "kept no longer";
 }
 
+// What `fetch` copies x of the run into: an array of the session's own.
+v1::FetchRunRequest fetch_of(std::uint64_t run, server::testing::RunScene& scene,
+                             const server::testing::PlaneArray<double>& into) {
+  v1::FetchRunRequest fetch;
+  fetch.set_run(run);
+  *fetch.mutable_planes() = scene.message.planes();
+  v1::NamedView& named = *fetch.add_into();
+  named.set_name("x");
+  eagle::testing::set_view(*named.mutable_view(), into.array);
+  return fetch;
+}
+
+TEST_F(KeptRunsTest, AreFetchedOnce) {
+  const std::uint64_t run = submit(request(0.5));
+  wait(*session_, run);
+  server::testing::RunScene own(*session_);
+  const auto into = own.plane<double>(100, -1.0);
+  const v1::FetchRunRequest fetch = fetch_of(run, own, into);
+  EXPECT_EQ(runs().fetch(*session_, fetch, [] { return true; }).reason(), Reason::cancelled);
+  EXPECT_EQ(into.values[0], -1.0) << "nobody waits for it";
+  EXPECT_TRUE(runs().fetch(*session_, fetch).ok());
+  EXPECT_GT(into.values[99], 0.0);
+  EXPECT_EQ(runs().fetch(*session_, fetch).reason(), Reason::bad_value);
+}
+
+// 2^58 elements of one page, in an array that has one element.
+TEST_F(KeptRunsTest, AreNotFetchedIntoArraysThatHaveNoEnd) {
+  v1::SubmitRequest endless = request(0.5);
+  v1::View& from = *endless.mutable_planes(0)->mutable_view();
+  from.set_shape(0, std::int64_t{1} << 58);
+  from.set_strides(0, 0);
+  const std::uint64_t run = submit(endless);
+  wait(*session_, run);
+  server::testing::RunScene own(*session_);
+  v1::FetchRunRequest fetch = fetch_of(run, own, own.plane<double>(100, -1.0));
+  *fetch.mutable_into(0)->mutable_view()->mutable_shape() = from.shape();
+  *fetch.mutable_into(0)->mutable_view()->mutable_strides() = from.strides();
+  const Status refused = runs().fetch(*session_, fetch);
+  EXPECT_EQ(refused.reason(), Reason::bad_value) << refused.to_string();
+}
+
+// Elements of dtype `other` are as large as each view says.
+TEST_F(KeptRunsTest, AreNotFetchedIntoElementsOfAnotherSize) {
+  v1::SubmitRequest whole = request(0.5);
+  v1::View& from = *whole.mutable_planes(0)->mutable_view();
+  from.set_dtype(v1::DTYPE_OTHER);
+  from.set_item_bytes(400);
+  from.set_shape(0, 2);
+  from.set_strides(0, 400);
+  const std::uint64_t run = submit(whole);
+  wait(*session_, run);
+  server::testing::RunScene own(*session_);
+  const auto into = own.plane<double>(1, -1.0);
+  v1::FetchRunRequest fetch = fetch_of(run, own, into);
+  v1::View& to = *fetch.mutable_into(0)->mutable_view();
+  to.set_dtype(v1::DTYPE_OTHER);
+  to.set_item_bytes(1);
+  to.set_shape(0, 2);
+  to.set_strides(0, 1);
+  EXPECT_EQ(runs().fetch(*session_, fetch).reason(), Reason::wrong_shape);
+  EXPECT_EQ(into.values[0], -1.0);
+}
+
 TEST_F(KeptRunsTest, RefuseWhatNeedsTheClientAndLeasesThatCannotBe) {
   v1::SubmitRequest hosted = request(1.0);
   hosted.mutable_run()->add_host_steps()->set_every(1);
@@ -101,6 +164,34 @@ TEST_F(KeptRunsTest, RefuseWhatNeedsTheClientAndLeasesThatCannotBe) {
     leased.set_lease_s(lease);
     EXPECT_EQ(runs().submit(session_, leased).status().reason(), Reason::bad_value) << lease;
   }
+}
+
+// Its principal is its session, and nobody else could ever fetch or cancel the run.
+TEST_F(KeptRunsTest, AreNotKeptForNobodyInParticular) {
+  const auto opened = daemon_->sessions().open(remote_principal(Identity::anonymous, "1"), "test");
+  ASSERT_TRUE(opened.ok());
+  session_ = opened->session;
+  const Status refused = runs().submit(session_, request(0.5)).status();
+  EXPECT_EQ(refused.reason(), Reason::permission_denied);
+  EXPECT_NE(refused.message().find("token"), std::string::npos) << refused.message();
+}
+
+TEST_F(KeptRunsTest, AreBoundedInAll) {
+  Daemon::Options options;
+  options.limits.kept_runs_in_all = 2;
+  session_.reset();
+  daemon_ = server::testing::make_daemon(std::move(options));
+  session_ = server::testing::open_session(*daemon_);
+  submit(request(0.5));
+  submit(request(0.5));
+  Principal somebody;
+  somebody.uid = session_->principal().uid + 1;
+  const auto theirs = daemon_->sessions().open(somebody, "other");
+  ASSERT_TRUE(theirs.ok());
+  session_ = theirs->session;
+  const Status refused = runs().submit(session_, request(0.5)).status();
+  EXPECT_EQ(refused.reason(), Reason::quota);
+  EXPECT_NE(refused.message().find("kept_runs_in_all"), std::string::npos) << refused.message();
 }
 
 TEST_F(KeptRunsTest, TellWhyARunCouldNotBegin) {

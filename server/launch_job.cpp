@@ -48,7 +48,7 @@ std::shared_ptr<LaunchJob> LaunchJob::start(Executor& executor, const std::share
     return nullptr;
   }
   if (request.launch_id != 0) {
-    const auto admission = session->outcomes().admit(request, events.done);
+    const auto admission = session->outcomes().admit(request, events.done, events.asked_for_later);
     if (!admission.ok()) events.done(admission.status());
     if (!admission.ok() || *admission == LaunchOutcomes::Admission::again) return nullptr;
     // From here on the outcomes tell whoever asked, this caller among them.
@@ -118,13 +118,13 @@ Job::Next LaunchJob::advance() {
 }
 
 Job::Next LaunchJob::ask() {
+  executor_.park(*this);  // first: once `parked_` is set, whoever cancels resumes the job
   std::uint64_t sequence = 0;
   {
     const std::lock_guard lock(mutex_);
     sequence = ++sequence_;
     parked_ = unanswered_ = true;
   }
-  executor_.park(*this);
   events_.host_call(sequence, replay_->call());
   // A cancel that came before `parked_` was set has resumed nothing.
   if (!control_->cancelled()) return Next::parked;

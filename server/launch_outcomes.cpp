@@ -1,6 +1,7 @@
 #include "server/launch_outcomes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -13,7 +14,8 @@ std::size_t size_of(const LaunchOutcome& outcome) {
 
 }  // namespace
 
-StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& request, Receiver receiver) {
+StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& request, Receiver receiver,
+                                                          bool asked_for_later) {
   std::optional<LaunchOutcome> known;
   {
     const std::lock_guard lock(mutex_);
@@ -26,14 +28,14 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
                 " was given to a worker that has died since: it may have run in part, and is not run "
                 "again; look at the arrays, and launch anew");
       }
-      if (request.launch_id <= forgotten_through_) {
+      if (!take_unused(request.launch_id)) {
         return Status(Reason::outcome_forgotten,
                       "launch " + std::to_string(request.launch_id) +
                           " is older than the outcomes that the daemon keeps, the last " +
                           std::to_string(limits_.outcomes) +
                           " of a session (outcomes): it may have run; use a new, larger id to run it");
       }
-      entries_[request.launch_id] = Entry{request, {std::move(receiver)}, std::nullopt};
+      entries_[request.launch_id] = Entry{request, {std::move(receiver)}, std::nullopt, asked_for_later};
       return Admission::first;
     }
     Entry& entry = found->second;
@@ -45,10 +47,21 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
                         std::to_string(request.count) + " times; give each launch an id of its own");
     }
     if (!entry.outcome) {
+      entry.awaited |= asked_for_later;
+      if (asked_for_later) return Admission::again;
+      if (entry.receivers.size() >= limits_.launch_waiters) {
+        return Status(Reason::quota, "launch " + std::to_string(request.launch_id) + " is waited for by " +
+                                         std::to_string(limits_.launch_waiters) +
+                                         " calls already, which is the limit (launch_waiters)");
+      }
       entry.receivers.push_back(std::move(receiver));
       return Admission::again;
     }
     known = entry.outcome;
+    if (!asked_for_later && std::exchange(entry.awaited, false)) {
+      awaited_.erase(request.launch_id);
+      keep(found);
+    }
   }
   receiver(*known);
   return Admission::again;
@@ -57,6 +70,7 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
 void LaunchOutcomes::lost_through(std::uint64_t launch_id) {
   const std::lock_guard lock(mutex_);
   lost_through_ = std::max(lost_through_, launch_id);
+  highest_ = std::max(highest_, launch_id);
 }
 
 void LaunchOutcomes::settle(std::uint64_t launch_id, const LaunchOutcome& outcome, bool ran) {
@@ -68,25 +82,68 @@ void LaunchOutcomes::settle(std::uint64_t launch_id, const LaunchOutcome& outcom
     receivers.swap(found->second.receivers);
     if (ran) {
       found->second.outcome = outcome;
-      ++settled_;
       bytes_ += size_of(outcome);
+      keep(found);
     } else {
       entries_.erase(found);
+      add_unused(launch_id, launch_id);
     }
-    while (settled_ > limits_.outcomes || bytes_ > limits_.outcome_bytes) forget_oldest();
   }
   for (const Receiver& receiver : receivers) receiver(outcome);
 }
 
-void LaunchOutcomes::forget_oldest() {
-  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if (!entry->second.outcome) continue;  // still running
-    forgotten_through_ = std::max(forgotten_through_, entry->first);
-    bytes_ -= size_of(*entry->second.outcome);
-    --settled_;
-    entries_.erase(entry);
-    return;
+// Those that somebody is to ask for last longest.
+void LaunchOutcomes::keep(Entries::iterator settled) {
+  if (settled->second.awaited) {
+    awaited_.insert(settled->first);
+  } else {
+    settled_.push_back(settled->first);
   }
+  while (!settled_.empty() && (settled_.size() > limits_.outcomes || bytes_ > limits_.outcome_bytes)) {
+    forget(settled_.front());
+    settled_.pop_front();
+  }
+  while (!awaited_.empty() && (awaited_.size() > limits_.outcomes || bytes_ > limits_.outcome_bytes)) {
+    forget(*awaited_.begin());
+    awaited_.erase(awaited_.begin());
+  }
+}
+
+void LaunchOutcomes::forget(std::uint64_t launch_id) {
+  const auto entry = entries_.find(launch_id);
+  bytes_ -= size_of(*entry->second.outcome);
+  entries_.erase(entry);
+}
+
+bool LaunchOutcomes::take_unused(std::uint64_t launch_id) {
+  if (launch_id > highest_) {
+    if (launch_id - highest_ > 1) add_unused(highest_ + 1, launch_id - 1);
+    highest_ = launch_id;
+    return true;
+  }
+  const auto after = unused_.upper_bound(launch_id);
+  if (after == unused_.begin()) return false;
+  const auto [first, last] = *std::prev(after);
+  if (launch_id > last) return false;
+  unused_.erase(std::prev(after));
+  if (launch_id < last) add_unused(launch_id + 1, last);
+  if (first < launch_id) add_unused(first, launch_id - 1);
+  return true;
+}
+
+// A client's ids may have gaps wherever it likes: the lowest are forgotten.
+void LaunchOutcomes::add_unused(std::uint64_t first, std::uint64_t last) {
+  auto next = unused_.upper_bound(first);
+  if (next != unused_.end() && next->first == last + 1) {
+    last = next->second;
+    next = unused_.erase(next);
+  }
+  if (next != unused_.begin() && std::prev(next)->second + 1 == first) {
+    std::prev(next)->second = last;
+  } else {
+    unused_.emplace_hint(next, first, last);
+  }
+  if (unused_.size() > limits_.outcomes) unused_.erase(unused_.begin());
 }
 
 }  // namespace eagle::server

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -44,9 +46,13 @@ public:
 
   explicit LaunchOutcomes(const Limits& limits) : limits_(limits) {}
 
-  // BAD_VALUE for an id that stands for another launch; OUTCOME_FORGOTTEN for one so old that it may have
-  // run: ids of a session increase.
-  StatusOr<Admission> admit(const LaunchRequest& request, Receiver receiver);
+  // Ids of a session increase, by and large: one may arrive after larger ones, however many. BAD_VALUE for an
+  // id that stands for another launch; OUTCOME_FORGOTTEN for one that ran so long ago, or may have; QUOTA
+  // (launch_waiters).
+  //
+  // `asked_for_later`: the outcome is kept until it has been asked for, or as long as there are not too many
+  // such (outcomes); of a launch that runs already the receiver hears nothing.
+  StatusOr<Admission> admit(const LaunchRequest& request, Receiver receiver, bool asked_for_later = false);
   // `ran`: something of it was executed. What never started may be sent again and is not kept.
   void settle(std::uint64_t launch_id, const LaunchOutcome& outcome, bool ran);
 
@@ -59,16 +65,27 @@ private:
     LaunchRequest request;
     std::vector<Receiver> receivers;       // while it runs
     std::optional<LaunchOutcome> outcome;  // afterwards
+    bool awaited = false;                  // it is to be asked for
   };
-  void forget_oldest();
+  using Entries = std::map<std::uint64_t, Entry>;
+  // True where this id never began anything, which it may from now on.
+  bool take_unused(std::uint64_t launch_id);
+  void add_unused(std::uint64_t first, std::uint64_t last);
+  void keep(Entries::iterator settled);
+  void forget(std::uint64_t launch_id);
 
   const Limits& limits_;
   std::mutex mutex_;
-  std::map<std::uint64_t, Entry> entries_;
+  Entries entries_;
+  std::deque<std::uint64_t>
+      settled_;                      // with an outcome, in the order of their ends, without the awaited ones
+  std::set<std::uint64_t> awaited_;  // with an outcome that nobody has asked for yet
+  std::size_t bytes_ = 0;            // of all outcomes
   std::uint64_t lost_through_ = 0;
-  std::uint64_t forgotten_through_ = 0;  // every id up to this one that is not in `entries_`
-  std::size_t settled_ = 0;
-  std::size_t bytes_ = 0;
+  std::uint64_t highest_ = 0;  // of all ids so far
+  // Ranges, first to last, of ids up to `highest_` that never began anything: another thread of the client is
+  // on its way with them, or they were refused. What is in neither of these has run and is forgotten.
+  std::map<std::uint64_t, std::uint64_t> unused_;
 };
 
 }  // namespace eagle::server

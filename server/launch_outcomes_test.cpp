@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
 namespace eagle::server {
 namespace {
 
@@ -94,6 +101,100 @@ TEST_F(Outcomes, ARunningLaunchOutlivesTheWindow) {
   for (std::uint64_t id = 2; id <= 1100; ++id) run(id);
   outcomes_.settle(1, report(99), true);
   EXPECT_EQ(box_.got.back()->launches, 99);
+}
+
+// A thread of the client takes an id and is held up, while others launch on.
+TEST_F(Outcomes, AnIdThatComesLateRunsHoweverManyCameBefore) {
+  for (std::uint64_t id = 2; id <= 5'000; ++id) {
+    if (id != 9 && id != 10) run(id);
+  }
+  for (const std::uint64_t late : {10, 1, 9}) {
+    run(late);
+    EXPECT_EQ(box_.got.back()->launches, static_cast<std::int64_t>(late));
+  }
+  EXPECT_EQ(outcomes_.admit({1, 1, 8}, box_.receiver()).status().reason(), Reason::outcome_forgotten);
+  EXPECT_EQ(outcomes_.admit({1, 1, 11}, box_.receiver()).status().reason(), Reason::outcome_forgotten);
+}
+
+TEST_F(Outcomes, WhatWasRefusedLongAgoMayStillBeSentAgain) {
+  for (std::uint64_t id = 1; id <= 3'000; ++id) run(id, id % 100 != 0);
+  for (std::uint64_t id = 100; id <= 3'000; id += 100) run(id);
+}
+
+TEST_F(Outcomes, IdsWithGapsWithoutEndAreForgottenFromTheLowestOn) {
+  const std::uint64_t ids = 3 * limits_.outcomes;
+  for (std::uint64_t id = 1; id <= ids; ++id) run(2 * id);
+  EXPECT_EQ(outcomes_.admit({1, 1, 1}, box_.receiver()).status().reason(), Reason::outcome_forgotten);
+  run(2 * ids - 1);
+}
+
+// What may run is exactly what never did.
+TEST_F(Outcomes, IdsInAnyOrderRunOnceEach) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::vector<std::uint64_t> ids(500);
+  std::iota(ids.begin(), ids.end(), 1);
+  std::shuffle(ids.begin(), ids.end(), random);
+  limits_.outcomes = 300;  // outcomes, and gaps, of which 500 ids make 250
+  std::set<std::uint64_t> known;
+  for (const std::uint64_t id : ids) {
+    run(id);
+    known.insert(id);
+    const std::uint64_t asked = std::uniform_int_distribution<std::uint64_t>(1, 500)(random);
+    const auto again = outcomes_.admit({1, 1, asked}, box_.receiver());
+    if (known.contains(asked)) {
+      EXPECT_FALSE(again.ok() && *again == LaunchOutcomes::Admission::first) << asked;
+    } else {
+      ASSERT_TRUE(again.ok() && *again == LaunchOutcomes::Admission::first) << asked;
+      outcomes_.settle(asked, Status(Reason::busy, "not now"), false);
+    }
+  }
+}
+
+TEST_F(Outcomes, WhatIsAskedForLaterIsKeptUntilItWasAskedFor) {
+  ASSERT_TRUE(outcomes_.admit({1, 1, 1}, box_.receiver(), true).ok());
+  outcomes_.settle(1, report(99), true);
+  for (std::uint64_t id = 2; id <= 3'000; ++id) run(id);
+  Mailbox later;
+  ASSERT_TRUE(outcomes_.admit({1, 1, 1}, later.receiver()).ok());
+  ASSERT_EQ(later.got.size(), 1u);
+  EXPECT_EQ(later.got[0]->launches, 99);
+  for (std::uint64_t id = 3'001; id <= 5'000; ++id) run(id);
+  EXPECT_EQ(outcomes_.admit({1, 1, 1}, later.receiver()).status().reason(), Reason::outcome_forgotten);
+}
+
+TEST_F(Outcomes, WhatNobodyAsksForIsBoundedToo) {
+  for (std::uint64_t id = 1; id <= limits_.outcomes + 1; ++id) {
+    ASSERT_TRUE(outcomes_.admit({1, 1, id}, box_.receiver(), true).ok());
+    outcomes_.settle(id, report(1), true);
+  }
+  Mailbox later;
+  EXPECT_EQ(outcomes_.admit({1, 1, 1}, later.receiver()).status().reason(), Reason::outcome_forgotten);
+  EXPECT_TRUE(outcomes_.admit({1, 1, 2}, later.receiver()).ok());
+}
+
+TEST_F(Outcomes, WhoAsksLaterDoesNotWaitNow) {
+  ASSERT_TRUE(outcomes_.admit({1, 1, 1}, box_.receiver()).ok());
+  Mailbox now;
+  for (int i = 0; i < 1'000; ++i) {
+    const auto again = outcomes_.admit({1, 1, 1}, now.receiver(), true);
+    ASSERT_TRUE(again.ok());
+    ASSERT_EQ(*again, LaunchOutcomes::Admission::again);
+  }
+  outcomes_.settle(1, report(1), true);
+  EXPECT_TRUE(now.got.empty());
+  EXPECT_EQ(box_.got.size(), 1u);
+}
+
+TEST_F(Outcomes, SoManyWaitForOneLaunchAndNoMore) {
+  limits_.launch_waiters = 3;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(outcomes_.admit({1, 1, 1}, box_.receiver()).ok());
+  const Status refused = outcomes_.admit({1, 1, 1}, box_.receiver()).status();
+  EXPECT_EQ(refused.reason(), Reason::quota);
+  EXPECT_NE(refused.message().find("launch_waiters"), std::string::npos);
+  outcomes_.settle(1, report(1), true);
+  EXPECT_EQ(box_.got.size(), 3u);
 }
 
 TEST_F(Outcomes, LargeOutcomesAreKeptForLess) {

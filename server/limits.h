@@ -18,6 +18,8 @@ struct Limits {
   std::uint32_t descriptors_per_message = 253;        // the kernel's SCM_MAX_FD
   std::uint32_t message_bytes = 64u << 20;            // of one gRPC request
   std::uint32_t streams = 256;                        // concurrent calls of one gRPC connection
+  // For the first message of a stream in which both sides speak, which may be a large one on a slow line.
+  std::chrono::milliseconds first_word_timeout{120'000};
 
   std::size_t grpc_connections_per_address = 1024;  // of those over TCP
   std::uint32_t chunk_bytes = 1u << 20;             // of a plane that travels
@@ -35,6 +37,7 @@ struct Limits {
   std::size_t label_bytes = 256;              // of a plane, of a client's name
   std::size_t graphs = 10'000;                // of one session
   std::size_t published = 10'000;             // arrays with a name, of all sessions
+  std::size_t grantees = 128;                 // principals that one of them is granted to
   std::size_t edge_touches = 4096;            // views of a graph whose edges are listed
 
   // Work.
@@ -44,8 +47,11 @@ struct Limits {
   std::size_t memory_requests = 1024;            // to make or release planes, that wait for their thread
   std::uint64_t small_memory_bytes = 64u << 20;  // requests over so many bytes wait on a thread of their own
   std::size_t kept_runs = 64;                    // of one user, running or waiting to be fetched
+  std::size_t kept_runs_in_all = 1024;
   std::chrono::seconds kept_run_lease{7 * 24 * 3600};
-  std::size_t outcomes = 1024;           // launches whose outcome a session keeps
+  std::size_t outcomes = 1024;  // launches whose outcome a session keeps; of those that are asked for later
+                                // as many again
+  std::size_t launch_waiters = 64;       // calls that wait for one launch
   std::size_t outcome_bytes = 8u << 20;  // that these may take
 };
 

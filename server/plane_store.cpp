@@ -73,10 +73,7 @@ StatusOr<UniqueFd> PlaneBytes::descriptor(bool read_only) const {
   return fd;
 }
 
-Status PlaneBytes::move_to_fresh(std::string_view label) {
-  const std::lock_guard lock(mutex_);
-  return memory_.move_to_fresh(label);
-}
+Status PlaneBytes::move_to_fresh(std::string_view label) { return memory_.move_to_fresh(label, mutex_); }
 
 std::vector<const PlaneBytes*> bytes_of(std::span<Plane* const> planes) {
   std::vector<const PlaneBytes*> bytes;

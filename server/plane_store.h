@@ -63,7 +63,8 @@ public:
   // user: the file's mode is 0600. SYSTEM.
   StatusOr<UniqueFd> descriptor(bool read_only) const;
   // Moves the bytes to a file that nobody else has mapped, at the same address here. Not while anything is
-  // stored in them.
+  // stored in them, nor by two threads at once. Whoever asks for a descriptor meanwhile gets one of the old
+  // file, as if it had asked before.
   Status move_to_fresh(std::string_view label);
 
 private:

@@ -47,6 +47,11 @@ Status Published::publish(const std::shared_ptr<Session>& owner, const std::stri
             "publish: to: expected 'uid:N', 'token:NAME', 'certificate:NAME' or '*', found '" +
                 loggable_name(principal) + "'"};
   }
+  if (array.to.size() > limits_.grantees) {
+    return {Reason::quota, "publish: to: expected at most " + std::to_string(limits_.grantees) +
+                               " principals (grantees), found " + std::to_string(array.to.size()) +
+                               "; '*' grants it to everybody"};
+  }
   const Key key{owner->principal().text(), name};
   const std::lock_guard lock(mutex_);
   if (owner->ended()) return {Reason::session_closed, "publish: the session was closed; open another one"};
@@ -93,8 +98,11 @@ StatusOr<Published::Opened> Published::open(const std::shared_ptr<Session>& call
   opened.read_only = opened.plane.plane->read_only();
   opened.view = entry.array.view;
   opened.owner = key.first;
-  // Holders that are gone make room for those that come.
-  std::erase_if(entry.holders, [](const auto& holder) { return holder.second.session.expired(); });
+  // Holders that are gone make room for those that come; the caller's plane may be another one than before.
+  std::erase_if(entry.holders, [&caller](const auto& holder) {
+    const std::weak_ptr<Session>& session = holder.second.session;
+    return session.expired() || (!session.owner_before(caller) && !caller.owner_before(session));
+  });
   if (!own) entry.holders.emplace(principal, Holder{caller, opened.plane.plane->id()});
   return opened;
 }
@@ -125,6 +133,13 @@ StatusOr<std::shared_ptr<PlaneBytes>> Published::withdraw(const Session& caller,
     }
   }
   return bytes;
+}
+
+std::size_t Published::holders() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t count = 0;
+  for (const auto& [key, entry] : entries_) count += entry.holders.size();
+  return count;
 }
 
 void Published::forget(const Session& owner) {

@@ -35,7 +35,7 @@ public:
     std::set<std::string> to;  // principals; "*" is everybody
   };
   // BAD_VALUE for a name that is taken, empty or too long, or a principal that cannot be one; QUOTA
-  // (published).
+  // (published, grantees).
   Status publish(const std::shared_ptr<Session>& owner, const std::string& name, Array array);
 
   struct Opened {
@@ -58,6 +58,9 @@ public:
   // "uid:N", "token:NAME", "certificate:NAME" or "*".
   static bool is_principal(const std::string& text);
 
+  // Sessions that hold an array of another principal, counted for each array.
+  [[nodiscard]] std::size_t holders() const;
+
 private:
   struct Holder {
     std::weak_ptr<Session> session;
@@ -67,14 +70,14 @@ private:
     std::weak_ptr<Session> session;
     std::uint64_t session_id = 0;
     Array array;
-    std::multimap<std::string, Holder> holders;  // by principal
+    std::multimap<std::string, Holder> holders;  // by principal, one a session
   };
   using Key = std::pair<std::string, std::string>;  // owner, name
 
   [[nodiscard]] static bool granted(const Key& key, const Entry& entry, const std::string& principal);
 
   const Limits& limits_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<Key, Entry> entries_;
 };
 

@@ -103,6 +103,34 @@ TEST_F(Sharing, NamesAndPrincipalsAreChecked) {
   }
 }
 
+TEST_F(Sharing, WhoOpensAnArrayAgainHoldsItOnce) {
+  const auto alice = session_of(alice_), bob = session_of(bob_), also = session_of(bob_);
+  ASSERT_TRUE(publish(alice, "x", {"token:bob"}).ok());
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(open(bob, "x").ok());
+  EXPECT_EQ(daemon_->published().holders(), 1u);
+  ASSERT_TRUE(open(also, "x").ok());
+  EXPECT_EQ(daemon_->published().holders(), 2u);
+  // The plane of now is the one that goes with the grant.
+  const auto first = open(bob, "x")->plane.plane;
+  const graph::PlaneId id = first->id();
+  ASSERT_TRUE(bob->planes().release({&id, 1}).ok());
+  const auto second = open(bob, "x")->plane.plane;
+  EXPECT_EQ(daemon_->published().holders(), 2u);
+  ASSERT_TRUE(daemon_->published().withdraw(*alice, "x", {}).ok());
+  EXPECT_TRUE(second->released());
+}
+
+TEST_F(Sharing, AnArrayIsGrantedToSoManyAndNoMore) {
+  const auto alice = session_of(alice_);
+  std::set<std::string> many;
+  while (many.size() <= daemon_->limits().grantees) many.insert("uid:" + std::to_string(many.size()));
+  const Status refused = publish(alice, "x", many);
+  EXPECT_EQ(refused.reason(), Reason::quota);
+  EXPECT_THAT(refused.message(), HasSubstr("grantees"));
+  many.erase(many.begin());
+  EXPECT_TRUE(publish(alice, "x", many).ok());
+}
+
 TEST_F(Sharing, OfSeveralOwnersOneMustBeNamed) {
   const auto alice = session_of(alice_), bob = session_of(bob_);
   const auto carol = session_of(remote_principal(Identity::certificate, "carol"));

@@ -73,6 +73,11 @@ void SimulationJob::cancel() {
   executor_.expedite(self);
 }
 
+bool SimulationJob::ends_at_once() const {
+  const std::lock_guard lock(mutex_);
+  return !answered_;
+}
+
 Job::Next SimulationJob::advance() {
   Status failure;
   bool abandoned = false, answered = false, stop = false;
@@ -142,13 +147,13 @@ std::string SimulationJob::mark_torn() const {
 
 Job::Next SimulationJob::ask() {
   asked_ = true;
+  executor_.park(*this);  // first: once `parked_` is set, whoever cancels resumes the job
   std::uint64_t sequence = 0;
   {
     const std::lock_guard lock(mutex_);
     sequence = ++sequence_;
     parked_ = true;
   }
-  executor_.park(*this);
   const step::RunReport& so_far = simulation_->result().report;
   events_.progress(so_far.steps, so_far.finished);
   const std::shared_ptr<Session> session = session_;  // once asked, another thread may end the run

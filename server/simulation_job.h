@@ -49,6 +49,8 @@ public:
   void refuse(const Status& status) { static_cast<void>(finish(status)); }
 
   Next advance() override;
+  // Not where the client has done its part: the step that it was of is completed.
+  [[nodiscard]] bool ends_at_once() const override;
   // Ends it at the next whole step, with its result. One that waits for its client does not wait on: where
   // the client's part comes after a whole step, that is the result; within a step it is CANCELLED, without
   // one.
@@ -80,7 +82,7 @@ private:
   std::set<std::uint32_t> between_steps_;  // host calls that come when every sample is at a whole step
   SimulationEvents events_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   bool parked_ = false;     // a host call is open
   bool abandoned_ = false;  // it was, when the run was cancelled
   bool stop_ = false;       // what the last answer wanted

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "server/testing.h"
 
@@ -92,6 +93,35 @@ TEST_F(SimulationJobTest, CancelEndsAQueuedRunWhateverRuns) {
   blocker->release();
 }
 
+// It may wait for others that use its arrays.
+TEST_F(SimulationJobTest, AQueuedRunThatIsCancelledStoresNothing) {
+  RunScene scene = oscillator_run(*session_, 100, never, unbounded);
+  const auto rows = scene.plane<double>(200, -1.0);
+  v1::RecordedPlane& recorded = *scene.message.mutable_record()->add_planes();
+  recorded.set_argument("x");
+  eagle::testing::set_view(*recorded.mutable_rows(), rows.array);
+  recorded.mutable_rows()->set_shape(0, 2);
+  recorded.mutable_rows()->set_strides(0, 800);
+  recorded.mutable_rows()->add_shape(100);
+  recorded.mutable_rows()->add_strides(8);
+  scene.message.mutable_record()->set_every(1000);
+  scene.message.mutable_record()->set_initial(true);
+  const auto blocker = server::testing::Blocker::hold(daemon_->executor());
+  start(scene);
+  const auto behind = start(scene);
+  EXPECT_EQ(daemon_->executor().held(), 1u);
+  behind->cancel();
+  const Outcome outcome = outcomes_.take();
+  ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+  EXPECT_EQ(outcome->status, step::RunStatus::cancelled);
+  EXPECT_EQ(outcome->report.records, 0);
+  EXPECT_EQ(rows.values[0], -1.0);
+  daemon_->sessions().end(session_, false);
+  EXPECT_EQ(outcomes_.take()->status, step::RunStatus::cancelled);
+  EXPECT_EQ(rows.values[0], -1.0) << "the other one had not begun either";
+  blocker->release();
+}
+
 TEST_F(SimulationJobTest, CancelBeforeTheBuildBuildsNothing) {
   const RunScene scene = oscillator_run(*session_, 10, 1.0, 10);
   auto job = SimulationJob::enter(daemon_->executor(), session_, 3, std::nullopt, events());
@@ -162,8 +192,8 @@ TEST_F(SimulationJobTest, AReleasedPlaneIsRefused) {
 
 class CancelledCallTest : public SimulationJobTest {
 protected:
-  // A run whose client has a part before kernel `before`, every so many steps; cancelled at the first call.
-  Outcome cancelled_run(std::uint32_t before, std::int64_t every) {
+  // A run whose client has a part before kernel `before`, every so many steps.
+  std::shared_ptr<SimulationJob> hosted_run(std::uint32_t before, std::int64_t every) {
     RunScene scene = oscillator_run(*session_, 100, never, unbounded);
     v1::HostStep& host = *scene.message.add_host_steps();
     host.mutable_node()->set_call(7);
@@ -171,18 +201,44 @@ protected:
     host.set_before(before);
     host.set_every(every);
     SimulationEvents all = events();
-    all.host_call = [this](std::uint64_t sequence, std::uint32_t) { calls_.put(sequence); };
+    all.host_call = [this](std::uint64_t sequence, std::uint32_t) {
+      threads_.put(std::this_thread::get_id());
+      calls_.put(sequence);
+    };
+    all.done = [this](const Outcome& outcome) {
+      threads_.put(std::this_thread::get_id());
+      outcomes_.put(outcome);
+    };
     auto job = SimulationJob::enter(daemon_->executor(), session_, 0, std::nullopt, all);
     EXPECT_TRUE(job.ok()) << job.status().to_string();
     (*job)->prepare(daemon_->engine(), scene.message);
+    return *job;
+  }
+  // Cancelled at the first call.
+  Outcome cancelled_run(std::uint32_t before, std::int64_t every) {
+    const auto job = hosted_run(before, every);
     const std::uint64_t sequence = calls_.take();
-    (*job)->cancel();
+    job->cancel();
     Outcome outcome = outcomes_.take();
-    EXPECT_TRUE((*job)->answer(sequence, {}, false, true).ok()) << "a reply that crosses the end";
+    EXPECT_TRUE(job->answer(sequence, {}, false, true).ok()) << "a reply that crosses the end";
+    return outcome;
+  }
+  // Cancelled after the first call was answered, while others have the executor's thread.
+  Outcome run_cancelled_in_the_queue(std::uint32_t before, std::int64_t every) {
+    const auto job = hosted_run(before, every);
+    const std::uint64_t sequence = calls_.take();
+    const auto blocker = server::testing::Blocker::hold(daemon_->executor());
+    EXPECT_TRUE(job->answer(sequence, {}, false, false).ok());
+    job->cancel();
+    blocker->release();
+    Outcome outcome = outcomes_.take();
+    const std::thread::id executor = threads_.take();
+    EXPECT_EQ(threads_.take(), executor) << "it computed beside the executor's team";
     return outcome;
   }
 
   Mailbox<std::uint64_t> calls_;
+  Mailbox<std::thread::id> threads_;  // that called, and ended, the run
 };
 
 TEST_F(CancelledCallTest, BetweenStepsHasItsResult) {
@@ -205,6 +261,20 @@ TEST_F(CancelledCallTest, WithinAStepHasNone) {
   EXPECT_EQ(outcome.status().reason(), Reason::cancelled);
   EXPECT_NE(outcome.status().message().find("left half written"), std::string::npos)
       << outcome.status().message();
+}
+
+TEST_F(CancelledCallTest, AnsweredBetweenStepsHasItsResult) {
+  const Outcome outcome = run_cancelled_in_the_queue(1, 1000);
+  ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+  EXPECT_EQ(outcome->status, step::RunStatus::cancelled);
+  EXPECT_EQ(outcome->report.steps, 1000);
+}
+
+TEST_F(CancelledCallTest, AnsweredWithinAStepHasThatStep) {
+  const Outcome outcome = run_cancelled_in_the_queue(0, 1);
+  ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+  EXPECT_EQ(outcome->status, step::RunStatus::cancelled);
+  EXPECT_EQ(outcome->report.steps, 1);
 }
 
 }  // namespace

@@ -29,6 +29,36 @@ TEST(CopyView, TouchesNothingElse) {
   EXPECT_EQ(to, (std::vector<double>{-1, 1, -1, 2, -1}));
 }
 
+TEST(CopyView, InPartsCopiesTheSame) {
+  const std::int64_t rows = 3, columns = copy_part_bytes / 8;
+  std::vector<double> from(static_cast<std::size_t>(rows * columns)), to(from.size(), -1);
+  std::iota(from.begin(), from.end(), 0.0);
+  int parts = 0;
+  // A matrix, transposed and backwards.
+  EXPECT_TRUE(copy_view(view(8 * (rows * columns - 1), {columns, rows}, {-8, -8 * columns}),
+                        reinterpret_cast<const std::byte*>(from.data()),
+                        view(0, {columns, rows}, {8 * rows, 8}), reinterpret_cast<std::byte*>(to.data()),
+                        [&] { return ++parts == 0; }));
+  EXPECT_GE(parts, 3);
+  for (std::int64_t i = 0; i < columns; ++i) {
+    for (std::int64_t j = 0; j < rows; ++j)
+      ASSERT_EQ(to[static_cast<std::size_t>(i * rows + j)], (rows - j) * columns - 1 - i);
+  }
+}
+
+TEST(CopyView, IsLeftWhenNobodyWantsItAnyMore) {
+  const double from = 7;
+  std::vector<double> to(2 * copy_part_bytes / 8, -1);
+  const View all = view(0, {static_cast<std::int64_t>(to.size())}, {8});
+  View same = all;
+  same.strides = {0};
+  int asked = 0;
+  EXPECT_FALSE(copy_view(same, reinterpret_cast<const std::byte*>(&from), all,
+                         reinterpret_cast<std::byte*>(to.data()), [&] { return ++asked == 2; }));
+  EXPECT_EQ(to.front(), 7);
+  EXPECT_EQ(to.back(), -1);
+}
+
 TEST(CopyView, OfNothingReadsNothing) {
   copy_view(view(0, {0, 3}, {24, 8}), nullptr, view(0, {0, 3}, {24, 8}), nullptr);
 }

@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <limits>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "engine/plane/memfd.h"
@@ -156,6 +159,34 @@ TEST(Memfd, IsTheSameOnKernelsWithoutTheNoExecSeal) {
     EXPECT_EQ(::fcntl(fd->get(), F_GET_SEALS) & F_SEAL_SEAL, 0);
     EXPECT_NE(::fcntl(fd->get(), F_GETFD) & FD_CLOEXEC, 0);
   }
+}
+
+// Whoever holds the guard waits for a descriptor to change hands, and not for the bytes.
+TEST(Memory, MovesItsBytesWithoutTheGuardOfItsDescriptor) {
+  constexpr std::uint64_t bytes = 1 << 20;
+  Memory memory = make(bytes);
+  const UniqueFd old(::fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0));
+  memory.data()[bytes - 1] = std::byte{7};
+  std::mutex guard;
+  Status moved(Reason::internal, "not yet");
+  std::unique_lock held(guard);
+  std::thread mover([&] { moved = memory.move_to_fresh("moved", guard); });
+  // What is stored in the old file shows here until another one is mapped.
+  const std::atomic_ref<std::uint64_t> first(*reinterpret_cast<std::uint64_t*>(memory.data()));
+  std::uint64_t stored = 0;
+  do {
+    ++stored;
+    ASSERT_EQ(::pwrite(old.get(), &stored, sizeof stored, 0), static_cast<ssize_t>(sizeof stored));
+  } while (first.load() == stored);
+  held.unlock();
+  mover.join();
+  EXPECT_TRUE(moved.ok()) << moved.to_string();
+  EXPECT_EQ(memory.data()[bytes - 1], std::byte{7});
+  struct stat before = {}, after = {};
+  ASSERT_EQ(::fstat(old.get(), &before), 0);
+  ASSERT_EQ(::fstat(memory.fd(), &after), 0);
+  EXPECT_NE(before.st_ino, after.st_ino);
+  EXPECT_EQ(before.st_blocks, 0) << "the old file is empty";
 }
 
 }  // namespace

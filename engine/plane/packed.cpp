@@ -41,6 +41,15 @@ StatusOr<Packed> Packed::of(const View& view) {
   return packed;
 }
 
+Status check_target(const View& view, std::uint64_t plane_bytes) {
+  EAGLE_ASSIGN_OR_RETURN(const Packed packed, Packed::of(view));
+  if (packed.bytes() <= plane_bytes) return {};
+  return {Reason::bad_value, "expected an array to write in that holds each of its bytes once, found " +
+                                 to_string(view) + ", which is " + std::to_string(packed.bytes()) +
+                                 " bytes in a plane of " + std::to_string(plane_bytes) +
+                                 "; name the elements that lie there, without axes of stride 0"};
+}
+
 template <typename Part>
 void Packed::each(std::uint64_t first, std::uint64_t count, const Part& part) const {
   while (count > 0) {

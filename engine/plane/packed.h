@@ -15,6 +15,10 @@ namespace eagle::plane {
 // bytes do not fit 63 bits.
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape, std::uint32_t item_bytes);
 
+// A view that `check` accepted and that is to be written: one with more bytes than its plane has holds some
+// of them twice, up to without end. BAD_VALUE.
+Status check_target(const View& view, std::uint64_t plane_bytes);
+
 // A plain value; may be used by any number of threads at once.
 class Packed {
 public:

@@ -89,5 +89,13 @@ TEST(Packed, WhatWouldHaveTooManyBytesIsRefused) {
   EXPECT_EQ(Packed::of(view).status().reason(), Reason::bad_value);
 }
 
+TEST(Packed, WhatIsWrittenHoldsNoByteTwiceWithoutEnd) {
+  EXPECT_TRUE(check_target(view_of(0, {4}, {4}), 16).ok());
+  EXPECT_TRUE(check_target(view_of(0, {2}, {12}), 16).ok());
+  EXPECT_TRUE(check_target(view_of(0, {0, 5}, {0, 0}), 16).ok());
+  EXPECT_EQ(check_target(view_of(0, {5}, {0}), 16).reason(), Reason::bad_value);
+  EXPECT_EQ(check_target(view_of(0, {std::int64_t{1} << 59}, {0}), 4096).reason(), Reason::bad_value);
+}
+
 }  // namespace
 }  // namespace eagle::plane

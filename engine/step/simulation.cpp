@@ -113,11 +113,7 @@ bool Simulation::State::end_unbegun(const Model& described, std::span<const run:
     if (masks == nullptr) return false;  // binding refuses it
     masks += view.offset;
   }
-  std::int64_t live = described.samples;
-  if (masks != nullptr) live = std::count(masks, masks + described.samples, std::byte{0});
-  started = ended = true;
-  result.status = live == 0 ? RunStatus::finished : described.max_steps == 0 ? RunStatus::max_steps : *asked;
-  if (live > 0) result.report.ranges = {{described.samples, 0}};
+  end_before_the_first_step(*asked, masks, described.samples, described.max_steps);
   for (const StepKernel& part : described.kernels) {
     for (const StepGroup& group : part.groups) {
       const bool open = group.policy == kernel::DispatchPolicy::automatic;
@@ -125,12 +121,29 @@ bool Simulation::State::end_unbegun(const Model& described, std::span<const run:
                                         std::vector<std::int64_t>(group.branches), 1, 0});
     }
   }
-  run::count(counters->runs);
   return true;
 }
 
+void Simulation::State::end_before_the_first_step(RunStatus asked, const std::byte* masks,
+                                                  std::int64_t samples, std::int64_t most) {
+  std::int64_t live = samples;
+  if (masks != nullptr) live = std::count(masks, masks + samples, std::byte{0});
+  started = ended = true;
+  result.status = live == 0 ? RunStatus::finished : most == 0 ? RunStatus::max_steps : asked;
+  if (live > 0) result.report.ranges = {{samples, 0}};
+  run::count(counters->runs);
+}
+
 Simulation::Next Simulation::State::advance() {
-  if (!started) begin();
+  if (!started) {
+    // Whoever cancelled it may have done so while others still use its planes: nothing is recorded there.
+    if (const auto asked = asked_to_stop()) {
+      end_before_the_first_step(*asked, model.masks(), model.samples, max_steps);
+      report_groups();
+      return Next::done;
+    }
+    begin();
+  }
   if (ended) return Next::done;
   if (in_calls) return after_steps();
   if (mode == Mode::stepwise) return stepwise();

@@ -100,6 +100,8 @@ public:
     done,       // the run has ended
   };
   // Runs one pass (many steps; about ten milliseconds) or a part of a step up to a callable of the client's.
+  // Where the control asks to stop it computes nothing, unless a step is in hand; the first call then stores
+  // nothing either.
   Next advance();
   [[nodiscard]] bool ended() const;
   [[nodiscard]] std::uint32_t call() const;  // after `host_call`: the client's number

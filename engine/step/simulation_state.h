@@ -74,6 +74,9 @@ struct Simulation::State {
 
 private:
   [[nodiscard]] std::optional<RunStatus> asked_to_stop() const;
+  // Stores nothing. `masks`: null where there are none.
+  void end_before_the_first_step(RunStatus asked, const std::byte* masks, std::int64_t samples,
+                                 std::int64_t most);
   bool stop_if_asked();  // ends the run where the control says so
   // Tiled and fused.
   void pass();

@@ -6,6 +6,7 @@
 
 #include "eagle/v1/service.grpc.pb.h"
 #include "engine/graph/wire.h"
+#include "engine/plane/copy_view.h"
 #include "engine/plane/packed.h"
 #include "server/rpc/call.h"
 #include "server/rpc/services.h"
@@ -143,8 +144,12 @@ StatusOr<ToPublish> to_publish(Session& session, const PendingCall& call, const 
   EAGLE_ASSIGN_OR_RETURN(auto made,
                          session.planes().create({&spec, 1}, [&call] { return call.cancelled(); }));
   found.made = std::move(made.front());
-  slice.packed.read(slice.plane->data(), 0, {found.made.plane->data(), slice.packed.bytes()});
-  return found;
+  if (plane::copy_view(slice.view, slice.plane->data(), found.view, found.made.plane->data(),
+                       [&call] { return call.cancelled(); }))
+    return found;
+  const graph::PlaneId id = found.made.plane->id();
+  static_cast<void>(session.planes().release({&id, 1}));
+  return Status(Reason::cancelled, "the caller cancelled");
 }
 
 Status publish(Daemon& daemon, const std::shared_ptr<Session>& session, const PendingCall& call,
@@ -261,13 +266,13 @@ public:
   grpc::ServerUnaryReactor* Fill(grpc::CallbackServerContext* context, const v1::FillRequest* request,
                                  v1::FillReply*) override {
     return on_pool(
-        daemon_, pool_of(request->slice()), *context,
+        daemon_, pool_of(request->slice(), true), *context,
         [request](Session& session, const PendingCall& call) { return fill(session, call, *request); });
   }
 
   grpc::ServerUnaryReactor* Publish(grpc::CallbackServerContext* context, const v1::PublishRequest* request,
                                     v1::OpenedPlane* reply) override {
-    return on_pool(daemon_, pool_of(request->slice()), *context,
+    return on_pool(daemon_, pool_of(request->slice(), false), *context,
                    [this, request, reply](Session& session, const PendingCall& call) {
                      return publish(daemon_, session.shared_from_this(), call, *request, *reply);
                    });
@@ -290,11 +295,11 @@ public:
   }
 
 private:
-  // By what lies in the plane: the slice itself has not been checked yet.
-  std::function<WorkPool&(Session&)> pool_of(const v1::PlaneSlice& slice) {
-    return [this, &slice](Session& session) -> WorkPool& {
-      const graph::PlaneId id{slice.plane().id(), slice.plane().generation()};
-      return daemon_.memory_pool(session.planes().bytes_of({&id, 1}));
+  // By what is to be moved, which with strides of 0 is more than lies in the plane.
+  std::function<WorkPool&(Session&)> pool_of(const v1::PlaneSlice& message, bool written) {
+    return [this, &message, written](Session& session) -> WorkPool& {
+      const auto slice = slice_of(session, message, written);
+      return daemon_.memory_pool(slice.ok() ? slice->packed.bytes() : 0);
     };
   }
 

@@ -165,8 +165,9 @@ public:
                                   v1::FetchRunReply*) override {
     constexpr std::uint64_t many = ~std::uint64_t{0};  // bytes: copying may take long
     return on_pool(daemon_, daemon_.memory_pool(many), *context,
-                   [this, request](Session& session, const PendingCall&) {
-                     return daemon_.kept_runs().fetch(session, *request);
+                   [this, request](Session& session, const PendingCall& call) {
+                     return daemon_.kept_runs().fetch(session, *request,
+                                                      [&call] { return call.cancelled(); });
                    });
   }
   grpc::ServerUnaryReactor* CancelRun(grpc::CallbackServerContext* context, const v1::RunRef* request,

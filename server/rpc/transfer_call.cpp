@@ -118,6 +118,7 @@ StatusOr<Slice> slice_of(Session& session, const v1::PlaneSlice& message, bool w
   const std::vector<graph::Plane> only{{slice.plane->id(), false, slice.plane->size(), slice.plane->label()}};
   EAGLE_ASSIGN_OR_RETURN(slice.view, graph::read_view(message.view(), only, "slice"));
   EAGLE_ASSIGN_OR_RETURN(slice.packed, plane::Packed::of(slice.view));
+  if (written) EAGLE_RETURN_IF_ERROR(plane::check_target(slice.view, slice.plane->size()));
   return slice;
 }
 

@@ -17,7 +17,8 @@ struct Slice {
   plane::View view;
   plane::Packed packed;
 };
-// UNKNOWN_PLANE, VIEW_OUTSIDE_PLANE, BAD_VALUE; READ_ONLY_ARRAY where it is to be written and must not.
+// UNKNOWN_PLANE, VIEW_OUTSIDE_PLANE, BAD_VALUE; READ_ONLY_ARRAY where it is to be written and must not. One
+// that is to be written has no more bytes than its plane; one that is read may, with strides of 0.
 StatusOr<Slice> slice_of(Session& session, const v1::PlaneSlice& message, bool written);
 
 grpc::ServerWriteReactor<v1::PlaneChunk>* read_call(Daemon& daemon, grpc::CallbackServerContext& context,

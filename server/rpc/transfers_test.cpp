@@ -140,6 +140,36 @@ TEST_F(Transfers, WritesThatDoNotFitAreRefusedAndTouchNothingElse) {
   EXPECT_EQ(bytes, std::string(48, '\0'));
 }
 
+// With a stride of 0 a page is an array without end. Reading that is the reader's business; writing it is
+// not.
+TEST_F(Transfers, SlicesThatWouldBeWrittenForEverAreRefused) {
+  const v1::PlaneInfo plane = create(4096);
+  v1::FillRequest fill;
+  *fill.mutable_slice() = slice_of(plane, {std::int64_t{1} << 58}, {0});
+  fill.set_element(doubles({1}));
+  v1::FillReply filled;
+  EXPECT_EQ(call(planes_, &v1::Planes::Stub::Fill, fill, filled).reason(), Reason::bad_value);
+  EXPECT_EQ(write(fill.slice(), {doubles({1})}).reason(), Reason::bad_value);
+  *fill.mutable_slice() = slice_of(plane, {512}, {0});
+  EXPECT_TRUE(call(planes_, &v1::Planes::Stub::Fill, fill, filled).ok());
+  std::string bytes;
+  ASSERT_TRUE(read(slice_of(plane, {2, 3}, {0, 8}), bytes).ok());
+  EXPECT_EQ(bytes, doubles({1, 0, 0, 1, 0, 0}));
+}
+
+TEST_F(Transfers, ABroadcastArrayIsPublishedAsItsElements) {
+  const v1::PlaneInfo plane = create(64);
+  ASSERT_TRUE(write(slice_of(plane, {2}, {8}), {doubles({1, 2})}).ok());
+  v1::PublishRequest publish;
+  *publish.mutable_slice() = slice_of(plane, {100, 2}, {0, 8});
+  publish.set_name("rows");
+  v1::OpenedPlane published;
+  ASSERT_TRUE(call(planes_, &v1::Planes::Stub::Publish, publish, published).ok());
+  std::string bytes;
+  ASSERT_TRUE(read(slice_of(published.plane(), {2}, {8}, 198 * 8), bytes).ok());
+  EXPECT_EQ(bytes, doubles({1, 2}));
+}
+
 TEST_F(Transfers, RandomSlicesReadWhatAWalkOverThemReads) {
   const v1::PlaneInfo plane = create(4096);
   std::vector<double> values(512);

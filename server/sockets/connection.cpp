@@ -29,12 +29,16 @@ public:
   AsioConnection(asio::io_context& io, UniqueFd fd, Daemon& daemon, const Access& access, Owner& owner)
       : daemon_(daemon),
         owner_(owner),
-        socket_(io, asio::local::stream_protocol(), fd.get()),
+        socket_(io),
         greeting_timer_(io),
         process_(io),
         protocol_(daemon, access, principal_of(fd.get())) {
-    static_cast<void>(fd.release());  // the socket's now
+    error_code error;
+    socket_.assign(asio::local::stream_protocol(), fd.get(), error);
+    if (!error) static_cast<void>(fd.release());  // the socket's now
   }
+  // False: the system watches no more descriptors for this process.
+  [[nodiscard]] bool watched() const { return socket_.is_open(); }
 
   void start() override {
     greeting_timer_.expires_after(daemon_.limits().greeting_timeout);
@@ -42,7 +46,7 @@ public:
       if (!error) self->give_up("it said nothing for too long");
     });
     socket_.async_wait(socket_.wait_read, [self = shared_from_this()](error_code error) {
-      if (!error) self->tell_apart();
+      if (!error && !self->closed_) self->tell_apart();
     });
   }
 
@@ -73,7 +77,8 @@ private:
   asio::posix::stream_descriptor process_;  // of the client
   SideProtocol protocol_;
   bool greeted_ = false;
-  bool closed_ = false;      // the connection
+  // The connection. What had come to its end before still calls its handler, and without an error.
+  bool closed_ = false;
   bool gone_ = false;        // this object, for its owner
   PlaneStore::Planes kept_;  // after the session's end, while the client's process lives
 
@@ -103,7 +108,7 @@ template <typename Buffer>
 void AsioConnection::receive(Buffer& buffer, Received then) {
   asio::async_read(socket_, asio::buffer(buffer),
                    [self = shared_from_this(), then](error_code error, std::size_t) {
-                     if (error) return self->close();
+                     if (error || self->closed_) return self->close();
                      ((*self).*then)();
                    });
 }
@@ -139,6 +144,7 @@ void AsioConnection::on_frame() {
     greeting_timer_.cancel();
     owner_.greeted(*this);
     watch_process();
+    if (closed_) return;
   }
   reply(std::move(answer), &AsioConnection::read_frame);
 }
@@ -158,12 +164,13 @@ void AsioConnection::send() {
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       return socket_.async_wait(socket_.wait_write, [self = shared_from_this()](error_code error) {
-        if (error) return self->close();
+        if (error || self->closed_) return self->close();
         self->send();
       });
     }
     // The kernel bounds the descriptors that a user has in flight, over all of the user's connections.
     if (sent < 0 && errno == ETOOMANYREFS) {
+      protocol_.not_sent(answer_);
       return reply(SideProtocol::refusal({Reason::quota,
                                           "too many descriptors are on their way to this user's processes; "
                                           "fetch again when some have been received"}),
@@ -180,7 +187,10 @@ void AsioConnection::send() {
 // The end of the connection may be hidden by a forked child that has it too: the process itself counts.
 void AsioConnection::watch_process() {
   if (!client_.valid()) return;
-  process_.assign(client_.release());
+  error_code error;
+  process_.assign(client_.get(), error);
+  if (error) return give_up("the system watches no more processes for this one");
+  static_cast<void>(client_.release());
   process_.async_wait(process_.wait_read, [self = shared_from_this()](error_code error) {
     if (error) return;
     error_code ignored;
@@ -217,7 +227,8 @@ void AsioConnection::give_up(const char* why) {
 
 std::shared_ptr<Connection> Connection::make(asio::io_context& io, UniqueFd fd, Daemon& daemon,
                                              const Access& access, Owner& owner) {
-  return std::make_shared<AsioConnection>(io, std::move(fd), daemon, access, owner);
+  auto made = std::make_shared<AsioConnection>(io, std::move(fd), daemon, access, owner);
+  return made->watched() ? made : nullptr;
 }
 
 }  // namespace eagle::server

@@ -21,7 +21,9 @@ public:
   public:
     virtual void hand_to_grpc(UniqueFd fd) = 0;
     virtual void greeted(const Connection& connection) = 0;  // it has a session, and may stay
-    virtual void closed(const Connection& connection) = 0;   // it may go; the last call
+    // It may go; once, the last call. The connection may still be held by what waits for its socket.
+    virtual void closed(const Connection& connection) = 0;
+
   protected:
     ~Owner() = default;
   };
@@ -32,7 +34,8 @@ public:
   // if that still has planes mapped.
   virtual void close() = 0;
 
-  // `fd`: connected, non-blocking.
+  // `fd`: connected, non-blocking. Null, and it is closed, where the system refuses to watch it
+  // (fs.epoll.max_user_watches).
   static std::shared_ptr<Connection> make(boost::asio::io_context& io, UniqueFd fd, Daemon& daemon,
                                           const Access& access, Owner& owner);
 };

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <array>
+#include <boost/asio/io_context.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,6 +14,7 @@
 
 #include "proto/ring/layout.h"
 #include "server/secret.h"
+#include "server/sockets/side_protocol.h"
 #include "server/testing_client.h"
 
 namespace eagle::server {
@@ -23,6 +26,23 @@ using server::testing::hello;
 using server::testing::Served;
 using server::testing::SideClient;
 using ::testing::HasSubstr;
+
+// Hears of one connection, whose handlers the test runs one by one.
+class Heard final : public Connection::Owner {
+public:
+  void hand_to_grpc(UniqueFd) override { ADD_FAILURE() << "it is no gRPC"; }
+  void greeted(const Connection&) override {
+    EXPECT_EQ(closed_, 0) << "it has been closed";
+    ++greeted_;
+  }
+  void closed(const Connection&) override { ++closed_; }
+  [[nodiscard]] int times_greeted() const { return greeted_; }
+  [[nodiscard]] int times_closed() const { return closed_; }
+
+private:
+  int greeted_ = 0;
+  int closed_ = 0;
+};
 
 class SideConnection : public ::testing::Test {
 protected:
@@ -148,6 +168,30 @@ TEST_F(SideConnection, ASessionGetsItsRingOnce) {
   EXPECT_TRUE(client.fetch({}).has_fetch());
 }
 
+// The kernel bounds the descriptors that a user has on their way.
+TEST_F(SideConnection, ARingThatNeverLeftMayBeAskedForAgain) {
+  SideProtocol protocol(served_->daemon(), {}, Principal());
+  ASSERT_NE(protocol.handle(hello().SerializeAsString()).frame, "");
+  v1::SideRequest ring;
+  ring.mutable_ring();
+  const SideAnswer lost = protocol.handle(ring.SerializeAsString());
+  ASSERT_EQ(lost.descriptors.size(), 2u);
+  EXPECT_TRUE(protocol.handle(ring.SerializeAsString()).descriptors.empty()) << "there is one a session";
+  protocol.not_sent(lost);
+  const SideAnswer again = protocol.handle(ring.SerializeAsString());
+  EXPECT_EQ(again.descriptors.size(), 2u);
+  protocol.not_sent(lost);  // told late
+  EXPECT_TRUE(protocol.handle(ring.SerializeAsString()).descriptors.empty()) << "it has the other one";
+  static_cast<void>(protocol.detach(false));
+}
+
+// As where epoll takes no more descriptors of this user.
+TEST_F(SideConnection, WhatCannotBeWatchedIsClosedAndHarmsNobody) {
+  boost::asio::io_context io;
+  Heard owner;
+  EXPECT_EQ(Connection::make(io, UniqueFd(), served_->daemon(), {}, owner), nullptr);
+}
+
 TEST_F(SideConnection, ATokenIsGoodOnceAndInItsSessionOnly) {
   SideClient client(served_->path());
   SideClient other(served_->path());
@@ -226,7 +270,7 @@ TEST_F(SideConnection, WhoSaysNothingIsClosed) {
   SideClient silent(served_->path());
   EXPECT_TRUE(silent.at_end());
   SideClient half(served_->path());
-  half.send("EAGLESC1\x08");
+  static_cast<void>(::send(half.fd(), "EAGLESC1\x08", 9, MSG_NOSIGNAL));  // it may be closed already
   EXPECT_TRUE(half.at_end());
 }
 
@@ -238,6 +282,35 @@ TEST_F(SideConnection, WhoSaysNothingMakesRoomForWhoComesAfter) {
   for (int i = 0; i < 5; ++i) silent.push_back(std::make_unique<SideClient>(served_->path()));
   EXPECT_TRUE(silent[0]->at_end());
   expect_still_serves();
+}
+
+// Whether it had opened its session by the time that so many of its handlers had run and it was closed, as it
+// is by its timer or to make room. Everything that it says has come before; all that it says is one greeting.
+bool opened_when_closed_after(Daemon& daemon, int handlers) {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
+  const UniqueFd client(ends[1]);
+  const std::string greeting = "EAGLESC1" + frame_of(hello().SerializeAsString());
+  EXPECT_EQ(::send(client.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(greeting.size()));
+  boost::asio::io_context io;
+  Heard owner;
+  const auto connection = Connection::make(io, UniqueFd(ends[0]), daemon, {}, owner);
+  connection->start();
+  for (int ran = 0; ran < handlers; ++ran) static_cast<void>(io.poll_one());
+  const bool opened = owner.times_greeted() == 1;
+  connection->close();
+  io.run();  // what had been done before tells so now
+  EXPECT_EQ(owner.times_greeted(), opened ? 1 : 0) << "closed after " << handlers;
+  EXPECT_EQ(owner.times_closed(), 1) << "closed after " << handlers;
+  EXPECT_EQ(daemon.sessions().size(), 0u) << "closed after " << handlers;
+  return opened;
+}
+
+TEST_F(SideConnection, WhatIsClosedOpensNoSessionThoughItsGreetingHasCome) {
+  int handlers = 0;
+  while (!opened_when_closed_after(served_->daemon(), handlers)) ++handlers;
+  EXPECT_GT(handlers, 2) << "none was closed between two of its handlers";
 }
 
 // Whether gRPC serves a connection: it sends its settings first.

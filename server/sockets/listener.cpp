@@ -71,9 +71,13 @@ public:
     if (grpc_connections_.admit(fd.get())) return hand_to_grpc_(std::move(fd));
     spdlog::info("connection closed: it is one too many for gRPC (grpc_connections{{,_per_process}})");
   }
-  void greeted(const Connection& connection) override { waiting_.erase(number_of_.at(&connection)); }
+  void greeted(const Connection& connection) override {
+    const auto number = number_of_.find(&connection);
+    if (number != number_of_.end()) waiting_.erase(number->second);
+  }
   void closed(const Connection& connection) override {
     const auto number = number_of_.find(&connection);
+    if (number == number_of_.end()) return;
     waiting_.erase(number->second);
     connections_.erase(number->second);
     number_of_.erase(number);
@@ -82,7 +86,7 @@ public:
 private:
   void wait() {
     listening_.async_wait(listening_.wait_read, [this](error_code error) {
-      if (!error) accept();
+      if (!error && listening_.is_open()) accept();
     });
   }
 
@@ -126,6 +130,7 @@ private:
       oldest->close();
     }
     const auto connection = Connection::make(io_, std::move(fd), daemon_, access_, *this);
+    if (!connection) return spdlog::warn("connection closed: the system watches no more descriptors");
     const std::uint64_t number = ++last_number_;
     connections_.emplace(number, connection);
     number_of_.emplace(connection.get(), number);

@@ -160,8 +160,12 @@ SideAnswer SideProtocol::ring() {
   reply.mutable_ring()->set_bytes(sizeof(ring::Memory));
   SideAnswer answer = answer_of(reply);
   answer.descriptors = {(*ring)->memory_fd(), (*ring)->doorbell()};
-  answer.owner = *ring;
+  answer.owner = answer.ring = *ring;
   return answer;
+}
+
+void SideProtocol::not_sent(const SideAnswer& answer) {
+  if (answer.ring) session_->detach_ring(answer.ring.get());
 }
 
 void SideProtocol::sent(const SideAnswer& answer) {

@@ -30,6 +30,7 @@ struct SideAnswer {
   std::vector<int> descriptors;
   std::shared_ptr<const void> owner;  // of the descriptors, until they are on their way
   std::vector<std::string> tokens;    // that are spent once the descriptors are on their way
+  std::shared_ptr<const Ring> ring;   // that the session got with it
 };
 
 class SideProtocol {
@@ -42,6 +43,8 @@ public:
   SideAnswer handle(std::string_view message);
   // The descriptors of an answer were sent: its tokens are good no more.
   void sent(const SideAnswer& answer);
+  // They never will be: what was made for this answer alone is undone, so that it can be asked for again.
+  void not_sent(const SideAnswer& answer);
 
   // Before Hello: the client's process (pidfd), borrowed; -1 where it cannot be had.
   void set_process(int process) { process_ = process; }

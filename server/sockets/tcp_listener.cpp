@@ -79,7 +79,7 @@ private:
 
   void wait(Listening& one) {
     one.socket.async_wait(one.socket.wait_read, [this, &one](error_code error) {
-      if (!error) accept(one);
+      if (!error && one.socket.is_open()) accept(one);
     });
   }
 
