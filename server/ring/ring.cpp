@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -50,10 +51,19 @@ bool Ring::has_work(std::size_t slot) const {
          (word == ring::State::replied && phase == Phase::asking);
 }
 
-bool Ring::pending() const {
+bool Ring::pending_soon() const {
+  for (std::size_t slot = 0; slot < in_use_; ++slot) {
+    if (has_work(slot)) return true;
+  }
+  return false;
+}
+
+bool Ring::pending() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (std::size_t slot = 0; slot < ring::slot_count; ++slot) {
-    if (has_work(slot)) return true;
+    if (!has_work(slot)) continue;
+    in_use_ = std::max(in_use_, slot + 1);
+    return true;
   }
   return false;
 }
@@ -65,16 +75,21 @@ bool Ring::exchange(std::size_t slot, ring::State from, ring::State to) {
 }
 
 int Ring::visit(int most) {
+  const bool all = ++visits_ % visits_between_all == 0;
+  const std::size_t slots = all ? ring::slot_count : in_use_;
+  std::size_t last = few_slots;
   int found = 0;
-  std::size_t slot = next_;
-  for (std::size_t looked = 0; looked < ring::slot_count && found < most; ++looked) {
+  std::size_t slot = next_ < slots ? next_ : 0;
+  for (std::size_t looked = 0; looked < slots && found < most; ++looked) {
     if (has_work(slot)) {
       const bool idle = taken_[slot].phase.load(std::memory_order_relaxed) == Phase::idle;
       found += (idle ? take(slot) : pass_on_reply(slot)) ? 1 : 0;
-      next_ = (slot + 1) % ring::slot_count;
+      last = std::max(last, slot + 1);
+      next_ = (slot + 1) % slots;
     }
-    slot = (slot + 1) % ring::slot_count;
+    slot = (slot + 1) % slots;
   }
+  in_use_ = all && found < most ? last : std::max(in_use_, last);
   return found;
 }
 

@@ -40,11 +40,15 @@ public:
   // Starts launches that were posted and passes on replies, at most `most`, going on where the last visit
   // ended. How many there were.
   int visit(int most);
+  // Whether there is something for `visit` in the slots that were used of late; `pending` looks at all of them.
+  [[nodiscard]] bool pending_soon() const;
   // Whether the client must ring. After `set_asleep(true)`, `pending` tells of what was posted just before.
   void set_asleep(bool asleep) { ring().header.asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst); }
-  [[nodiscard]] bool pending() const;
+  bool pending();
 
 private:
+  static constexpr std::size_t few_slots = 4;
+  static constexpr unsigned visits_between_all = 16;
   enum class Phase : std::uint8_t { idle, running, asking };
   // What the worker knows of a slot, whatever the shared memory says.
   struct Taken {
@@ -72,6 +76,9 @@ private:
   const UniqueFd doorbell_;
   std::array<Taken, ring::slot_count> taken_;
   std::size_t next_ = 0;
+  // Clients take the lowest slot that is free: few are looked at each time, and all of them now and then.
+  std::size_t in_use_ = few_slots;  // the first so many
+  unsigned visits_ = 0;
 };
 
 }  // namespace eagle::server

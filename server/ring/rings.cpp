@@ -152,9 +152,12 @@ bool Rings::spin_for_work(const std::function<bool()>& idle) {
   do {
     for (int i = 0; i < 16; ++i) {
       for (const Known& one : awake_) {
-        if (one.ring->pending()) return true;
+        if (one.ring->pending_soon()) return true;
       }
       pause_a_little();
+    }
+    for (const Known& one : awake_) {
+      if (one.ring->pending()) return true;
     }
     if (!idle() || changed_.load(std::memory_order_relaxed)) return true;
   } while (Clock::now() < end);
