@@ -29,12 +29,16 @@ public:
   AsioConnection(asio::io_context& io, UniqueFd fd, Daemon& daemon, const Access& access, Owner& owner)
       : daemon_(daemon),
         owner_(owner),
-        socket_(io, asio::local::stream_protocol(), fd.get()),
+        socket_(io),
         greeting_timer_(io),
         process_(io),
         protocol_(daemon, access, principal_of(fd.get())) {
-    static_cast<void>(fd.release());  // the socket's now
+    error_code error;
+    socket_.assign(asio::local::stream_protocol(), fd.get(), error);
+    if (!error) static_cast<void>(fd.release());  // the socket's now
   }
+  // False: the system watches no more descriptors for this process.
+  [[nodiscard]] bool watched() const { return socket_.is_open(); }
 
   void start() override {
     greeting_timer_.expires_after(daemon_.limits().greeting_timeout);
@@ -140,6 +144,7 @@ void AsioConnection::on_frame() {
     greeting_timer_.cancel();
     owner_.greeted(*this);
     watch_process();
+    if (closed_) return;
   }
   reply(std::move(answer), &AsioConnection::read_frame);
 }
@@ -182,7 +187,10 @@ void AsioConnection::send() {
 // The end of the connection may be hidden by a forked child that has it too: the process itself counts.
 void AsioConnection::watch_process() {
   if (!client_.valid()) return;
-  process_.assign(client_.release());
+  error_code refused;
+  process_.assign(client_.get(), refused);
+  if (refused) return give_up("the system watches no more processes for this one");
+  static_cast<void>(client_.release());
   process_.async_wait(process_.wait_read, [self = shared_from_this()](error_code error) {
     if (error) return;
     error_code ignored;
@@ -219,7 +227,8 @@ void AsioConnection::give_up(const char* why) {
 
 std::shared_ptr<Connection> Connection::make(asio::io_context& io, UniqueFd fd, Daemon& daemon,
                                              const Access& access, Owner& owner) {
-  return std::make_shared<AsioConnection>(io, std::move(fd), daemon, access, owner);
+  auto made = std::make_shared<AsioConnection>(io, std::move(fd), daemon, access, owner);
+  return made->watched() ? made : nullptr;
 }
 
 }  // namespace eagle::server

@@ -34,7 +34,8 @@ public:
   // if that still has planes mapped.
   virtual void close() = 0;
 
-  // `fd`: connected, non-blocking.
+  // `fd`: connected, non-blocking. Null, and it is closed, where the system refuses to watch it
+  // (fs.epoll.max_user_watches).
   static std::shared_ptr<Connection> make(boost::asio::io_context& io, UniqueFd fd, Daemon& daemon,
                                           const Access& access, Owner& owner);
 };

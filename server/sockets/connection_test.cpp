@@ -14,6 +14,7 @@
 
 #include "proto/ring/layout.h"
 #include "server/secret.h"
+#include "server/sockets/side_protocol.h"
 #include "server/testing_client.h"
 
 namespace eagle::server {
@@ -165,6 +166,30 @@ TEST_F(SideConnection, ASessionGetsItsRingOnce) {
   EXPECT_EQ(client.ask(ring).error().reason(), "BAD_MESSAGE");
   EXPECT_TRUE(client.take_descriptors().empty());
   EXPECT_TRUE(client.fetch({}).has_fetch());
+}
+
+// The kernel bounds the descriptors that a user has on their way.
+TEST_F(SideConnection, ARingThatNeverLeftMayBeAskedForAgain) {
+  SideProtocol protocol(served_->daemon(), {}, Principal());
+  ASSERT_NE(protocol.handle(hello().SerializeAsString()).frame, "");
+  v1::SideRequest ring;
+  ring.mutable_ring();
+  const SideAnswer lost = protocol.handle(ring.SerializeAsString());
+  ASSERT_EQ(lost.descriptors.size(), 2u);
+  EXPECT_TRUE(protocol.handle(ring.SerializeAsString()).descriptors.empty()) << "there is one a session";
+  protocol.not_sent(lost);
+  const SideAnswer again = protocol.handle(ring.SerializeAsString());
+  EXPECT_EQ(again.descriptors.size(), 2u);
+  protocol.not_sent(lost);  // told late
+  EXPECT_TRUE(protocol.handle(ring.SerializeAsString()).descriptors.empty()) << "it has the other one";
+  static_cast<void>(protocol.detach(false));
+}
+
+// As where epoll takes no more descriptors of this user.
+TEST_F(SideConnection, WhatCannotBeWatchedIsClosedAndHarmsNobody) {
+  boost::asio::io_context io;
+  Heard owner;
+  EXPECT_EQ(Connection::make(io, UniqueFd(), served_->daemon(), {}, owner), nullptr);
 }
 
 TEST_F(SideConnection, ATokenIsGoodOnceAndInItsSessionOnly) {

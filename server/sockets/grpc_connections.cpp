@@ -15,8 +15,10 @@ using boost::system::error_code;
 GrpcConnections::GrpcConnections(boost::asio::io_context& io, const Limits& limits)
     : limits_(limits), ends_(io) {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) return;  // then none is admitted
-  ends_.assign(epoll.release());
+  error_code error;
+  if (epoll.valid()) ends_.assign(epoll.get(), error);
+  if (!ends_.is_open()) return;  // then none is admitted
+  static_cast<void>(epoll.release());
   wait();
 }
 

@@ -128,6 +128,7 @@ private:
       oldest->close();
     }
     const auto connection = Connection::make(io_, std::move(fd), daemon_, access_, *this);
+    if (!connection) return spdlog::warn("connection closed: the system watches no more descriptors");
     const std::uint64_t number = ++last_number_;
     connections_.emplace(number, connection);
     number_of_.emplace(connection.get(), number);
