@@ -381,5 +381,25 @@ TEST_F(LaunchJobTest, AReleasedGraphEndsItsLaunchFirst) {
   EXPECT_TRUE(outcomes_.take().ok());
 }
 
+// Also before it is built again, and as one.
+TEST_F(LaunchJobTest, AGraphThatAnotherWorkerBuiltCountsForItsTenant) {
+  const auto held = [&] { return session_->tenant()->report().held[static_cast<std::size_t>(Held::graphs)]; };
+  const std::uint64_t id = build_increment();
+  std::shared_ptr<LoadedGraph> graph = *session_->graph(id);
+  ASSERT_TRUE(session_->release_graph(id).ok());
+  static_cast<void>(graph->take_share());
+  ASSERT_EQ(held(), 0u);
+  session_->add_dormant(77);
+  session_->add_dormant(78);
+  EXPECT_EQ(held(), 2u);
+  session_->wake(77, graph);
+  EXPECT_EQ(held(), 2u);
+  graph.reset();
+  ASSERT_TRUE(session_->release_graph(77).ok());
+  EXPECT_EQ(held(), 1u);
+  ASSERT_TRUE(session_->release_graph(78).ok());
+  EXPECT_EQ(held(), 0u);
+}
+
 }  // namespace
 }  // namespace eagle::server

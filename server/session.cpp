@@ -41,12 +41,16 @@ StatusOr<std::shared_ptr<LoadedGraph>> Session::graph(std::uint64_t id) const {
 
 void Session::add_dormant(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
-  dormant_.insert(id);
+  auto share = tenant_->hold(Held::graphs);
+  dormant_[id] = share.ok() ? *std::move(share) : Tenant::Share();
 }
 
 void Session::wake(std::uint64_t id, std::shared_ptr<LoadedGraph> graph) {
   const std::lock_guard lock(mutex_);
-  if (dormant_.erase(id) != 0) graphs_.emplace(id, std::move(graph));
+  auto sleeping = dormant_.extract(id);
+  if (sleeping.empty()) return;
+  graph->keep(std::move(sleeping.mapped()));
+  graphs_.emplace(id, std::move(graph));
 }
 
 bool Session::dormant(std::uint64_t id) const {
@@ -55,8 +59,10 @@ bool Session::dormant(std::uint64_t id) const {
 }
 
 std::vector<std::uint64_t> Session::dormant() const {
+  std::vector<std::uint64_t> ids;
   const std::lock_guard lock(mutex_);
-  return {dormant_.begin(), dormant_.end()};
+  for (const auto& [id, share] : dormant_) ids.push_back(id);
+  return ids;
 }
 
 Status Session::replace_graph(std::uint64_t id, std::shared_ptr<LoadedGraph> graph) {

@@ -79,7 +79,8 @@ public:
   StatusOr<std::uint64_t> add(std::shared_ptr<LoadedGraph> graph);
   // UNKNOWN_GRAPH; GRAPH_STATE for one that another worker built, until it is restored.
   StatusOr<std::shared_ptr<LoadedGraph>> graph(std::uint64_t id) const;
-  // A graph that another worker built: known by its record only, from now on and until it is woken.
+  // A graph that another worker built: known by its record only, from now on and until it is woken. It counts
+  // for the tenant, as far as the tenant's quota goes: it is there already.
   void add_dormant(std::uint64_t id);
   void wake(std::uint64_t id,
             std::shared_ptr<LoadedGraph> graph);  // ignored where it is not dormant any more
@@ -130,7 +131,7 @@ private:
   bool ended_ = false;
   std::uint64_t last_graph_;
   std::map<std::uint64_t, std::shared_ptr<LoadedGraph>> graphs_;
-  std::set<std::uint64_t> dormant_;
+  std::map<std::uint64_t, Tenant::Share> dormant_;
   struct InFlight {
     std::shared_ptr<Job> job;
     std::uint64_t launch_id = 0;
