@@ -45,7 +45,7 @@ Status Rings::add(std::shared_ptr<Ring> ring) {
   {
     const std::lock_guard lock(mutex_);
     added_.push_back(std::move(ring));
-    changed_.store(true, std::memory_order_release);
+    changed_.store(true, std::memory_order_seq_cst);
   }
   notify();
   return {};
@@ -55,11 +55,13 @@ void Rings::remove(const Ring* ring) {
   {
     const std::lock_guard lock(mutex_);
     removed_.push_back(ring);
-    changed_.store(true, std::memory_order_release);
+    changed_.store(true, std::memory_order_seq_cst);
   }
   notify();
 }
 
+// `sleep` says that it sleeps and then looks for changes; changes are said, and then it is asked whether it
+// sleeps. One of the two sees the other only where all of that is in one order: seq_cst, each of them.
 void Rings::notify() {
   if (!asleep_.load(std::memory_order_seq_cst)) return;
   const std::uint64_t one = 1;
