@@ -18,6 +18,8 @@ struct Limits {
   std::uint32_t descriptors_per_message = 253;        // the kernel's SCM_MAX_FD
   std::uint32_t message_bytes = 64u << 20;            // of one gRPC request
   std::uint32_t streams = 256;                        // concurrent calls of one gRPC connection
+  // For the first message of a stream in which both sides speak, which may be a large one on a slow line.
+  std::chrono::milliseconds first_word_timeout{120'000};
 
   std::size_t grpc_connections_per_address = 1024;  // of those over TCP
   std::uint32_t chunk_bytes = 1u << 20;             // of a plane that travels

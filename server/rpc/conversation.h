@@ -12,6 +12,7 @@
 
 #include "engine/base/status.h"
 #include "server/daemon.h"
+#include "server/rpc/first_word.h"
 #include "server/rpc/rpc_status.h"
 
 namespace eagle::server {
@@ -25,6 +26,12 @@ public:
     const auto self = std::make_shared<Self>(daemon, context);
     self->self_ = self;
     self->StartRead(&self->incoming_);
+    self->first_word_.await(daemon.limits().first_word_timeout, [self] {
+      Conversation& conversation = *self;
+      conversation.fail({Reason::deadline,
+                         "the client opened the stream and said nothing for too long "
+                         "(first_word_timeout)"});
+    });
     return self.get();
   }
 
@@ -56,13 +63,18 @@ protected:
 private:
   void OnReadDone(bool ok) final;
   void OnWriteDone(bool ok) final;
-  void OnDone() final { self_.reset(); }
+  void OnDone() final {
+    static_cast<void>(first_word_.came());
+    self_.reset();
+  }
 
+  FirstWord first_word_;
   bool finished_ = false;
 };
 
 template <typename Self, typename Incoming, typename Outgoing>
 void Conversation<Self, Incoming, Outgoing>::OnReadDone(bool ok) {
+  if (!first_word_.came()) return;
   if (!ok) return on_client_done();
   const Status status = on_message();
   if (!status.ok()) return fail(status);

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
+#include <grpcpp/create_channel_posix.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -293,6 +296,34 @@ TEST_F(Rpc, ConversationsThatBreakTheRulesEndWithTheRule) {
   conversation.reply(conversation.read().call().sequence());
   EXPECT_TRUE(conversation.read().has_report());
   EXPECT_TRUE(conversation.finish().ok());
+}
+
+TEST_F(Rpc, StreamsWhoseClientSaysNothingEnd) {
+  Daemon::Options options;
+  options.limits.first_word_timeout = std::chrono::milliseconds(1);
+  serve(std::move(options));
+  EXPECT_EQ(Conversation(*graphs_, secret_).finish().reason(), Reason::deadline);
+  {
+    grpc::ClientContext context;
+    prepare(context);
+    const auto run = runs_->SimulateWithCalls(&context);
+    v1::SimulateEvent event;
+    EXPECT_FALSE(run->Read(&event));
+    EXPECT_EQ(rpc::status_of(run->Finish(), context).reason(), Reason::deadline);
+  }
+  // As a client over TCP, who has shown nothing yet.
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
+  const auto remote =
+      RpcServer::start_remote(served_->daemon(), {"dns:test"}, {Identity::anonymous, nullptr}, {});
+  ASSERT_TRUE(remote.ok()) << remote.status().to_string();
+  (*remote)->adopt(UniqueFd(ends[0]));
+  const auto sessions = v1::Sessions::NewStub(grpc::CreateInsecureChannelFromFd("test", ends[1]));
+  grpc::ClientContext context;
+  const auto stream = sessions->Attach(&context);
+  v1::AttachServerMessage message;
+  EXPECT_FALSE(stream->Read(&message));
+  EXPECT_EQ(rpc::status_of(stream->Finish(), context).reason(), Reason::deadline);
 }
 
 TEST_F(Rpc, WhoClosesItsSideAfterTheLaunchStillGetsTheReport) {

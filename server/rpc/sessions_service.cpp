@@ -8,6 +8,7 @@
 #include "engine/run/report_message.h"
 #include "server/access.h"
 #include "server/protocol.h"
+#include "server/rpc/first_word.h"
 #include "server/rpc/peer.h"
 #include "server/rpc/rpc_status.h"
 #include "server/rpc/services.h"
@@ -43,6 +44,10 @@ public:
     std::shared_ptr<Attachment> made(new Attachment(daemon, access, context));
     made->self_ = made;
     made->StartRead(&made->incoming_);
+    made->first_word_.await(daemon.limits().first_word_timeout, [made] {
+      made->end(Status(Reason::deadline,
+                       "expected an OpenSession, found nothing for too long (first_word_timeout)"));
+    });
     return made.get();
   }
 
@@ -51,6 +56,7 @@ private:
       : daemon_(daemon), access_(access), context_(context) {}
 
   void OnReadDone(bool ok) override {
+    if (!first_word_.came()) return;
     if (!ok) return leave();
     const Status status = on_message();
     if (!status.ok()) return leave(status);
@@ -170,6 +176,7 @@ private:
   }
 
   void OnDone() override {
+    static_cast<void>(first_word_.came());
     {
       const std::lock_guard lock(life_);
       done_ = true;
@@ -181,6 +188,7 @@ private:
   const Access access_;
   grpc::CallbackServerContext& context_;
   std::shared_ptr<Attachment> self_;
+  FirstWord first_word_;
   v1::AttachClientMessage incoming_;
   v1::AttachServerMessage outgoing_;
   // Of the thread that reads: gRPC starts no read before the one before it is done with.
