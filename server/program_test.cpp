@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server/testing_client.h"
@@ -167,10 +168,15 @@ TEST_F(Program, TwoDoNotShareASocket) {
 }
 
 TEST_F(Program, TakesThePlaceOfOneThatWasKilled) {
+  pid_t worker = 0;
   {
     const Child killed = start({"--listen", endpoint()});
     EXPECT_EQ(said_, "ready\n");
+    SideClient client(path());
+    worker = static_cast<pid_t>(client.open().host().pid());
   }
+  // It ends with its keeper, some time after it, and answers until then.
+  while (::kill(worker, 0) == 0) std::this_thread::yield();
   ASSERT_TRUE(std::filesystem::exists(path()));
   const Child next = start({"--listen", endpoint()});
   EXPECT_EQ(said_, "ready\n");
