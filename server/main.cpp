@@ -133,6 +133,7 @@ StatusOr<int> keep_alive(const ProgramOptions& options, UniqueFd& ready, std::ve
   keeper.ready = std::move(ready);
   keeper.ready_line = listening.ready_line;
   keeper.drain_timeout_s = static_cast<std::uint32_t>(options.drain_timeout_s);
+  keeper.crash_window_s = static_cast<std::uint32_t>(options.crash_window_s);
   command.emplace_back("--worker");
   keeper.worker_command = std::move(command);
   return keep(std::move(keeper));

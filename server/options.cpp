@@ -74,6 +74,8 @@ void add_commands(CLI::App& app, ProgramOptions& options) {
   app.add_flag("!--no-keeper", options.keeper,
                "One process: nothing survives its death (default: a keeper, which starts another worker)");
   app.add_flag("--worker", options.worker, "What a keeper starts; not for people")->group("");
+  // For tests, on machines that start workers slowly.
+  app.add_option("--crash-window", options.crash_window_s)->check(CLI::Range(1, 86400))->group("");
   app.add_option(
          "--ready-fd", options.ready_fd,
          "An inherited descriptor that gets one line, 'ready' (and the TCP endpoints) or 'error: ...', once "

@@ -25,6 +25,7 @@ struct ProgramOptions {
   int threads = 0;                       // 0: what the machine and cgroup allow
   std::uint64_t plane_budget_bytes = 0;  // 0: three quarters of what the process may use
   int drain_timeout_s = 30;
+  int crash_window_s = 60;      // in which a worker may die so often, and is then started no more
   int compile_timeout_s = 60;   // of one kernel
   std::string cache_directory;  // of compiled kernels; empty: none
   std::string log_level;        // empty: info; warn for a private daemon, whose stderr is its client's

@@ -32,9 +32,8 @@ using std::chrono::seconds;
 constexpr seconds longest_silence{10};
 // So long it may take from its start until it serves: it has thousands of planes to map.
 constexpr seconds longest_start{60};
-// More deaths than this within that time, and there is no sense in going on.
+// More deaths than this within KeeperOptions::crash_window_s, and there is no sense in going on.
 constexpr std::size_t most_deaths = 4;
-constexpr seconds deaths_within{60};
 // Above the worker's own last resort, after which it ends by itself.
 constexpr seconds longest_end{15};
 
@@ -361,7 +360,7 @@ void Keeper::after_death(const Ending& ending, bool served) {
                 why_failed_);
   if (too_many_deaths()) {
     return give_up("the worker died " + std::to_string(most_deaths + 1) + " times within " +
-                   std::to_string(deaths_within.count()) + " s; giving up. The log says how");
+                   std::to_string(options_.crash_window_s) + " s; giving up. The log says how");
   }
   ++epoch_;
   if (const Status started = start_worker(); !started.ok()) give_up(started.message());
@@ -384,7 +383,7 @@ bool Keeper::too_many_deaths() {
   if (death_is_a_graphs_) return false;
   const Clock::time_point now = Clock::now();
   deaths_.push_back(now);
-  while (now - deaths_.front() > deaths_within) deaths_.pop_front();
+  while (now - deaths_.front() > seconds(options_.crash_window_s)) deaths_.pop_front();
   return deaths_.size() > most_deaths;
 }
 

@@ -23,6 +23,8 @@ struct KeeperOptions {
   UniqueFd ready;    // gets one line; may be invalid
   std::string ready_line = "ready";
   std::uint32_t drain_timeout_s = 30;
+  std::uint32_t crash_window_s =
+      60;  // five deaths of a worker within this, and there is no sense in going on
 };
 
 // Where the worker finds its end of the socket.

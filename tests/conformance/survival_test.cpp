@@ -122,9 +122,9 @@ TEST_F(Survival, ALaunchInFlightIsAbortedAndTheNextOneRuns) {
     const Session mine = connected(options);
     const auto x = must(mine.full<double>({16}, 0.0));
     const auto g = stepping(mine, x, ring ? "ring" : "grpc");
-    std::jthread killer([&] {
+    std::jthread killer([&, first = worker()] {
       wait_until([&] { return std::atomic_ref<double>(x.span()[0]).load() > 0; });
-      kill_worker();
+      kill_and_wait(first);
     });
     const auto launched = g->launch(endless);
     killer.join();
@@ -158,9 +158,9 @@ TEST_F(Survival, ARunInFlightIsAborted) {
   const auto n = must(session->zeros<double>({64}));
   const auto done = must(session->zeros<bool>({64}));
   const BoundPlan model{counter(), {{"n", n}, {"limit", 1e300}, {"done", done}}};
-  std::jthread killer([&] {
+  std::jthread killer([&, first = worker()] {
     wait_until([&] { return std::atomic_ref<double>(n.span()[0]).load() > 0; });
-    kill_worker();
+    kill_and_wait(first);
   });
   EXPECT_EQ(session->simulate(model, {endless, {}, {}}).status().reason(), Reason::worker_restarted);
 }
@@ -503,7 +503,7 @@ TEST_F(Survival, WithTheKeeperEverythingEnds) {
 }
 
 TEST_F(Survival, AWorkerThatKeepsDyingIsNotStartedForever) {
-  start();
+  start({"--crash-window", "86400"});  // however long a worker takes to start here
   for (int death = 0; death < 5; ++death) {
     const auto info = session->info();
     ASSERT_TRUE(info.ok()) << death << ": " << info.status().to_string();
@@ -534,10 +534,10 @@ TEST_F(Survival, AGraphThatWasRunningAtTwoDeathsIsQuarantined) {
   for (int death = 0; death < 6; ++death) {  // more than a crash loop may have
     for (double& value : x.span()) value = 0;
     must(session->accept(x));
-    std::jthread killer([&] {
+    std::jthread killer([&, now = worker()] {
       if (death >= 2) return;
       wait_until([&] { return std::atomic_ref<double>(x.span()[0]).load() > 100; });
-      kill_worker();
+      kill_and_wait(now);
     });
     const Status ended = bad->launch(endless).status();
     killer.join();
