@@ -24,10 +24,15 @@ def shifted(x: Scalar, by: Param) -> Scalar:
     return x + by
 
 
+# Seconds by the wall: ordinary kernels, and the start of the helper, have to be done by then on a machine that
+# is busy with other things.
+LIMIT_S = 10
+
+
 @pytest.fixture
 def hasty(short_path):
-    """A daemon that gives a compile one second."""
-    daemon = Daemon(short_path, "--compile-timeout", "1", "--cache-dir", "")
+    """A daemon that gives a compile that long."""
+    daemon = Daemon(short_path, "--compile-timeout", str(LIMIT_S), "--cache-dir", "")
     yield daemon
     assert daemon.stop() == 0, daemon.log()
 
@@ -49,7 +54,7 @@ def test_a_compile_without_end_is_given_up_and_named(hasty):
     with eagle.connect(hasty.endpoint) as session:
         x = session.zeros(8)
         os.kill(helper, signal.SIGSTOP)  # never done
-        with pytest.raises(eagle.EagleError, match=r"'shifted'.*took longer than 1") as refusal:
+        with pytest.raises(eagle.EagleError, match=rf"'shifted'.*took longer than {LIMIT_S}") as refusal:
             shifted(x, 1.0)
         assert refusal.value.reason == "COMPILE_FAILED"
         wait_until(lambda: helper not in helpers(hasty), "the helper that hung to be gone")
@@ -74,13 +79,13 @@ def test_others_are_served_while_a_long_compile_goes_on(hasty):
         check_affine(hasty.endpoint)
         waiting.join(PATIENCE_S)
         assert not waiting.is_alive()
-    # A fast machine may make it in a second; then the values are right: each product of matrices that are c
+    # A fast machine may make it in time; then the values are right: each product of matrices that are c
     # everywhere is 8 c d everywhere.
     (ended,) = outcome
     if isinstance(ended, eagle.EagleError):
         assert ended.reason == "COMPILE_FAILED"
         assert "'heavy'" in str(ended)
-        assert "took longer than 1" in str(ended)
+        assert f"took longer than {LIMIT_S}" in str(ended)
     else:
         np.testing.assert_allclose(ended, 0.01 * (8 * 0.01) ** 14, rtol=1e-12)
     check_affine(hasty.endpoint)

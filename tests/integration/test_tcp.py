@@ -279,7 +279,7 @@ def test_a_session_is_taken_over_from_a_line_that_only_looks_alive(tcp: Daemon, 
 
 
 def test_a_session_whose_line_stays_broken_ends_with_its_lease(tcp: Daemon, line: Line) -> None:
-    session = eagle.connect(line.endpoint, lease=0.2, timeout=2.0)
+    session = eagle.connect(line.endpoint, lease=0.2, timeout=10.0)
     x = session.full(1000, 1.0)
     assert x.size == 1000
     assert tcp.info()["sessions"] == 2

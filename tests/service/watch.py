@@ -45,6 +45,17 @@ def wait_for_descriptors(pid: int, most: int) -> None:
     wait_until(lambda: held_by(pid).descriptors <= most, f"{pid} to hold at most {most} descriptors, {held_by(pid)}")
 
 
+def wait_for_at_most(pid: int, descriptors: int, resident_kib: int) -> Held:
+    """Until it holds no more than that: what was released goes some time after the answer to the release."""
+
+    def within() -> bool:
+        held = held_by(pid)
+        return held.descriptors <= descriptors and held.resident_kib <= resident_kib
+
+    wait_until(within, f"{pid} to hold at most {descriptors} descriptors and {resident_kib} KiB, {held_by(pid)}")
+    return held_by(pid)
+
+
 def check_serves(endpoint: str) -> None:
     """A new client gets its work done there."""
     with eagle.connect(endpoint) as session:
