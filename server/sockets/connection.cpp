@@ -187,9 +187,9 @@ void AsioConnection::send() {
 // The end of the connection may be hidden by a forked child that has it too: the process itself counts.
 void AsioConnection::watch_process() {
   if (!client_.valid()) return;
-  error_code error;
-  process_.assign(client_.get(), error);
-  if (error) return give_up("the system watches no more processes for this one");
+  error_code refused;
+  process_.assign(client_.get(), refused);
+  if (refused) return give_up("the system watches no more processes for this one");
   static_cast<void>(client_.release());
   process_.async_wait(process_.wait_read, [self = shared_from_this()](error_code error) {
     if (error) return;
