@@ -68,6 +68,7 @@ PRIVATE_HEADERS: dict[str, set[str]] = {
         "client/watched_call.h",
         "server/rpc/call.h",
         "server/rpc/conversation.h",
+        "server/rpc/first_word.h",
         "server/rpc/launch_call.h",
         "server/rpc/peer.h",
         "server/rpc/run_call.h",
