@@ -1,7 +1,7 @@
 """Loads the engine, and with it OpenMP, so that its threads do not wait for each other without sleeping for long.
 
-libgomp reads how long when it is loaded, and its own choice, milliseconds, makes a launch beside busy neighbours a hundred
-times as slow. What the user has said stands; processes that this one starts see nothing of it.
+libgomp reads how long when it is loaded, and its own choice, milliseconds, makes a launch beside busy neighbours a
+hundred times as slow. What the user has said stands; processes that this one starts see nothing of it.
 """
 
 import os
@@ -9,11 +9,11 @@ import os
 SPIN_COUNT = "200"  # as engine/run/spin_limit.h
 
 if "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ:
-    import eagle._core as _core
+    pass
 else:
     os.environ["GOMP_SPINCOUNT"] = SPIN_COUNT
     try:
-        import eagle._core as _core
+        pass
     finally:
         del os.environ["GOMP_SPINCOUNT"]
 

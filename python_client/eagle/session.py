@@ -111,9 +111,7 @@ class Session:
         """
         return self._allocate("zeros", shape, dtype, device, name)
 
-    def _allocate(
-        self, what: str, shape: Shape, dtype: npt.DTypeLike, device: str | None, name: str | None
-    ) -> Array:
+    def _allocate(self, what: str, shape: Shape, dtype: npt.DTypeLike, device: str | None, name: str | None) -> Array:
         if device not in (None, "cpu"):
             raise refusal("BAD_VALUE", f"{what}: device {device!r}; this session computes on 'cpu'")
         label = text(f"{what}: name", name)

@@ -1,4 +1,4 @@
-"""Threads of a team wait for each other without sleeping for microseconds, not for the milliseconds of libgomp's own."""
+"""Threads of a team wait for each other without sleeping for microseconds, not for libgomp's own milliseconds."""
 
 import os
 import re
