@@ -226,7 +226,6 @@ TEST(Compiler, StopsACompileThatTakesTooLong) {
   const auto compiled = compiler.compile(affine(1.0), {});
   ASSERT_FALSE(compiled.ok());
   EXPECT_EQ(compiled.status().reason(), Reason::compile_failed);
-  EXPECT_THAT(compiled.status().message(), HasSubstr("'affine'"));
   EXPECT_THAT(compiled.status().message(), HasSubstr("took longer than"));
   EXPECT_TRUE(helpers().empty());
 }

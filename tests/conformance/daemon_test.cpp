@@ -92,15 +92,15 @@ TEST_F(Daemon, AClosedSessionHoldsItsArraysAndNothingElse) {
       EXPECT_EQ(session->info()->graphs, 1u);
       ASSERT_TRUE(other->close().ok());
     }
-    const auto info = session->info();
-    EXPECT_EQ(info->graphs, 0u);
-    EXPECT_EQ(info->planes, 1u);
-    EXPECT_EQ(info->plane_bytes, 8u << 20);
+    // A daemon that is busy hears of what has gone when it has time.
+    while (session->info()->graphs > 0 || session->info()->planes > 1) std::this_thread::yield();
+    EXPECT_EQ(session->info()->planes, 1u);
+    EXPECT_EQ(session->info()->plane_bytes, 8u << 20);
     EXPECT_EQ((*kept)[0], 1.5);
   }
   // The daemon hears of the end by itself; ask until it has.
   while (session->info()->sessions > 1) std::this_thread::yield();
-  EXPECT_EQ(session->info()->planes, 0u);
+  while (session->info()->planes > 0) std::this_thread::yield();
 }
 
 TEST_F(Daemon, ASessionEndsWithItsLastHandle) {
@@ -124,9 +124,9 @@ TEST_F(Daemon, HoldsNoMoreAfterAThousandArraysAndGraphsThanBefore) {
     ASSERT_TRUE(g.add({affine(), {{"x", *x}, {"y", *x}, {"a", 1.0}, {"b", 1.0}}}).ok());
     ASSERT_TRUE(g.build().ok());
   }
-  const auto after = session->info();
-  EXPECT_EQ(after->graphs, before->graphs);
-  EXPECT_LE(after->planes, before->planes + 1) << "one segment is kept for the next small arrays";
+  // One segment is kept for the next small arrays.
+  while (session->info()->graphs > before->graphs || session->info()->planes > before->planes + 1)
+    std::this_thread::yield();
 }
 
 TEST_F(Daemon, EndsCleanlyWhileASessionIsOpen) { EXPECT_EQ(process->terminate(), 0); }
