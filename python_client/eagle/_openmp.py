@@ -5,15 +5,16 @@ hundred times as slow. What the user has said stands; processes that this one st
 """
 
 import os
+from importlib import import_module
 
 SPIN_COUNT = "200"  # as engine/run/spin_limit.h
 
 if "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ:
-    pass
+    import_module("eagle._core")
 else:
     os.environ["GOMP_SPINCOUNT"] = SPIN_COUNT
     try:
-        pass
+        import_module("eagle._core")
     finally:
         del os.environ["GOMP_SPINCOUNT"]
 
