@@ -45,8 +45,11 @@ Status unreachable(const Endpoint& endpoint, const ConnectOptions& options, cons
   if (said.reason() != Reason::connection_lost) return said;
   std::string cure = "start one there with `eagled --listen " + endpoint.text() + "`";
   const std::string& text = said.message();
-  if (text.find("andshake") != std::string::npos || text.find("SSL") != std::string::npos ||
-      text.find("TLS") != std::string::npos || text.find("ertificate") != std::string::npos) {
+  if (text.find("resolution failed") != std::string::npos) {
+    cure =
+        "check the name of that machine, and that this one's name service knows it; an address will do, too";
+  } else if (text.find("andshake") != std::string::npos || text.find("SSL") != std::string::npos ||
+             text.find("TLS") != std::string::npos || text.find("ertificate") != std::string::npos) {
     cure =
         "is it the CA of the daemon's certificate that tls= names, is the certificate for this host and "
         "still good, and "
@@ -172,23 +175,29 @@ private:
       std::unique_lock lock(mutex_);
       // A daemon that says why does not want this session back. One that may not have heard of the close
       // would keep the session for its lease: it is told over another stream.
-      const bool wanted = !closing_ || (!told_ && Clock::now() < tell_until_);
-      const bool may_return = opened_ && wanted && outcome.reason() == Reason::connection_lost;
+      const bool may_return = opened_ && wanted() && outcome.reason() == Reason::connection_lost;
       if (std::exchange(stood_, false)) broken.reset();
       if (!broken) broken = Clock::now();
-      if (!may_return || Clock::now() - *broken > lease_) {
+      bool over = !may_return || Clock::now() - *broken > lease_;
+      if (!over) {
+        if (closing_) {
+          changed_.wait_for(lock, retry_interval / 4);
+        } else {
+          changed_.wait_for(lock, retry_interval, [this] { return closing_; });
+        }
+        over = !wanted();  // the wait may have taken longer
+      }
+      if (over) {
         failure_ = outcome;
         ended_ = true;
         changed_.notify_all();
         return;
       }
-      if (closing_) {
-        changed_.wait_for(lock, retry_interval / 4);
-      } else {
-        changed_.wait_for(lock, retry_interval, [this] { return closing_; });
-      }
     }
   }
+
+  // With the mutex held.
+  [[nodiscard]] bool wanted() const { return !closing_ || (!told_ && Clock::now() < tell_until_); }
 
   // Returns when the stream has broken, or could not be had.
   Status attach_once() {
@@ -197,6 +206,8 @@ private:
     {
       const std::scoped_lock lock(mutex_);
       if (closing_ && !opened_) return {Reason::cancelled, "the session was closed"};
+      // A machine that is gone says nothing for long.
+      if (closing_) context.set_deadline(std::chrono::system_clock::now() + (tell_until_ - Clock::now()));
       context_ = &context;
     }
     const std::unique_ptr<Stream> stream = stub_.Attach(&context);

@@ -5,6 +5,17 @@
 #include <utility>
 
 namespace eagle {
+namespace {
+
+thread_local const CallbackThread* current = nullptr;
+
+}  // namespace
+
+CallbackThread::Deputy::Deputy(const CallbackThread& callbacks)
+    : before_(std::exchange(current, &callbacks)) {}
+CallbackThread::Deputy::~Deputy() { current = before_; }
+
+bool CallbackThread::is_this_thread() const { return current == this; }
 
 CallbackThread::~CallbackThread() {
   {
@@ -16,6 +27,7 @@ CallbackThread::~CallbackThread() {
 }
 
 void CallbackThread::run(const std::function<void()>& call) {
+  if (is_this_thread()) return call();
   auto task = std::make_shared<std::packaged_task<void()>>(call);
   std::future<void> done = task->get_future();
   {
@@ -28,14 +40,16 @@ void CallbackThread::run(const std::function<void()>& call) {
 }
 
 void CallbackThread::serve() {
+  const Deputy self(*this);
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
-    const std::function<void()> next = std::move(waiting_.front());
+    std::function<void()> next = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
     next();
+    next = nullptr;
     lock.lock();
   }
 }

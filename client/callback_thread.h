@@ -9,7 +9,8 @@
 
 namespace eagle {
 
-// One thread, started when first needed; so no two callables run at once. Ends after what is queued.
+// One thread, started when first needed; so no two callables run at once, but for one that a callable waits
+// for. Ends after what is queued.
 class CallbackThread {
 public:
   CallbackThread() = default;
@@ -17,8 +18,22 @@ public:
   CallbackThread(const CallbackThread&) = delete;
   CallbackThread& operator=(const CallbackThread&) = delete;
 
-  // Runs `call` there and returns when it has; what it throws is thrown here.
+  // Runs `call` there and returns when it has; what it throws is thrown here. On the thread itself, in place.
   void run(const std::function<void()>& call);
+
+  // Whether this is the thread, or one that stands in for it.
+  [[nodiscard]] bool is_this_thread() const;
+  // While it lives, the thread that made it stands in for the one which waits for it.
+  class Deputy {
+  public:
+    explicit Deputy(const CallbackThread& callbacks);
+    ~Deputy();
+    Deputy(const Deputy&) = delete;
+    Deputy& operator=(const Deputy&) = delete;
+
+  private:
+    const CallbackThread* const before_;
+  };
 
 private:
   void serve();

@@ -199,12 +199,17 @@ void Graph::State::claim(const StageSpec& stage) const {
 }
 
 void Graph::State::adopt(std::vector<StagePtr> fresh, Backing its_backing) {
-  const std::scoped_lock lock(mutex, conditionals_mutex());
-  for (const StagePtr& stage : fresh) claim(*stage);
-  stages = std::move(fresh);
-  backing = std::move(its_backing);
-  keep_alive.clear();  // the backing holds what is used now
-  looked = nullptr;
+  std::vector<std::shared_ptr<const void>> gone;  // the backing holds what is used now
+  std::shared_ptr<const graph::Graph> unlooked;
+  {
+    const std::scoped_lock lock(mutex, conditionals_mutex());
+    for (const StagePtr& stage : fresh) claim(*stage);
+    stages.swap(fresh);
+    std::swap(backing, its_backing);
+    keep_alive.swap(gone);
+    looked.swap(unlooked);
+  }
+  // What was there before goes now, without the mutexes: an owner of an array may wait for whoever looks.
 }
 
 Status Graph::State::build(const std::vector<kernel::PolicyChoice>& chosen) {
@@ -226,8 +231,8 @@ Status Graph::State::build(const std::vector<kernel::PolicyChoice>& chosen) {
   counting::Atomics& counts = counting::of_process();
   counting::add(counts.graph_builds);
   counting::add(counts.compiles, (*host_graph)->compiled() ? 1 : 0);
-  const std::scoped_lock lock(mutex);
-  backing = std::move(*whole);
+  const std::scoped_lock lock(mutex);  // after `whole`, which takes what was there before
+  std::swap(backing, *whole);
   dispatch = chosen;
   built = std::move(*host_graph);
   return {};

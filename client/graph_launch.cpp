@@ -1,6 +1,7 @@
 // Running a graph: launch, enqueue and synchronize, launch_async, cancel.
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "client/counters.h"
@@ -21,7 +22,7 @@ Status Graph::State::check_launch(std::string_view method, std::int64_t n) const
 // Calls `run`, which waits for the launch. What the caller's own code had to say comes back as it was,
 // whatever the host made of it on the way.
 StatusOr<LaunchReport> Graph::State::finish(
-    std::string_view method, const LaunchOptions& launch_options, HostCaller caller,
+    std::string_view method, const LaunchOptions& launch_options, CallbackThread* callbacks,
     const std::function<StatusOr<LaunchReport>(const LaunchOptions&, const HostCall&)>& run) {
   Status failure;
   std::exception_ptr thrown;
@@ -39,7 +40,7 @@ StatusOr<LaunchReport> Graph::State::finish(
   };
   const HostCall elsewhere = [&](std::uint32_t call) {
     Status outcome;
-    session.host()->callbacks().run([&] { outcome = in_place(call); });
+    callbacks->run([&] { outcome = in_place(call); });
     return outcome;
   };
   LaunchOptions options_with_flag = launch_options;
@@ -48,7 +49,7 @@ StatusOr<LaunchReport> Graph::State::finish(
     const std::scoped_lock lock(mutex);
     running = options_with_flag.cancel;
   }
-  auto report = run(options_with_flag, caller == HostCaller::this_thread ? in_place : elsewhere);
+  auto report = run(options_with_flag, callbacks == nullptr ? in_place : elsewhere);
   const std::scoped_lock lock(mutex);
   running = nullptr;
   if (thrown) std::rethrow_exception(thrown);
@@ -60,11 +61,11 @@ StatusOr<LaunchReport> Graph::State::finish(
 }
 
 StatusOr<LaunchReport> Graph::State::launch(std::string_view method, std::int64_t n,
-                                            const LaunchOptions& launch_options, HostCaller caller) {
+                                            const LaunchOptions& launch_options, CallbackThread* callbacks) {
   const util::Busy::Guard guard(busy);
   if (!guard.entered()) return eagle::busy(method);
   EAGLE_RETURN_IF_ERROR(check_launch(method, n));
-  return finish(method, launch_options, caller,
+  return finish(method, launch_options, callbacks,
                 [&](const LaunchOptions& with_flag, const HostCall& host_call) {
                   return built->launch(n, with_flag, host_call);
                 });
@@ -80,12 +81,15 @@ Status Graph::State::enqueue(std::int64_t n) {
   return queued;
 }
 
-StatusOr<LaunchReport> Graph::State::synchronize(const LaunchOptions& launch_options) {
+StatusOr<LaunchReport> Graph::State::synchronize(const LaunchOptions& given) {
+  LaunchOptions launch_options = given;
+  if (!launch_options.cancel) launch_options.cancel = std::make_shared<std::atomic<bool>>(false);
   {
     const std::scoped_lock lock(mutex);
     if (synchronizing) return eagle::busy("synchronize");
     if (!enqueued) return last;
     synchronizing = true;
+    running = launch_options.cancel;  // a cancel finds the one or the other
   }
   // Also where a callable throws.
   struct Leave {
@@ -97,14 +101,14 @@ StatusOr<LaunchReport> Graph::State::synchronize(const LaunchOptions& launch_opt
       state.busy.leave();
     }
   } const leave{*this};
-  return finish("synchronize", launch_options, HostCaller::this_thread,
+  return finish("synchronize", launch_options, nullptr,
                 [&](const LaunchOptions& with_flag, const HostCall& host_call) {
                   return built->synchronize(with_flag, host_call);
                 });
 }
 
 StatusOr<LaunchReport> Graph::launch(std::int64_t n, const LaunchOptions& options) {
-  return state_->launch("launch", n, options, HostCaller::this_thread);
+  return state_->launch("launch", n, options, nullptr);
 }
 
 Status Graph::enqueue(std::int64_t n, const LaunchOptions& options) {
@@ -113,8 +117,7 @@ Status Graph::enqueue(std::int64_t n, const LaunchOptions& options) {
     const std::scoped_lock lock(state_->mutex);
     enqueues = state_->built != nullptr && state_->built->enqueues();
   }
-  return enqueues ? state_->enqueue(n)
-                  : state_->launch("enqueue", n, options, HostCaller::this_thread).status();
+  return enqueues ? state_->enqueue(n) : state_->launch("enqueue", n, options, nullptr).status();
 }
 
 StatusOr<LaunchReport> Graph::synchronize(const LaunchOptions& options) {
@@ -122,21 +125,27 @@ StatusOr<LaunchReport> Graph::synchronize(const LaunchOptions& options) {
 }
 
 Future<LaunchReport> Graph::launch_async(std::int64_t n, const LaunchOptions& options) {
-  return Future<LaunchReport>([state = state_, n, options](const auto& cancelled) {
+  // A callable may wait for a launch that it starts, and holds the thread meanwhile: that launch's own
+  // callables run in that launch's thread, which then counts as the session's.
+  const bool nested = state_->session.host()->callbacks().is_this_thread();
+  return Future<LaunchReport>([state = state_, n, options, nested](const auto& cancelled) {
     LaunchOptions with_flag = options;
     with_flag.cancel = cancelled;
-    return state->launch("launch_async", n, with_flag, HostCaller::callback_thread);
+    CallbackThread& callbacks = state->session.host()->callbacks();
+    std::optional<CallbackThread::Deputy> deputy;
+    if (nested) deputy.emplace(callbacks);
+    return state->launch("launch_async", n, with_flag, &callbacks);
   });
 }
 
 void Graph::cancel() const {
-  HostGraph* enqueued = nullptr;
+  std::function<void()> tell;
   {
     const std::scoped_lock lock(state_->mutex);
     if (state_->running) state_->running->store(true);
-    if (state_->enqueued && !state_->synchronizing) enqueued = state_->built.get();
+    if (state_->enqueued && !state_->synchronizing) tell = state_->built->cancel_enqueued();
   }
-  if (enqueued != nullptr) enqueued->cancel_enqueued();
+  if (tell) tell();
 }
 
 }  // namespace eagle

@@ -20,10 +20,6 @@ namespace eagle {
 
 using StagePtr = std::shared_ptr<const StageSpec>;
 using HostCall = std::function<Status(std::uint32_t call)>;
-// Who runs the callables of host nodes: the thread that waits for the launch, or the session's callback
-// thread.
-enum class HostCaller { this_thread, callback_thread };
-
 // BUSY.
 Status busy(std::string_view method);
 // Where it happened, once: a session that refuses names the call itself.
@@ -43,7 +39,8 @@ struct Graph::State {
   util::Busy busy;  // what changes or runs the graph: one caller at a time; an enqueued launch counts
   std::shared_ptr<const int> identity = std::make_shared<const int>(0);  // what conditionals point to
 
-  // Looking takes the mutex only, so it works while a call is running.
+  // Looking takes the mutex only, so it works while a call is running. Nothing that owns an array goes while
+  // the mutex is held: its owner may be a caller's, and wait for a lock that a thread which looks here has.
   std::mutex mutex;
   std::vector<StagePtr> stages;
   std::vector<std::shared_ptr<const void>> keep_alive;  // every array that was added
@@ -73,12 +70,13 @@ struct Graph::State {
   StatusOr<std::shared_ptr<const graph::Graph>> look();
   StatusOr<const HostGraph*> host_graph(std::string_view method);
   Status check_launch(std::string_view method, std::int64_t n) const;  // the caller is in
+  // `callbacks`: who runs the callables of host nodes; null: the thread that waits for the launch.
   StatusOr<LaunchReport> launch(std::string_view method, std::int64_t n, const LaunchOptions& launch_options,
-                                HostCaller caller);
+                                CallbackThread* callbacks);
   Status enqueue(std::int64_t n);
   StatusOr<LaunchReport> synchronize(const LaunchOptions& launch_options);
   StatusOr<LaunchReport> finish(
-      std::string_view method, const LaunchOptions& launch_options, HostCaller caller,
+      std::string_view method, const LaunchOptions& launch_options, CallbackThread* callbacks,
       const std::function<StatusOr<LaunchReport>(const LaunchOptions&, const HostCall&)>& run);
   Status update(const std::vector<ParamUpdate>& params);
   Status rebind(const std::vector<PlaneUpdate>& planes);

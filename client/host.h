@@ -71,8 +71,10 @@ public:
   virtual Status enqueue(std::int64_t n) = 0;
   virtual StatusOr<LaunchReport> synchronize(const LaunchOptions& options,
                                              const std::function<Status(std::uint32_t call)>& host_call) = 0;
-  // Asks the launch that was enqueued to stop. From any thread, while one is in flight.
-  virtual void cancel_enqueued() = 0;
+  // Asks the launch that was enqueued to stop. From any thread, while one is in flight and nobody collects
+  // it: whoever calls keeps `synchronize` from beginning meanwhile. It does not wait; what it returns is
+  // still to be called, from anywhere, and may.
+  [[nodiscard]] virtual std::function<void()> cancel_enqueued() = 0;
 
   // Both refused whole or done whole; not while a launch is under way.
   virtual Status update(const std::vector<graph::ParamUpdate>& updates) = 0;

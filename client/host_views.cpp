@@ -14,7 +14,7 @@ void HostViews::add(Connection& connection, const Description& description, cons
   const auto collect = [&](const auto& views, std::vector<One>& into) {
     for (const v1::NamedView& view : views) {
       const v1::PlaneDeclaration& plane = description.planes(static_cast<int>(view.view().plane()));
-      std::byte* const bytes = plane.has_plane() ? connection.bytes_of(plane.plane().id()) : nullptr;
+      std::byte* const bytes = plane.has_plane() ? connection.bytes_of(plane.plane()) : nullptr;
       auto packed = plane::Packed::of(graph::unchecked_view(view.view()));
       if (bytes == nullptr || !packed.ok()) continue;
       One one{{}, bytes, *std::move(packed)};
@@ -55,28 +55,30 @@ HostViews::HostViews(Connection& connection, const v1::RunDescription& descripti
 }
 
 // What a callable writes only in part keeps its other values, hence its writes are fetched too.
-Status HostViews::fetch_reads(Connection& connection, std::uint32_t call) const {
+Status HostViews::fetch_reads(Connection& connection, std::uint32_t call,
+                              const TransferProgress& progress) const {
   const auto found = calls_.find(call);
   if (found == calls_.end()) return {};
   std::vector<std::byte> packed;
   for (const auto* views : {&found->second.reads, &found->second.writes}) {
     for (const One& one : *views) {
       packed.resize(one.packed.bytes());
-      EAGLE_RETURN_IF_ERROR(fetch_slice(connection, "host node", one.slice, packed, {}));
+      EAGLE_RETURN_IF_ERROR(fetch_slice(connection, "host node", one.slice, packed, progress));
       one.packed.write(one.plane, 0, packed);
     }
   }
   return {};
 }
 
-Status HostViews::send_writes(Connection& connection, std::uint32_t call) const {
+Status HostViews::send_writes(Connection& connection, std::uint32_t call,
+                              const TransferProgress& progress) const {
   const auto found = calls_.find(call);
   if (found == calls_.end()) return {};
   std::vector<std::byte> packed;
   for (const One& one : found->second.writes) {
     packed.resize(one.packed.bytes());
     one.packed.read(one.plane, 0, packed);
-    EAGLE_RETURN_IF_ERROR(send_slice(connection, "host node", one.slice, packed, {}));
+    EAGLE_RETURN_IF_ERROR(send_slice(connection, "host node", one.slice, packed, progress));
   }
   return {};
 }

@@ -26,9 +26,9 @@ public:
   HostViews(Connection& connection, const v1::GraphDescription& description);
   HostViews(Connection& connection, const v1::RunDescription& description);
 
-  // Both on the thread that calls.
-  Status fetch_reads(Connection& connection, std::uint32_t call) const;
-  Status send_writes(Connection& connection, std::uint32_t call) const;
+  // Both on the thread that calls. CANCELLED where `progress` says so.
+  Status fetch_reads(Connection& connection, std::uint32_t call, const TransferProgress& progress) const;
+  Status send_writes(Connection& connection, std::uint32_t call, const TransferProgress& progress) const;
 
 private:
   struct One {

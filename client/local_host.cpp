@@ -1,6 +1,7 @@
 #include "client/local_host.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -83,7 +84,10 @@ public:
     totals_.bytes += buffer->bytes();
     return last_;
   }
+  // In a forked child nobody asks any more, and a thread may have held the mutex that the child does not
+  // have.
   void leave(std::uint64_t id, std::uint64_t bytes) {
+    if (::getpid() != owner_) return;
     const std::scoped_lock lock(mutex_);
     buffers_.erase(id);
     totals_.planes -= 1;
@@ -100,6 +104,7 @@ public:
   }
 
 private:
+  const pid_t owner_ = ::getpid();
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, std::weak_ptr<Buffer>> buffers_;
   std::uint64_t last_ = 0;
@@ -323,7 +328,9 @@ public:
                                      const std::function<Status(std::uint32_t)>& /*host_call*/) override {
     return Status(Reason::internal, "synchronize: a local graph has nothing in flight");
   }
-  void cancel_enqueued() override {}
+  std::function<void()> cancel_enqueued() override {
+    return [] {};
+  }
 
   Status update(const std::vector<graph::ParamUpdate>& updates) override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("update"));
@@ -337,10 +344,10 @@ public:
                            resolve(*planes_, shared_->state.name(), description.planes(), private_planes));
     EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<run::BuiltGraph> fresh,
                            shared_->engine->rebind(*built(), description, resolved.memory));
-    const std::scoped_lock lock(mutex_);
-    built_ = std::move(fresh);
+    const std::scoped_lock lock(mutex_);  // what was there before goes after it
+    built_.swap(fresh);
     shared_->graphs.replace(id_, built_);
-    buffers_ = std::move(resolved.buffers);
+    buffers_.swap(resolved.buffers);
     return {};
   }
 

@@ -78,6 +78,7 @@ StatusOr<std::uint64_t> LocalRuns::submit(const v1::SubmitRequest& request,
   run->max_steps = request.run().max_steps();
   run->until = Clock::now() +
                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(request.lease_s()));
+  static_cast<void>(find(0));  // those whose lease is over make room
   const std::scoped_lock lock(mutex_);
   if (runs_.size() >= most_runs) {
     return Status(Reason::quota, "this session keeps " + std::to_string(most_runs) +

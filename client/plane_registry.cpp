@@ -1,5 +1,7 @@
 #include "client/plane_registry.h"
 
+#include <pthread.h>
+
 #include <mutex>
 #include <utility>
 
@@ -11,7 +13,12 @@ std::uintptr_t address_of(const Buffer& buffer) { return reinterpret_cast<std::u
 }  // namespace
 
 PlaneRegistry& PlaneRegistry::of_process() {
-  static auto* registry = new PlaneRegistry;
+  static PlaneRegistry* const registry = [] {
+    auto* const made = new PlaneRegistry;
+    ::pthread_atfork([] { of_process().mutex_.lock(); }, [] { of_process().mutex_.unlock(); },
+                     [] { of_process().mutex_.unlock(); });
+    return made;
+  }();
   return *registry;
 }
 

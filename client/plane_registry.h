@@ -32,7 +32,8 @@ struct RegisteredArray {
 
 class PlaneRegistry {
 public:
-  // The one of this process. It is never destroyed: arrays may outlive every other static object.
+  // The one of this process. It is never destroyed: arrays may outlive every other static object. A forked
+  // child has it as it was between two calls.
   static PlaneRegistry& of_process();
 
   void add(const Buffer& buffer, RegisteredArray array);

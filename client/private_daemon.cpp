@@ -112,7 +112,7 @@ void sweep(const std::string& parent) {
 // mutex of the old one may have been held by a thread that the child does not have.
 struct SharedDaemon {
   pid_t process = -1;
-  std::mutex mutex;
+  std::timed_mutex mutex;
   std::weak_ptr<PrivateDaemon> daemon;
 };
 
@@ -180,7 +180,12 @@ StatusOr<std::string> find_eagled() {
 
 StatusOr<std::shared_ptr<PrivateDaemon>> PrivateDaemon::of_process(Clock::time_point deadline) {
   SharedDaemon& shared = shared_daemon();
-  const std::scoped_lock lock(shared.mutex);
+  const std::unique_lock lock(shared.mutex, deadline);
+  if (!lock.owns_lock()) {
+    return Status(Reason::no_daemon,
+                  "another thread is starting a private eagled, and it was not ready in time; "
+                  "give connect() a longer timeout");
+  }
   if (auto daemon = shared.daemon.lock(); daemon && daemon->running()) return daemon;
   EAGLE_ASSIGN_OR_RETURN(auto daemon, start(deadline));
   shared.daemon = daemon;
@@ -190,7 +195,7 @@ StatusOr<std::shared_ptr<PrivateDaemon>> PrivateDaemon::of_process(Clock::time_p
 bool PrivateDaemon::ends_before(Clock::time_point deadline) const {
   using std::chrono::milliseconds;
   const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-  return left.count() > 0 && wait_for_end(std::min<milliseconds>(left, std::chrono::seconds(1)));
+  return left.count() > 0 && wait_for_end(left);
 }
 
 StatusOr<std::shared_ptr<PrivateDaemon>> PrivateDaemon::start(Clock::time_point deadline) {
@@ -290,8 +295,13 @@ Status PrivateDaemon::spawn(const std::string& program, UniqueFd ready) {
 }
 
 bool PrivateDaemon::wait_for_end(std::chrono::milliseconds limit) const {
+  const Clock::time_point deadline = Clock::now() + limit;
   pollfd poll{process_.get(), POLLIN, 0};
-  return ::poll(&poll, 1, static_cast<int>(limit.count())) > 0;
+  int ready = 0;
+  do {
+    ready = ::poll(&poll, 1, remaining_ms(deadline));
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
 }
 
 bool PrivateDaemon::running() const { return !wait_for_end(std::chrono::milliseconds(0)); }

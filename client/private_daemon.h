@@ -32,8 +32,7 @@ public:
 
   [[nodiscard]] Endpoint endpoint() const { return {directory_ + "/eagled.sock"}; }
   [[nodiscard]] pid_t pid() const { return pid_; }
-  // Waits for its end, a second at most: whoever asks has been turned away and wants to know whether for
-  // good.
+  // Waits for its end: whoever asks has been turned away and wants to know whether for good.
   [[nodiscard]] bool ends_before(std::chrono::steady_clock::time_point deadline) const;
 
 private:

@@ -19,6 +19,7 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,11 @@ using std::chrono::milliseconds;
 
 // What a call from a destructor may take, and telling the daemon to stop something.
 constexpr milliseconds brief{1'000};
+// Between two tries to have a session go on with the next worker.
+constexpr milliseconds between_resumes{20};
+// How often a call that finds its worker dead is made again with the next one. A request that kills every
+// worker must come to an end, and leave some for the others.
+constexpr int most_repeats = 2;
 
 inline std::string hexadecimal(std::string_view bytes) {
   constexpr std::string_view digits = "0123456789abcdef";
@@ -168,6 +174,7 @@ public:
 
   // Over TCP the arrays of this process are copies.
   [[nodiscard]] bool copies() const override { return copies_; }
+  [[nodiscard]] bool forked() const override { return state.forked(); }
   // After a call that found the connection broken: whether it stands again before the deadline.
   [[nodiscard]] bool back_again(Deadline deadline) const {
     Attachment* const attachment = link()->attachment();
@@ -210,39 +217,48 @@ public:
               grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
               const Request& request, Reply& reply, std::chrono::milliseconds beyond = {},
               Again again = Again::may) {
-    for (;;) {
+    for (int repeats = 0;; ++repeats) {
       EAGLE_RETURN_IF_ERROR(check(operation));
       const Status done = attempt(operation, *link(), stub, method, request, reply, beyond);
-      if (!survives_ || done.reason() != Reason::connection_lost || again == Again::must_not) {
+      if (!survives_ || done.reason() != Reason::connection_lost || again == Again::must_not ||
+          repeats == most_repeats) {
         return settle(operation, done);
       }
       EAGLE_RETURN_IF_ERROR(resume(operation, Clock::now() + timeout));
     }
   }
 
-  // A call that tidies up, in a closed session too: short, and not made where nobody would answer. Whether
-  // the daemon did it.
+  // A call that tidies up or stops something, in a closed session too: short, and not made where nobody would
+  // answer. Whether the daemon answered; what it said then is nobody's to hear.
   template <typename Stub, typename Request, typename Reply>
   bool tidy(Stub RemoteLink::Stubs::*stub,
             grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
             const Request& request) {
-    if (unresponsive_ || state.forked()) return false;
+    if (state.forked()) return false;
     const std::shared_ptr<RemoteLink> link = this->link();
     if (!link->alive()) return false;
     grpc::ClientContext context;
     prepare(context);
     context.set_deadline(std::chrono::system_clock::now() + brief);
     Reply reply;
-    const grpc::Status status = (link->rpc().*stub.*method)(&context, request, &reply);
-    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) unresponsive_ = true;
-    return status.ok();
+    return (link->rpc().*stub.*method)(&context, request, &reply).error_code() !=
+           grpc::StatusCode::DEADLINE_EXCEEDED;
+  }
+
+  // Gives a graph back to the daemon. From destructors: a daemon that lets one of those calls wait is left
+  // alone for a while, so that what follows does not wait, too; it hears with the next call that it answers.
+  void release_graph(std::uint64_t graph) {
+    if (state.forked()) return;
+    drop_graph(graph);
+    give_back({0, 0, graph});
   }
 
   StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label) override {
-    for (;;) {
+    for (int repeats = 0;; ++repeats) {
       EAGLE_RETURN_IF_ERROR(check("allocate"));
       auto plane = try_create_plane(bytes, label);
       if (plane.ok() || plane.status().reason() != Reason::connection_lost) return plane;
+      if (repeats == most_repeats) return settle("allocate", plane.status());
       EAGLE_RETURN_IF_ERROR(resume("allocate", Clock::now() + timeout));
     }
   }
@@ -266,10 +282,10 @@ public:
   }
 
   // Where the bytes of a plane are in this process; null where they are not.
-  [[nodiscard]] std::byte* bytes_of(std::uint64_t plane) const {
+  [[nodiscard]] std::byte* bytes_of(const v1::PlaneRef& plane) const {
     const std::scoped_lock lock(held_mutex_);
-    const auto found = uses_.lower_bound({plane, 0});
-    return found == uses_.end() || found->first.first != plane ? nullptr : found->second.front();
+    const auto found = uses_.find({plane.id(), plane.generation()});
+    return found == uses_.end() ? nullptr : found->second.back();  // an older one is about to go
   }
 
   // The daemon has moved a plane: its new memory takes the place of the old one, wherever this process has
@@ -282,6 +298,7 @@ public:
     const auto uses = uses_.find({info.ref().id(), info.ref().generation()});
     if (uses == uses_.end()) return {};
     for (std::byte* const data : uses->second) {
+      if (data == nullptr) continue;  // it is not mapped yet, or could not be
       EAGLE_RETURN_IF_ERROR(plane::Memory::map_over(data, info.bytes(), descriptors.front()));
     }
     return {};
@@ -356,20 +373,71 @@ private:
       if (!uses->second.empty()) return;
       uses_.erase(uses);
     }
+    give_back({plane.id, plane.generation, 0});
+  }
+
+  // What this process holds no more and the daemon may not know of yet: a plane, or a graph.
+  struct Owed {
+    std::uint64_t plane = 0;
+    std::uint64_t generation = 0;
+    std::uint64_t graph = 0;  // 0: it is a plane
+  };
+
+  void give_back(const Owed& owed) {
+    {
+      const std::scoped_lock lock(owed_mutex_);
+      owed_.push_back(owed);
+      owing_ = true;
+      if (Clock::now() < quiet_until_) return;
+    }
+    settle_owed();
+  }
+
+  // Tells the daemon of it all, as long as it answers at once. It may hear of one twice: it knows no such
+  // plane or graph then.
+  void settle_owed() {
+    const Deadline end = Clock::now() + brief;
+    while (Clock::now() < end) {
+      Owed owed;
+      {
+        const std::scoped_lock lock(owed_mutex_);
+        if (owed_.empty()) return;
+        owed = owed_.back();
+        owed_.pop_back();
+        owing_ = !owed_.empty();
+      }
+      if (!link()->alive() || tell_of(owed)) continue;  // a link that comes after knows what is held
+      const std::scoped_lock lock(owed_mutex_);
+      owed_.push_back(owed);
+      owing_ = true;
+      quiet_until_ = Clock::now() + brief;
+      return;
+    }
+  }
+
+  bool tell_of(const Owed& owed) {
+    if (owed.graph != 0) {
+      v1::ReleaseGraphRequest request;
+      request.set_graph(owed.graph);
+      return tidy(&RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Release, request);
+    }
     v1::ReleasePlanesRequest request;
-    request.add_planes()->set_id(plane.id);
-    request.mutable_planes(0)->set_generation(plane.generation);
-    tidy(&RemoteLink::Stubs::planes, &v1::Planes::Stub::Release, request);
+    request.add_planes()->set_id(owed.plane);
+    request.mutable_planes(0)->set_generation(owed.generation);
+    return tidy(&RemoteLink::Stubs::planes, &v1::Planes::Stub::Release, request);
   }
 
   template <typename Stub, typename Request, typename Reply>
   Status attempt(std::string_view operation, RemoteLink& link, Stub RemoteLink::Stubs::*stub,
                  grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-                 const Request& request, Reply& reply, std::chrono::milliseconds beyond) const {
+                 const Request& request, Reply& reply, std::chrono::milliseconds beyond) {
     grpc::ClientContext context;
     prepare(context);
     context.set_deadline(std::chrono::system_clock::now() + timeout + beyond);
-    return outcome(operation, link, (link.rpc().*stub.*method)(&context, request, &reply), context);
+    const Status done =
+        outcome(operation, link, (link.rpc().*stub.*method)(&context, request, &reply), context);
+    if (done.ok() && owing_) settle_owed();
+    return done;
   }
 
   StatusOr<Plane> try_create_plane(std::uint64_t bytes, std::string_view label) {
@@ -445,7 +513,10 @@ private:
         return {};
       }
       // The next worker may have died, too; its keeper is where it was.
-      if (done.reason() == Reason::connection_lost && Clock::now() < deadline) continue;
+      if (done.reason() == Reason::connection_lost && Clock::now() < deadline) {
+        std::this_thread::sleep_for(between_resumes);
+        continue;
+      }
       if (done.reason() != Reason::deadline) gone_ = true;
       return lost(operation, done.message());
     }
@@ -457,7 +528,7 @@ private:
     std::swap(gone, retained_);
   }
 
-  Status retain(std::string_view operation, RemoteLink& link) const {
+  Status retain(std::string_view operation, RemoteLink& link) {
     v1::RetainRequest known;
     {
       const std::scoped_lock lock(held_mutex_);
@@ -469,7 +540,10 @@ private:
       for (const std::uint64_t graph : held_graphs_) known.add_graphs(graph);
     }
     v1::RetainReply reply;
-    return attempt(operation, link, &RemoteLink::Stubs::planes, &v1::Planes::Stub::Retain, known, reply, {});
+    grpc::ClientContext context;
+    prepare(context);
+    context.set_deadline(std::chrono::system_clock::now() + timeout);
+    return outcome(operation, link, link.rpc().planes.Retain(&context, known, &reply), context);
   }
 
   // The daemon is told that the session is not to be kept, where it would be: after its lease, or because the
@@ -501,9 +575,12 @@ private:
   const bool ring_wanted_;
   std::atomic<bool> gone_ = false;  // the session is over for good
   std::atomic<std::uint64_t> last_launch_;
-  std::atomic<bool> failed_ = false;        // see note_failure
-  std::atomic<std::uint64_t> planes_ = 0;   // that arrays of this process hold
-  std::atomic<bool> unresponsive_ = false;  // it let a tidying call wait; no more of those
+  std::atomic<bool> failed_ = false;       // see note_failure
+  std::atomic<std::uint64_t> planes_ = 0;  // that arrays of this process hold
+  std::mutex owed_mutex_;                  // guards what follows
+  std::vector<Owed> owed_;                 // at most what was held: where nobody answers, nothing new is made
+  Deadline quiet_until_{};                 // after a tidying call that the daemon let wait
+  std::atomic<bool> owing_ = false;        // there is something in `owed_`; also read without the mutex
 };
 
 }  // namespace eagle

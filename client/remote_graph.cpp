@@ -81,14 +81,11 @@ public:
     if (connection_->state.forked()) {
       static_cast<void>(conversation_.release());
     } else if (std::exchange(waited_for_, false)) {
-      cancel_enqueued();  // nobody will ask for it
+      cancel_enqueued()();  // nobody will ask for it
       if (posted_) ring(*posted_->link)->abandon(posted_->slot);
       conversation_.reset();
     }
-    if (!connection_->state.forked()) connection_->drop_graph(id_);
-    v1::ReleaseGraphRequest request;
-    request.set_graph(id_);
-    connection_->tidy(&RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Release, request);
+    connection_->release_graph(id_);
   }
 
   [[nodiscard]] std::vector<std::string> schedule() const override { return schedule_; }
@@ -130,7 +127,7 @@ public:
       request.set_launch_id(launch_id);
       if (!calls_back_) return ask("launch", request, options);
       Conversation conversation(*connection_, request, options);
-      return hear("launch", conversation, with_transfers(host_call));
+      return hear("launch", conversation, host_call);
     }
   }
 
@@ -169,21 +166,26 @@ public:
     if (const auto posted = std::exchange(posted_, std::nullopt)) {
       auto outcome = finish_by_ring("synchronize", *posted->link, posted->slot, in_flight_.launch_id(),
                                     options, host_call);
-      return outcome ? *std::move(outcome) : ask("synchronize", in_flight_, options);
+      if (!outcome) return ask("synchronize", in_flight_, options);
+      if (outcome->status().reason() == Reason::connection_lost) return never_began(outcome->status());
+      return *std::move(outcome);
     }
     if (!conversation_) return ask("synchronize", in_flight_, options);
     const std::unique_ptr<Conversation> conversation = std::move(conversation_);
     conversation->call.watch(options.timeout, options.cancel);
-    return hear("synchronize", *conversation, with_transfers(host_call));
+    return hear("synchronize", *conversation, host_call);
   }
 
-  void cancel_enqueued() override {
+  std::function<void()> cancel_enqueued() override {
     connection_->note_failure();
     stop_->store(true);
-    if (posted_ && ring(*posted_->link)->take_back(posted_->slot)) return;
+    // The slot is this launch's until it is collected.
+    if (posted_ && ring(*posted_->link)->take_back(posted_->slot)) return [] {};
     v1::CancelRequest request;
     request.set_launch_id(in_flight_.launch_id());
-    connection_->tidy(&RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Cancel, request);
+    return [connection = connection_, request] {
+      connection->tidy(&RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Cancel, request);
+    };
   }
 
   Status update(const std::vector<graph::ParamUpdate>& updates) override {
@@ -192,8 +194,12 @@ public:
     for (const graph::ParamUpdate& update : updates) describe(update, *request.add_params());
     EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready("update"));
     if (RingClient* const ring = connection_->ring(*link)) {
-      const RingClient::Caller caller{
-          [&] { return link->alive() ? RingClient::Wish::go_on : RingClient::Wish::give_up; }, nullptr};
+      const Deadline deadline = Clock::now() + connection_->timeout;
+      const auto look = [&] {
+        const bool waits = link->alive() && !connection_->state.closed() && Clock::now() < deadline;
+        return waits ? RingClient::Wish::go_on : RingClient::Wish::give_up;
+      };
+      const RingClient::Caller caller{look, nullptr};
       const auto updated = ring->update(request.SerializeAsString(), caller);
       if (updated && link->alive()) return *updated;
     }
@@ -231,13 +237,23 @@ private:
   // Over TCP a callable finds its arrays' values in this process, and what it stores there goes to the
   // daemon.
   std::function<Status(std::uint32_t)> with_transfers(
-      const std::function<Status(std::uint32_t)>& host_call) const {
+      WatchedCall& launch, const std::function<Status(std::uint32_t)>& host_call) const {
     if (!connection_->copies()) return host_call;
-    return [this, host_call](std::uint32_t call) -> Status {
-      EAGLE_RETURN_IF_ERROR(host_views_.fetch_reads(*connection_, call));
+    return [this, &launch, host_call](std::uint32_t call) -> Status {
+      EAGLE_RETURN_IF_ERROR(host_views_.fetch_reads(*connection_, call, launch.transfers()));
       EAGLE_RETURN_IF_ERROR(host_call(call));
-      return host_views_.send_writes(*connection_, call);
+      return host_views_.send_writes(*connection_, call, launch.last_transfers());
     };
+  }
+
+  // Of a launch that was enqueued and that no worker took. `lost`: why.
+  Status never_began(const Status& lost) {
+    const Status settled = connection_->settle("synchronize", lost);
+    if (settled.reason() != Reason::worker_restarted) return settled;
+    return {Reason::worker_restarted,
+            "synchronize: the worker of the daemon at " + connection_->endpoint.text() +
+                " died before it took the launch, and another took its place; the session, its arrays and "
+                "graphs are there, and the launch never began: enqueue it again"};
   }
 
   // The link of now, whose worker knows the graph. It may be broken without anybody knowing.
@@ -312,7 +328,7 @@ private:
   StatusOr<LaunchReport> hear(std::string_view operation, Conversation& conversation,
                               const std::function<Status(std::uint32_t)>& host_call) {
     v1::LaunchReport report;
-    const grpc::Status status = conversation.run(host_call, report);
+    const grpc::Status status = conversation.run(with_transfers(conversation.call, host_call), report);
     EAGLE_RETURN_IF_ERROR(connection_->settle(operation, conversation.call.outcome(operation, status)));
     return report_of(report);
   }

@@ -102,12 +102,12 @@ public:
                                              std::span<const run::PlaneMemory> /*private_planes*/) override {
     v1::BuildRequest request;
     *request.mutable_graph() = description;
-    for (;;) {
+    for (int repeats = 0;; ++repeats) {
       EAGLE_RETURN_IF_ERROR(connection_->check("build"));
       auto built = try_build(request);
       if (built.ok() || built.status().reason() != Reason::connection_lost) return built;
       const Status restarted = connection_->settle("build", built.status());
-      if (restarted.reason() != Reason::worker_restarted) return restarted;
+      if (restarted.reason() != Reason::worker_restarted || repeats == most_repeats) return restarted;
     }
   }
 
@@ -124,7 +124,7 @@ public:
     v1::RunResult last;
     const grpc::Status status =
         description.host_steps_size() > 0
-            ? converse(call, request, options, with_transfers(description, host_call), last)
+            ? converse(call, request, options, with_transfers(call, description, host_call), last)
             : listen(call, request, options, last);
     EAGLE_RETURN_IF_ERROR(connection_->settle("simulate", call.outcome("simulate", status)));
     EAGLE_ASSIGN_OR_RETURN(RunResult result, step::result_of(last));
@@ -297,11 +297,8 @@ private:
 
   // What the daemon opened for this session, as an array of this process.
   StatusOr<PublishedArray> opened(std::string_view name, const v1::OpenedPlane& reply) {
-    EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane,
-                           connection_->take_plane(reply.plane(), reply.read_only()));
-    const std::uint64_t bytes = plane.memory.bytes();
     PublishedArray array;
-    array.buffer = planes_->adopt(std::move(plane), bytes, name);
+    EAGLE_ASSIGN_OR_RETURN(array.buffer, memory_of(name, reply));
     const v1::View& view = reply.view();
     array.view = {array.buffer->data() + view.offset(),
                   static_cast<DType>(view.dtype()),
@@ -315,14 +312,31 @@ private:
     return array;
   }
 
-  HostCall with_transfers(const v1::RunDescription& description, const HostCall& host_call) const {
+  // Where arrays are copies a plane has one memory in this process, however often it is opened: what one
+  // array was sent, the others see.
+  StatusOr<std::shared_ptr<Buffer>> memory_of(std::string_view name, const v1::OpenedPlane& reply) {
+    std::unique_lock<std::mutex> one_at_a_time;
+    if (connection_->copies()) {
+      one_at_a_time = std::unique_lock(opening_mutex_);
+      const std::byte* const known = connection_->bytes_of(reply.plane().ref());
+      const auto address = known == nullptr ? std::nullopt : find(known, 0);
+      if (address && address->keep_alive->data() == known) return address->keep_alive;
+    }
+    EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane,
+                           connection_->take_plane(reply.plane(), reply.read_only()));
+    const std::uint64_t bytes = plane.memory.bytes();
+    return planes_->adopt(std::move(plane), bytes, name);
+  }
+
+  HostCall with_transfers(WatchedCall& run, const v1::RunDescription& description,
+                          const HostCall& host_call) const {
     if (!connection_->copies()) return host_call;
     const auto views = std::make_shared<const HostViews>(*connection_, description);
-    return [this, views, host_call](std::uint32_t call) -> step::HostAnswer {
-      if (const Status fetched = views->fetch_reads(*connection_, call); !fetched.ok())
+    return [this, &run, views, host_call](std::uint32_t call) -> step::HostAnswer {
+      if (const Status fetched = views->fetch_reads(*connection_, call, run.transfers()); !fetched.ok())
         return {fetched, false};
       step::HostAnswer answer = host_call(call);
-      if (answer.status.ok()) answer.status = views->send_writes(*connection_, call);
+      if (answer.status.ok()) answer.status = views->send_writes(*connection_, call, run.last_transfers());
       return answer;
     };
   }
@@ -352,12 +366,13 @@ private:
     return call.stop() != WatchedCall::Stop::none || tell.tell({progress.steps(), progress.finished()});
   }
 
-  // Where the caller has a part in every step, the wish to stop goes with a reply, so that the step is whole.
+  // Where the caller has a part in every step, the wish to stop goes with a reply, so that the step is whole;
+  // but not where the step takes long.
   grpc::Status converse(WatchedCall& call, const v1::SimulateRequest& request, const SimulateOptions& options,
                         const HostCall& host_call, v1::RunResult& last) {
     ProgressTeller tell(options);
     for (const v1::HostStep& step : request.run().host_steps()) {
-      if (step.every() == 1) call.note_only();
+      if (step.every() == 1) call.go_with_replies();
     }
     const auto stream =
         call.rpc().runs.AsyncSimulateWithCalls(&call.context, &call.queue, WatchedCall::tag());
@@ -377,13 +392,12 @@ private:
       if (heard.has_progress() && !told(call, tell, heard.progress())) call.ask_to_cancel();
       if (!heard.has_call()) continue;
       const step::HostAnswer answer = host_call(heard.call().call());
-      call.look();
       v1::HostCallReply& reply = *said.mutable_reply();
       reply.set_sequence(heard.call().sequence());
       reply.set_ok(answer.status.ok());
       reply.set_error(rpc::wire_message(answer.status.message()));
       reply.set_stop(answer.stop);
-      reply.set_cancel(call.stop() != WatchedCall::Stop::none);
+      reply.set_cancel(call.note());
       static_cast<void>(write());  // it may cross the end of the run, whose result is then to be read
     }
     grpc::Status status;
@@ -394,6 +408,7 @@ private:
 
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<RemotePlanes> planes_;
+  std::mutex opening_mutex_;
   // Arrays of submitted runs: their memory must not be used again while the daemon may compute on it. Those
   // of a run whose lease is over are among them until the session closes.
   std::mutex kept_mutex_;

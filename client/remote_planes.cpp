@@ -35,7 +35,7 @@ public:
         plane_(std::move(plane)) {}
   ~PlaneBuffer() override {
     PlaneRegistry::of_process().remove(*this);
-    source_->release_plane(std::move(plane_));
+    if (!source_->forked()) source_->release_plane(std::move(plane_));
   }
 
 private:
@@ -54,22 +54,35 @@ StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate(std::uint64_t bytes, st
                                                       : allocate_plane(bytes, label, contents);
 }
 
+std::optional<RemotePlanes::Taken> RemotePlanes::take(std::uint64_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = pool_.take(bytes);
+  if (!found) return std::nullopt;
+  return Taken{*found, segments_.at(found->segment)};
+}
+
+// The daemon may take long to make a segment: arrays go meanwhile, and so may the process, by a fork.
+StatusOr<RemotePlanes::Taken> RemotePlanes::take_or_grow(std::uint64_t bytes) {
+  if (auto found = take(bytes)) return *std::move(found);
+  const std::scoped_lock one_at_a_time(growing_);
+  for (;;) {
+    if (auto found = take(bytes)) return *std::move(found);
+    std::uint64_t size = 0;
+    {
+      const std::scoped_lock lock(mutex_);
+      size = next_segment_bytes(bytes);
+    }
+    EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane, source_->create_plane(size, "segment"));
+    auto segment = std::make_shared<PlaneSource::Plane>(std::move(plane));
+    const std::scoped_lock lock(mutex_);
+    segments_[pool_.add_segment(size)] = std::move(segment);
+  }
+}
+
 StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_range(std::uint64_t bytes, std::string_view label,
                                                                Contents contents) {
-  SegmentPool::Range range;
-  SharedPlane segment;
-  {
-    const std::scoped_lock lock(mutex_);
-    auto found = pool_.take(bytes);
-    if (!found) {
-      const std::uint64_t size = next_segment_bytes(bytes);
-      EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane, source_->create_plane(size, "segment"));
-      segments_[pool_.add_segment(size)] = std::make_shared<PlaneSource::Plane>(std::move(plane));
-      found = pool_.take(bytes);
-    }
-    range = *found;
-    segment = segments_.at(range.segment);
-  }
+  EAGLE_ASSIGN_OR_RETURN(const Taken taken, take_or_grow(bytes));
+  const auto& [range, segment] = taken;
   if (contents == Contents::zeros)  // it may have had an owner before
     std::memset(segment->memory.data() + range.offset, 0, range.bytes);
   source_->renew(segment->id, range.offset, range.bytes);
@@ -102,6 +115,7 @@ std::shared_ptr<Buffer> RemotePlanes::adopt(PlaneSource::Plane plane, std::uint6
 }
 
 void RemotePlanes::give_back(const SegmentPool::Range& range) {
+  if (source_->forked()) return;
   std::optional<SegmentPool::SegmentId> empty;
   {
     const std::scoped_lock lock(mutex_);
@@ -111,6 +125,7 @@ void RemotePlanes::give_back(const SegmentPool::Range& range) {
 }
 
 void RemotePlanes::close() {
+  if (source_->forked()) return;
   std::optional<SegmentPool::SegmentId> spare;
   {
     const std::scoped_lock lock(mutex_);

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -36,6 +37,9 @@ public:
   virtual void renew(const graph::PlaneId& plane, std::uint64_t offset, std::uint64_t bytes) = 0;
   // The memory of its planes is a copy of the daemon's, and not shared with it.
   [[nodiscard]] virtual bool copies() const { return false; }
+  // Whether this process is a forked child of the one that has the planes: nothing is given back from there,
+  // and what locks guard is left alone, which threads may have held that the child does not have.
+  [[nodiscard]] virtual bool forked() const { return false; }
 };
 
 class RemotePlanes : public std::enable_shared_from_this<RemotePlanes> {
@@ -64,6 +68,12 @@ private:
   class PlaneBuffer;
   using SharedPlane = std::shared_ptr<PlaneSource::Plane>;
 
+  struct Taken {
+    SegmentPool::Range range;
+    SharedPlane segment;
+  };
+  std::optional<Taken> take(std::uint64_t bytes);
+  StatusOr<Taken> take_or_grow(std::uint64_t bytes);
   StatusOr<std::shared_ptr<Buffer>> allocate_range(std::uint64_t bytes, std::string_view label,
                                                    Contents contents);
   StatusOr<std::shared_ptr<Buffer>> allocate_plane(std::uint64_t bytes, std::string_view label,
@@ -75,6 +85,7 @@ private:
 
   std::shared_ptr<PlaneSource> source_;
   std::shared_ptr<const std::string> session_;
+  std::mutex growing_;  // one segment is made at a time; before mutex_, which nobody holds while he waits
   std::mutex mutex_;
   SegmentPool pool_;
   std::map<SegmentPool::SegmentId, SharedPlane> segments_;

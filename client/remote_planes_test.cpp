@@ -2,10 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "client/plane_registry.h"
@@ -18,6 +22,7 @@ class Source final : public PlaneSource {
 public:
   StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label) override {
     if (refuse) return Status(Reason::plane_budget, "the budget is spent");
+    if (while_making) std::exchange(while_making, nullptr)();
     EAGLE_ASSIGN_OR_RETURN(auto memory, plane::Memory::create(bytes, label));
     held.insert(++last);
     if (used_before) std::fill_n(memory.data(), bytes, std::byte{7});
@@ -32,8 +37,12 @@ public:
   std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>> renewed;
   std::set<std::uint64_t> held;
   std::uint64_t last = 0;
+  [[nodiscard]] bool forked() const override { return ::getpid() != owner; }
+
   bool refuse = false;
   bool used_before = false;  // what it makes holds what an earlier plane left
+  std::function<void()> while_making;  // once
+  pid_t owner = ::getpid();
 };
 
 class RemotePlanesTest : public ::testing::Test {
@@ -50,6 +59,38 @@ protected:
 bool zeroed(const Buffer& buffer) {
   return std::all_of(buffer.data(), buffer.data() + buffer.bytes(),
                      [](std::byte b) { return b == std::byte{}; });
+}
+
+// Where a segment takes long to make, whoever lets go of an array does not wait for it.
+TEST_F(RemotePlanesTest, ArraysGoWhileASegmentIsMade) {
+  auto a = *planes->allocate(RemotePlanes::first_segment_bytes, "a", Contents::zeros);
+  source->while_making = [&] { a.reset(); };
+  const auto b = planes->allocate(100, "b", Contents::zeros);
+  ASSERT_TRUE(b.ok()) << b.status().to_string();
+  EXPECT_EQ(a, nullptr);
+  EXPECT_FALSE(find(**b) == std::nullopt);
+}
+
+// As a thread does that forks while another one allocates: the child has no use for what that one holds.
+TEST_F(RemotePlanesTest, AChildThatIsForkedWhileASegmentIsMadeLetsGoOfArrays) {
+  auto a = *planes->allocate(100, "a", Contents::zeros);
+  auto large = *planes->allocate(RemotePlanes::own_plane_from, "large", Contents::zeros);
+  const std::set<std::uint64_t> before = source->held;
+  pid_t child = -1;
+  source->while_making = [&] {
+    child = ::fork();
+    if (child != 0) return;
+    ::alarm(60);
+    a.reset();
+    large.reset();
+    ::_exit(source->held.size() >= before.size() ? 0 : 1);
+  };
+  const auto b = *planes->allocate(RemotePlanes::first_segment_bytes, "b", Contents::zeros);
+  ASSERT_GT(child, 0);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "the child gave back what is its parent's";
 }
 
 TEST_F(RemotePlanesTest, SmallArraysShareASegment) {

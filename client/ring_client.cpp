@@ -243,7 +243,15 @@ std::optional<Status> RingClient::update(std::string_view request, const Caller&
   slot.word.store(static_cast<std::uint32_t>(State::posted), std::memory_order_seq_cst);
   ring_doorbell();
   const std::optional<State> state = wait(slot, caller);
-  if (!state) return silence();
+  if (!state && take_back(slot)) {
+    give_back(*claimed);
+    return {};
+  }
+  if (!state) {  // the slot is used again once the worker is done with it
+    const std::lock_guard lock(mutex_);
+    abandoned_[*claimed] = true;
+    return silence();
+  }
   std::optional<Status> outcome;
   if (*state == State::done && slot.failed.get() == 0) {
     outcome = Status();

@@ -66,7 +66,8 @@ public:
   void abandon(const Posted& posted);
 
   // New numbers for Params of a graph: an UpdateRequest (service.proto) as bytes. Empty where it is to go
-  // over gRPC: it is too long, the graph too large, or every slot in use.
+  // over gRPC: it is too long, the graph too large, every slot in use, or nobody took it before `look` gave
+  // up.
   std::optional<Status> update(std::string_view request, const Caller& caller);
 
 private:

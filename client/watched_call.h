@@ -22,6 +22,8 @@ namespace eagle {
 constexpr milliseconds look_interval{4};
 // How often the daemon is asked again to stop what has not stopped.
 constexpr milliseconds repeat_interval{100};
+// How long a wish to stop waits for a host call that it can go with.
+constexpr milliseconds host_call_grace{100};
 
 // What the caller of a call that may take long wants: it may stop it, or its time may be over. The daemon is
 // asked to stop, once, and the call then ends by itself, so that nothing computes on the caller's arrays any
@@ -41,25 +43,22 @@ public:
     deadline_ = timeout ? std::optional(Clock::now() + *timeout) : std::nullopt;
     cancel_ = cancel;
   }
-  // From here on a wish to stop is only noted: whoever holds the call tells the daemon in its own way.
-  void note_only() { note_only_ = true; }
+  // From here on a wish to stop waits for the next host call, whose reply tells the daemon; where none comes
+  // for a while, the daemon is asked as ever.
+  void go_with_replies() { grace_ = host_call_grace; }
 
   // Whether the caller wants to stop: asks the daemon to. False: it did not react, give up.
   bool look() {
     if (drop_at_ && Clock::now() >= *drop_at_) given_up_ = true;
     if (given_up_) return false;
     if (stop_ != Stop::none) return ask_again();
-    if (connection_.state.closed()) return ask(Stop::closed);
-    if (cancel_ && cancel_->load(std::memory_order_relaxed)) return ask(Stop::cancelled);
-    if (deadline_ && Clock::now() >= *deadline_) return ask(Stop::deadline);
-    return true;
+    const Stop wanted = wish();
+    return wanted == Stop::none || ask(wanted);
   }
   // The same where the daemon is about to hear from the caller anyway. True: tell it now that he wants to
   // stop.
   bool note() {
-    const bool before = std::exchange(note_only_, true);
-    static_cast<void>(look());
-    note_only_ = before;
+    if (stop_ == Stop::none) stop_ = wish();
     if (stop_ == Stop::none) return false;
     asked_ = Clock::now();
     if (!drop_at_) drop_at_ = asked_ + connection_.timeout;
@@ -81,22 +80,34 @@ public:
   }
 
 private:
-  bool ask(Stop why) {
-    stop_ = why;
-    if (note_only_) return true;
-    drop_at_ = Clock::now() + connection_.timeout;
-    return send_cancel();
+  // What stops the call, if anything.
+  [[nodiscard]] Stop wish() const {
+    if (connection_.state.closed()) return Stop::closed;
+    if (cancel_ && cancel_->load(std::memory_order_relaxed)) return Stop::cancelled;
+    if (deadline_ && Clock::now() >= *deadline_) return Stop::deadline;
+    return Stop::none;
   }
 
-  // A cancel may have overtaken the call itself, and then found nothing to stop.
-  bool ask_again() { return note_only_ || Clock::now() - asked_ < repeat_interval || send_cancel(); }
+  bool ask(Stop why) {
+    stop_ = why;
+    drop_at_ = Clock::now() + connection_.timeout + grace_;
+    if (grace_ == milliseconds(0)) return send_cancel();
+    asked_ = Clock::now() + grace_ - repeat_interval;  // as if it had been, so that it is after the grace
+    return true;
+  }
 
+  // A cancel may have overtaken the call itself, and then found nothing to stop; and a daemon that is busy
+  // may not have answered.
+  bool ask_again() { return Clock::now() - asked_ < repeat_interval || send_cancel(); }
+
+  // Whether it is heard or not: a daemon that is busy may hear the next one. Where there is none any more,
+  // the call ends by itself.
   bool send_cancel() {
-    asked_ = Clock::now();
     v1::CancelRequest request;
     request.set_launch_id(launch_id_);
-    given_up_ = !connection_.tidy(&RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Cancel, request);
-    return !given_up_;
+    static_cast<void>(connection_.tidy(&RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Cancel, request));
+    asked_ = Clock::now();
+    return true;
   }
 
   Connection& connection_;
@@ -106,7 +117,7 @@ private:
   std::optional<Clock::time_point> drop_at_;
   Stop stop_ = Stop::none;
   Clock::time_point asked_;
-  bool note_only_ = false;
+  milliseconds grace_{0};
   bool given_up_ = false;
 };
 
@@ -154,14 +165,26 @@ public:
   void look() { keep(watch_.look()); }
   [[nodiscard]] bool note() { return watch_.note(); }
   void ask_to_cancel() { keep(watch_.ask_to_cancel()); }
-  void note_only() { watch_.note_only(); }
+  void go_with_replies() { watch_.go_with_replies(); }
+  // For transfers that the call itself makes: whether the caller wants it to go on.
+  [[nodiscard]] TransferProgress transfers() {
+    return [this](std::uint64_t, std::uint64_t) {
+      transfer_stopped_ = watch_.note();
+      return !transfer_stopped_;
+    };
+  }
+  // The same for what a callable has stored: a wish to stop that it brought about itself leaves that whole.
+  [[nodiscard]] TransferProgress last_transfers() { return watch_.note() ? TransferProgress() : transfers(); }
   void watch(const std::optional<milliseconds>& timeout, const std::shared_ptr<std::atomic<bool>>& cancel) {
     watch_.watch(timeout, cancel);
   }
   [[nodiscard]] Stop stop() const { return watch_.stop(); }
 
   [[nodiscard]] Status outcome(std::string_view operation, const grpc::Status& status) const {
-    return watch_.in_words(connection_.outcome(operation, *link_, status, context));
+    const Status said = connection_.outcome(operation, *link_, status, context);
+    // Such a transfer was part of a host call, which the daemon only knows to have failed.
+    const bool by_transfer = transfer_stopped_ && said.reason() == Reason::host_call_failed;
+    return watch_.in_words(by_transfer ? Status(Reason::cancelled, said.message()) : said);
   }
 
 private:
@@ -173,6 +196,7 @@ private:
   Connection& connection_;
   const std::shared_ptr<RemoteLink> link_;
   StopWatch watch_;
+  bool transfer_stopped_ = false;
 };
 
 // The launch of a graph with host nodes: a stream on which the daemon asks for host calls until it has the

@@ -12,6 +12,7 @@
 #include "engine/base/clock.h"
 #include "engine/graph/races.h"
 #include "engine/graph/run_plan.h"
+#include "engine/kernel/long_loops.h"
 #include "engine/kernel/names.h"
 #include "engine/kernel/verify.h"
 #include "engine/run/counters.h"
@@ -198,6 +199,8 @@ Status Engine::bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const
       built.program_,
       run::CpuProgram::bind(std::move(plan), std::move(fused), built.code_, memory, state_->threads,
                             state_->options.inline_work.value_or(run::usual_inline_work), state_->counters));
+  built.long_loops_ = std::ranges::any_of(built.graph_.kernels,
+                                          [](const auto& kernel) { return kernel::has_long_loops(*kernel); });
   built.threads_ = state_->threads;
   built.execution_ = built.program_->execution(built.graph_, state_->fusion);
   return {};

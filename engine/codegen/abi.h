@@ -8,6 +8,10 @@
 
 namespace eagle::codegen {
 
+// What compiled code and the engine agree on: raised with every change of this struct or of what its members
+// mean, and of what the code of one kernel computes. Code of another number is not run.
+inline constexpr std::uint32_t abi_version = 1;
+
 inline constexpr std::uint8_t never_cancelled = 0;
 
 // One call runs samples [begin, end) of a launch for up to `max_steps` steps each. Different threads may

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "eagle/v1/compile.pb.h"
+#include "engine/codegen/abi.h"
 #include "engine/codegen/code_file.h"
 #include "engine/codegen/disk_cache.h"
 #include "engine/codegen/helper_process.h"
@@ -103,7 +104,8 @@ struct Compiler::State {
     static const std::string this_cpu = describe_cpu();
     const std::string compiler = quick.identity();
     if (compiler.empty()) return {};
-    return key.first + "\n" + (key.second.empty() ? this_cpu : key.second) + "\n" + compiler;
+    return "abi " + std::to_string(abi_version) + "\n" + key.first + "\n" +
+           (key.second.empty() ? this_cpu : key.second) + "\n" + compiler;
   }
 
   HelperProcess& helper_for(const kernel::Kernel& kernel) { return is_large(kernel) ? slow : quick; }
@@ -208,6 +210,7 @@ StatusOr<Compiler::Made> Compiler::make(const kernel::Kernel& kernel, const Key&
     }
   }
   v1::CompileRequest request;
+  request.set_abi(abi_version);
   kernel::to_message(kernel, *request.mutable_kernel());
   request.set_cpu(key.second);
   v1::CompileReply reply;
@@ -221,6 +224,7 @@ StatusOr<Compiler::Made> Compiler::make(const kernel::Kernel& kernel, const Key&
 StatusOr<std::string> Compiler::listing(const kernel::Kernel& kernel, const Target& target,
                                         std::string_view what) {
   v1::CompileRequest request;
+  request.set_abi(abi_version);
   kernel::to_message(kernel, *request.mutable_kernel());
   request.set_cpu(target.cpu);
   if (what != "llvm" && what != "assembly") {

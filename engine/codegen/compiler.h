@@ -6,7 +6,8 @@
 // read-execute: never writable and executable at once.
 //
 // Thread-safe. Calls for the same kernel at the same time compile once; different kernels compile one
-// after the other. No call waits longer than Options::timeout.
+// after the other, small ones and large ones (large_kernel.h) each by themselves. One compile takes at most
+// Options::timeout; a call may wait for those that came before, of which there is a bound (QUOTA).
 #pragma once
 
 #include <chrono>

@@ -31,7 +31,7 @@ std::string error_of(std::string_view what) { return std::string(what) + ": " + 
 // The whole file, or nothing. Never follows a link and never blocks on a pipe that somebody put there.
 std::optional<std::string> read_file(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat file{};
+  struct stat file {};
   if (!fd.valid() || ::fstat(fd.get(), &file) != 0 || !S_ISREG(file.st_mode) || file.st_uid != ::geteuid())
     return std::nullopt;
   if (file.st_size < 0 || static_cast<std::uint64_t>(file.st_size) > max_file_bytes) return std::nullopt;
@@ -69,6 +69,16 @@ bool publish(const std::string& path, std::string_view bytes, bool replace) {
   return done;
 }
 
+// Whether a file of this name is the cache's: code, or code that a process did not come to put in its place.
+bool is_own(std::string_view name) {
+  constexpr std::size_t digits = 64, random = 6;  // of a SHA-256, and of mkostemp
+  if (name.size() < digits || name.find_first_not_of("0123456789abcdef") != digits) return false;
+  name.remove_prefix(digits);
+  if (!name.starts_with(suffix)) return false;
+  name.remove_prefix(suffix.size());
+  return name.empty() || (name.size() == 1 + random && name.front() == '.');
+}
+
 std::string hex(const unsigned char* bytes, std::size_t count) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string text;
@@ -93,7 +103,7 @@ std::optional<std::uint64_t> take(std::string_view& in) {
 }
 
 Status check_directory(const std::string& directory) {
-  struct stat file{};
+  struct stat file {};
   if (::lstat(directory.c_str(), &file) != 0)
     return {Reason::system, error_of("the code cache " + directory)};
   const bool ours = S_ISDIR(file.st_mode) && file.st_uid == ::geteuid() && (file.st_mode & 0022) == 0;
@@ -115,7 +125,9 @@ std::string DiskCache::default_directory() {
   return {};
 }
 
-StatusOr<DiskCache> DiskCache::open(const std::string& directory, std::uint64_t max_bytes) {
+StatusOr<DiskCache> DiskCache::open(std::string directory, std::uint64_t max_bytes) {
+  // With a slash at its end its parent would be itself, and be made as open as the umask allows.
+  while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
   std::error_code error;
   fs::create_directories(fs::path(directory).parent_path(), error);
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -133,8 +145,11 @@ StatusOr<DiskCache> DiskCache::open(const std::string& directory, std::uint64_t 
     stored = read_file(key_path);
   }
   if (!stored || stored->size() != secret.size()) {
-    return Status(Reason::system,
-                  "the code cache's key " + key_path + " cannot be read; remove the directory");
+    return Status(Reason::system, "the code cache " + directory +
+                                      " has a file 'key' that is not a cache's key of " +
+                                      std::to_string(secret.size()) +
+                                      " bytes, readable for this user alone; name another directory with "
+                                      "EAGLE_CACHE_DIR, or remove that file if it is a cache's");
   }
   std::memcpy(secret.data(), stored->data(), secret.size());
   return DiskCache(directory, max_bytes, secret);
@@ -205,8 +220,9 @@ void DiskCache::store(std::string_view key, const CodeHeader& header, int image)
   publish(path_of(key), bytes, /*replace=*/true);
 }
 
-// Removes the least recently used files until `bytes` more fit. Another process may do the same at the same
-// time; a file that is gone already is no loss.
+// Removes the least recently used of its own files until `bytes` more fit: the directory may be one that its
+// user keeps other things in. Another process may do the same at the same time; a file that is gone already
+// is no loss.
 void DiskCache::make_room(std::uint64_t bytes) const {
   struct Kept {
     fs::file_time_type used;
@@ -217,9 +233,10 @@ void DiskCache::make_room(std::uint64_t bytes) const {
   std::uint64_t total = bytes;
   std::error_code error;
   for (const fs::directory_entry& file : fs::directory_iterator(directory_, error)) {
-    if (file.path().filename() == "key") continue;
     std::error_code gone;
+    if (!is_own(file.path().filename().string()) || !fs::is_regular_file(file.symlink_status(gone))) continue;
     const std::uint64_t size = file.file_size(gone);
+    if (gone) continue;
     const fs::file_time_type used = file.last_write_time(gone);
     if (gone) continue;
     total += size;

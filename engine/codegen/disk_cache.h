@@ -28,9 +28,9 @@ public:
     UniqueFd image;
   };
 
-  // `max_bytes` bounds the files' sum. PERMISSION_DENIED or SYSTEM when the directory cannot be used; the
-  // message says why and what to do.
-  static StatusOr<DiskCache> open(const std::string& directory, std::uint64_t max_bytes);
+  // `max_bytes` bounds the sum of the cache's own files; others in the directory neither count nor go.
+  // PERMISSION_DENIED or SYSTEM when the directory cannot be used; the message says why and what to do.
+  static StatusOr<DiskCache> open(std::string directory, std::uint64_t max_bytes);
 
   // `key` names everything that the code depends on: content hash, target, compiler. Any bytes.
   [[nodiscard]] std::optional<Entry> find(std::string_view key) const;

@@ -75,7 +75,8 @@ TEST_F(DiskCacheTest, FindsWhatAnotherProcessStored) {
 
 TEST_F(DiskCacheTest, IsItsOwnersAlone) {
   store(cache(), "key", "machine code");
-  struct stat directory{}, key{};
+  struct stat directory {
+  }, key{};
   ASSERT_EQ(::stat(directory_.c_str(), &directory), 0);
   ASSERT_EQ(::stat((directory_ / "key").c_str(), &key), 0);
   EXPECT_EQ(directory.st_mode & 0777, 0700u);
@@ -149,6 +150,57 @@ TEST_F(DiskCacheTest, StaysWithinItsBoundAndDropsTheLeastRecentlyUsed) {
   std::uint64_t total = 0;
   for (const fs::path& file : files()) total += fs::file_size(file);
   EXPECT_LE(total, 4'000u);
+}
+
+// The directory may be one that its user keeps other things in.
+TEST_F(DiskCacheTest, NeitherCountsNorRemovesFilesThatAreNotItsOwn) {
+  const DiskCache kept = cache(4'000);
+  const std::string digits(64, 'a');
+  const std::vector<std::string> others = {
+      "thesis.txt",           "thesis.code",     digits,
+      digits + ".code.bak",   digits + ".code~", "A" + digits.substr(1) + ".code",
+      digits + ".code.12345", digits + "b.code"};
+  for (const std::string& name : others) std::ofstream(directory_ / name) << std::string(3'000, 'x');
+  fs::create_directories(directory_ / "empty");
+  fs::create_directories(directory_ / (digits + ".code"));
+  for (int i = 0; i < 6; ++i) store(kept, std::to_string(i), std::string(1'000, 'x'));
+  for (const std::string& name : others) EXPECT_TRUE(fs::exists(directory_ / name)) << name;
+  EXPECT_TRUE(fs::exists(directory_ / "empty"));
+  EXPECT_TRUE(fs::exists(directory_ / (digits + ".code")));
+  EXPECT_TRUE(kept.find("5").has_value());
+  EXPECT_TRUE(kept.find("4").has_value()) << "what is not its own counts";
+  EXPECT_FALSE(kept.find("0").has_value());
+}
+
+TEST_F(DiskCacheTest, RemovesWhatAProcessLeftThatEndedWhileItStored) {
+  const DiskCache kept = cache(4'000);
+  const fs::path left = directory_ / (std::string(64, 'a') + ".code.Xy12z9");
+  std::ofstream(left) << std::string(3'500, 'x');
+  fs::last_write_time(left, fs::last_write_time(left) - std::chrono::hours(1));
+  store(kept, "key", std::string(1'000, 'x'));
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(kept.find("key").has_value());
+}
+
+TEST_F(DiskCacheTest, RefusesAKeyThatIsNotACachesAndLeavesIt) {
+  fs::create_directory(directory_);
+  ASSERT_EQ(::chmod(directory_.c_str(), 0700), 0);
+  std::ofstream(directory_ / "key") << "of the house";
+  const auto opened = DiskCache::open(directory_, 1 << 20);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.status().message(), HasSubstr("EAGLE_CACHE_DIR"));
+  EXPECT_TRUE(fs::exists(directory_ / "key"));
+}
+
+// With the umask of users who share a group.
+TEST_F(DiskCacheTest, IsItsOwnersAloneWithASlashAtTheEndOfItsName) {
+  const mode_t before = ::umask(0002);
+  const auto opened = DiskCache::open(directory_.string() + "//", 1 << 20);
+  ::umask(before);
+  ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+  struct stat directory {};
+  ASSERT_EQ(::stat(directory_.c_str(), &directory), 0);
+  EXPECT_EQ(directory.st_mode & 0777, 0700u);
 }
 
 TEST_F(DiskCacheTest, IgnoresWhatIsLargerThanItsBound) {

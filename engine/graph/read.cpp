@@ -369,7 +369,7 @@ private:
           Reason::wrong_dtype,
           here + ": expected int64, int32 or bool, found " +
               std::string(dtype == plane::DType::other ? "another element type" : plane::name_of(dtype)) +
-              "; cast it with .astype(np.int64)");
+              "; make one that is with session.asarray(array, dtype=np.int64)");
     }
     if (const std::int64_t found = plane::elements(cell.view); found != 1) {
       return Status(Reason::wrong_shape, here + ": expected one element, found " + std::to_string(found));

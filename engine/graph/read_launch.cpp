@@ -163,8 +163,9 @@ private:
   }
 
   // Samples run in any order and at the same time, so what one sample writes must not be read or written
-  // by another. The very same elements are fine: that is an update in place. A table is read at any index and
-  // an accumulator added to, so nothing else of the launch may write or read theirs.
+  // by another. To read and write the very same elements is fine: that is an update in place. Two arguments
+  // that write them would undo each other. A table is read at any index and an accumulator added to, so
+  // nothing else of the launch may write or read theirs.
   Status check_overlaps() const {
     for (std::size_t out = 0; out < accesses_.size(); ++out) {
       if (!accesses_[out].written) continue;
@@ -181,16 +182,26 @@ private:
   Status check_overlap(std::size_t other, std::size_t out, bool both_written) const {
     const plane::View& a = *launch_.arguments[other].view;
     const plane::View& b = *launch_.arguments[out].view;
-    if (a.plane != b.plane || same_elements(other, out) || !plane::overlap(a, b).overlaps) return {};
+    if (a.plane != b.plane || !plane::overlap(a, b).overlaps) return {};
+    const bool same = same_elements(other, out);
+    if (same && !both_written) return {};
     const std::string one = quote_name(kernel_.arguments[other].name);
     const std::string two = quote_name(kernel_.arguments[out].name);
+    if (same) {
+      return {Reason::plane_overlap,
+              std::string(where_) + ": the outputs " + one + " and " + two + " are one array, " +
+                  plane::to_string(a) +
+                  ": what is stored to one of them would be lost; give each an array of "
+                  "its own"};
+    }
     return {Reason::plane_overlap,
             std::string(where_) + ": " + (both_written ? "the outputs " : "the input ") + one +
                 (both_written ? " and " : " and the output ") + two +
                 " share some, but not all, of their bytes: " + plane::to_string(a) + " and " +
-                plane::to_string(b) +
-                "; give the output an array of its own, or bind the very same array to "
-                "both to update it in place (a table or an accumulator never is)"};
+                plane::to_string(b) + "; give " +
+                (both_written ? "each an array of its own"
+                              : "the output an array of its own, or bind the very same array to both to "
+                                "update it in place (a table or an accumulator never is)")};
   }
 
   [[nodiscard]] bool same_elements(std::size_t left, std::size_t right) const {

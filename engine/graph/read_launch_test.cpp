@@ -79,6 +79,20 @@ TEST(LaunchRoles, NothingElseMayTouchATableOrAnAccumulator) {
   expect_refused(reduction.launched(), Reason::plane_overlap, "the outputs 'y' and 'r'");
 }
 
+// One of the two would be lost.
+TEST(LaunchInPlace, TwoArgumentsThatAreWrittenAreTwoArrays) {
+  Description d;
+  kernel::KernelBuilder builder("two");
+  const auto x = builder.state("x", {});
+  const auto v = builder.state("v", {});
+  builder.commit("x", builder.add(x, builder.real(1)));
+  builder.commit("v", builder.add(v, builder.real(10)));
+  const std::uint32_t two = d.kernel(builder);
+  const View a = d.array({8});
+  EXPECT_TRUE(launched(d, two, {{"x", a}, {"v", d.array({8})}}).ok());
+  expect_refused(launched(d, two, {{"x", a}, {"v", a}}), Reason::plane_overlap, "'v' and 'x' are one array");
+}
+
 TEST(LaunchInPlace, IsForTheSameTypeOfElement) {
   Description d;
   kernel::KernelBuilder builder("count");

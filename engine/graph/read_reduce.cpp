@@ -30,9 +30,10 @@ StatusOr<Scalar> scalar_of(const View& view, const std::string& where) {
     case DType::other:
       break;
   }
-  return Status(Reason::wrong_dtype, where +
-                                         ": expected float64, float32, int64, int32 or bool, found another "
-                                         "element type; cast it with .astype(...)");
+  return Status(Reason::wrong_dtype,
+                where +
+                    ": expected float64, float32, int64, int32 or bool, found another "
+                    "element type; make one of these with session.asarray(array, dtype=...)");
 }
 
 bool is_contiguous(const View& view) {
@@ -53,8 +54,9 @@ std::string shape_text(const View& view) {
 
 Status check_contiguous(const View& view, const std::string& where) {
   if (!is_contiguous(view)) {
-    return {Reason::copy_bound_plane, where + " is not contiguous: " + plane::to_string(view) +
-                                          "; copy it into a contiguous array first (np.ascontiguousarray)"};
+    return {Reason::copy_bound_plane,
+            where + " is not contiguous: " + plane::to_string(view) +
+                "; make one that is with session.asarray(np.ascontiguousarray(array))"};
   }
   if (view.offset % view.item_bytes == 0) return {};
   return {Reason::copy_bound_plane, where + " is not aligned to its elements: it begins at byte " +

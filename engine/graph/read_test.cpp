@@ -183,7 +183,7 @@ TEST(ReadLaunch, NamesTheArgumentThatDoesNotFit) {
   dtype.add(launch("advance", dtype.twice, {{"x", dtype.array({8}, plane::DType::f32)}, {"y", dtype.y}}));
   expect_refused(dtype, Reason::wrong_dtype,
                  {"node 2 'advance': argument 'x': expected float64 (N,), found float32 (8,); cast it with "
-                  ".astype(np.float64)"});
+                  "session.asarray(array, dtype=np.float64)"});
   Fixture shape;
   shape.add(launch("n", shape.twice, {{"x", shape.array({2, 4})}, {"y", shape.y}}));
   expect_refused(shape, Reason::wrong_shape, {"argument 'x'", "(N,)", "(2, 4)"});

@@ -8,7 +8,7 @@ namespace eagle::plane {
 namespace {
 
 constexpr std::string_view contiguous_cure =
-    "pass a contiguous array, for example np.ascontiguousarray(...) kept by you, or add "
+    "pass a contiguous array, for example session.asarray(np.ascontiguousarray(...)) kept by you, or add "
     "eagle.copy(array, contiguous) to the graph before this node";
 
 std::string shape_of(const View& view) {
@@ -49,7 +49,7 @@ public:
     const DType expected = dtype_of(type_.scalar);
     return {Reason::wrong_dtype,
             begin() + "expected " + std::string(name_of(expected)) + " " + expected_shape(type_) +
-                ", found " + found() + "; cast it with .astype(np." +
+                ", found " + found() + "; make one that is with session.asarray(array, dtype=np." +
                 (expected == DType::boolean ? "bool_" : std::string(name_of(expected))) + ")"};
   }
   [[nodiscard]] Status shape() const {
@@ -207,7 +207,8 @@ StatusOr<Layout> layout_of(const View& view, const kernel::Type& type, std::stri
       turned->component_stride == view.item_bytes) {
     return faults.copy_bound(
         "samples first, " + std::to_string(turned->sample_stride) + " bytes apart (sample-major)",
-        "keep the array component-major, " + expected_shape(type) + ": np.ascontiguousarray(array.T)");
+        "keep the array component-major, " + expected_shape(type) +
+            ": session.asarray(np.ascontiguousarray(array.T))");
   }
   return finish(*turned, view, type, faults);
 }

@@ -60,7 +60,8 @@ TEST(Layout, TakesSampleMajorArraysWhoseTransposeIsContiguous) {
 
 TEST(Layout, NamesTheCastForAnotherElementType) {
   expect_refused(array({8}, DType::f32), scalar(), Reason::wrong_dtype,
-                 {"expected float64 (N,), found float32 (8,); cast it with .astype(np.float64)"});
+                 {"expected float64 (N,), found float32 (8,); make one that is with session.asarray(array, "
+                  "dtype=np.float64)"});
   expect_refused(array({8}), scalar(kernel::Scalar::boolean), Reason::wrong_dtype, {"np.bool_"});
   View records = array({8});
   records.dtype = DType::other;
@@ -215,7 +216,8 @@ TEST(LayoutOfOne, IsAnArrayOfOneElementOfAnyShape) {
   const auto refusal = [](const View& view) { return layout_of_one(view, scalar(), where).status(); };
   EXPECT_EQ(refusal(array({2})).reason(), Reason::wrong_shape);
   EXPECT_THAT(refusal(array({0})).message(), HasSubstr("expected one element"));
-  EXPECT_THAT(refusal(array({1}, DType::i64)).message(), HasSubstr("cast it with .astype(np.float64)"));
+  EXPECT_THAT(refusal(array({1}, DType::i64)).message(),
+              HasSubstr("session.asarray(array, dtype=np.float64)"));
   EXPECT_EQ(refusal(array({1}, DType::f64, 4)).reason(), Reason::copy_bound_plane);
 }
 

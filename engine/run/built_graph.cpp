@@ -3,11 +3,13 @@
 #include <time.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <variant>
 
 #include "engine/graph/edges.h"
 #include "engine/run/cpu/program.h"
+#include "engine/run/loop_watch.h"
 
 namespace eagle::run {
 namespace {
@@ -76,7 +78,11 @@ struct Replay::State {
   std::int64_t launches = 0;
   std::vector<std::int64_t> iterations;
   KernelCounts counts;
-  Progress progress;  // of the launch at `position`
+  Progress progress;               // of the launch at `position`
+  std::optional<LoopWatch> watch;  // where one flag does not say all
+
+  // What kernels look at.
+  [[nodiscard]] const Control* loops() const { return watch ? &watch->control() : control.get(); }
 
   [[nodiscard]] bool at_end() const { return position == program.instructions().size(); }
   void finish_replay();
@@ -123,10 +129,10 @@ void Replay::State::test(const graph::LoopTest& loop) {
 Replay::Next Replay::State::step() {
   const graph::Instruction& instruction = program.instructions()[position];
   if (const auto* kernel = std::get_if<graph::RunKernel>(&instruction)) {
-    counts += program.run(*kernel, control.get(), progress);
+    counts += program.run(*kernel, loops(), progress);
     if (progress.done == 0) ++position;
   } else if (const auto* branches = std::get_if<graph::RunBranches>(&instruction)) {
-    counts += program.run(*branches, control.get());
+    counts += program.run(*branches, loops());
     ++position;
   } else if (const auto* reduce = std::get_if<graph::RunReduce>(&instruction)) {
     program.run(*reduce);
@@ -155,8 +161,9 @@ Replay::Next Replay::State::step() {
 }
 
 Replay::Replay(BuiltGraph& graph, std::int64_t count, std::shared_ptr<const Control> control)
-    : state_(new State{*graph.program_, count, std::move(control), 0, 0, 0, {}, {}, {}}) {
+    : state_(new State{*graph.program_, count, std::move(control), 0, 0, 0, {}, {}, {}, {}}) {
   state_->iterations.assign(state_->program.loops(), 0);
+  if (graph.long_loops_ && state_->control && state_->control->caller) state_->watch.emplace(state_->control);
 }
 
 Replay::~Replay() = default;

@@ -80,6 +80,7 @@ private:
   std::shared_ptr<FusedFunctions> functions_;               // what was fused; whoever binds reads and adds
   std::unique_ptr<CpuProgram> program_;
   bool compiled_ = false;
+  bool long_loops_ = false;  // of some kernel
   double build_s_ = 0;
   int threads_ = 1;
 };
@@ -105,7 +106,8 @@ public:
   // again; after `again`, advance again, now or once others have had the thread. A kernel over many samples
   // is cut into batches of about two milliseconds; what samples make together (accumulators, reductions),
   // copies, and one sample with a long loop inside take the time they take. To give up, drop the replay.
-  // CANCELLED and DEADLINE say how many replays were whole.
+  // CANCELLED and DEADLINE say how many replays were whole. Loops of kernels, too, heed whatever stops a
+  // launch whose control has a caller's flag; without one they heed `Control::cancel` alone.
   StatusOr<Next> advance();
   [[nodiscard]] std::uint32_t call() const;     // the host node's number
   [[nodiscard]] std::int64_t launches() const;  // whole replays so far

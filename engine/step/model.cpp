@@ -8,6 +8,7 @@
 
 #include "eagle/v1/run.pb.h"
 #include "engine/graph/wire.h"
+#include "engine/kernel/long_loops.h"
 #include "engine/kernel/names.h"
 #include "engine/kernel/wire.h"
 #include "engine/plane/overlap.h"
@@ -19,20 +20,6 @@ namespace {
 using kernel::DispatchPolicy;
 using kernel::quote_name;
 using kernel::Role;
-
-// A loop nest of at most so many trips is done before a cancel could matter.
-constexpr double many_trips = 1e6;
-
-double trips_of(const kernel::Region& region) {
-  double trips = 0;
-  for (const kernel::Op& op : region.ops) {
-    double inside = 0;
-    for (const kernel::Region& nested : op.regions) inside += trips_of(nested);
-    if (op.code == kernel::Opcode::while_) inside = static_cast<double>(op.max_trips) * (1 + inside);
-    trips += inside;
-  }
-  return trips;
-}
 
 // What makes two views the same elements for two arguments.
 using Identity = std::tuple<std::uint32_t, std::int64_t, plane::DType, std::int64_t, int>;
@@ -129,7 +116,7 @@ private:
                                                 "model[" + std::to_string(i) + "]", private_planes_));
       part.kernel = kernels_[part.launch.kernel];
       part.hash = kernel::content_hash(*part.kernel);
-      part.long_loops = trips_of(part.kernel->body) > many_trips;
+      part.long_loops = kernel::has_long_loops(*part.kernel);
       if (const int mask = part.kernel->terminated_argument(); mask >= 0)
         part.mask = static_cast<std::size_t>(mask);
       if (i == 0) {

@@ -7,14 +7,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/graph/edges.h"
 #include "engine/run/control.h"
 #include "engine/run/counters.h"
 #include "engine/run/cpu/shared_launch.h"
+#include "engine/run/loop_watch.h"
 #include "engine/step/bound_model.h"
-#include "engine/step/loop_watch.h"
 #include "engine/step/pace.h"
 #include "engine/step/recorder.h"
 #include "engine/step/simulation.h"
@@ -53,7 +54,7 @@ struct Simulation::State {
   std::int64_t steps = 0;   // that every live sample has taken
   double tile_step_s = 0;   // measured: one step of one tile, for the whole team
   Stepping stepping;
-  std::optional<LoopWatch> loop_watch;
+  std::optional<run::LoopWatch> loop_watch;
   std::vector<std::vector<std::int16_t>> branches;
   std::vector<double> measured_gains;
   // Of a step in hand (stepwise), and of the client's part in it.
@@ -62,6 +63,9 @@ struct Simulation::State {
   std::int64_t before = 0;  // steps before the pass whose calls are being made
   bool in_calls = false;    // between a pass and the next
   bool in_step = false;     // stepwise
+  // Of the step in hand, which may be undone: what it counts, and of a shard the nodes of each reduction.
+  Progress step_progress;
+  std::vector<std::pair<std::size_t, std::vector<run::Partial::Node>>> step_nodes;
   bool stop_wanted = false;
   std::int64_t live_at_start = 0;
   std::vector<std::vector<std::byte>> saved;  // by column, then by what is made

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/kernel/float_environment.h"
@@ -46,6 +47,8 @@ void Simulation::State::begin_step() {
   before = steps;
   next_kernel = 0;
   next_host = 0;
+  step_progress = {};
+  step_nodes.clear();
   for (Tile& tile : tiles) tile.moved = false;
   if (model.long_loops) save();
 }
@@ -74,7 +77,7 @@ bool Simulation::State::run_kernel(const BoundKernel& kernel) {
     const std::lock_guard lock(adding);
     all += mine;
   }
-  take(all);
+  step_progress += all;
   return all.counts.cut_short == 0;
 }
 
@@ -95,20 +98,22 @@ bool Simulation::State::run_shared(const BoundKernel& kernel) {
   Progress progress;
   progress.finished = outcome.finished;
   progress.counts = outcome.counts;
-  take(progress);
+  step_progress += progress;
   return outcome.counts.cut_short == 0;
 }
 
-// The nodes that the samples of a shard gave, which are those of the last step once the run has ended.
+// The nodes that the samples of a shard gave, which are those of the last whole step once the run has ended.
 void Simulation::State::keep_reductions(const BoundKernel& kernel) {
   for (std::size_t r = 0; r < kernel.shared->reductions().size(); ++r) {
     const std::span<const run::Partial::Node> nodes = spaces[0].partials[r].nodes();
-    result.report.reductions[kernel.first_reduction + r].nodes.assign(nodes.begin(), nodes.end());
+    step_nodes.emplace_back(kernel.first_reduction + r, std::vector(nodes.begin(), nodes.end()));
   }
 }
 
 void Simulation::State::end_step() {
   in_step = false;
+  take(step_progress);
+  for (auto& [reduction, nodes] : step_nodes) result.report.reductions[reduction].nodes = std::move(nodes);
   next_host = 0;
   bool moved = false;
   std::int64_t live = 0;

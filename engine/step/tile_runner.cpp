@@ -166,20 +166,23 @@ TileRunner::Ran TileRunner::run_each_step(std::int64_t begin, std::int64_t end, 
     if (model().long_loops) save(begin, end);
     std::int64_t finished = 0;
     bool moved = false;
+    run::KernelCounts counts;
     for (std::size_t k = 0; k < model().kernels.size() && !ran.cut_short; ++k) {
       run::BoundLaunch::Part part = this->part(k, begin, end);
       part.first_step = first_step + ran.steps;
       if (model().kernels[k].long_loops) part.control = stepping_.loops;
       const run::BoundLaunch::Outcome outcome = model().kernels[k].launch.run(part);
-      progress_.counts += outcome.counts;
+      counts += outcome.counts;
       finished += outcome.finished;
       moved |= outcome.steps > 0;
       ran.cut_short = outcome.counts.cut_short > 0;
     }
     if (ran.cut_short) {
       restore(begin, end);
+      progress_.counts.cut_short += counts.cut_short;  // what it met is undone with it
       break;
     }
+    progress_.counts += counts;
     if (!moved) break;
     ran.finished += finished;
     ++ran.steps;

@@ -15,7 +15,9 @@ Row = Tuple[str, Optional[int], str, Any]
 
 def param_rows(method: str, params: Any) -> list[Row]:
     """(label, index, name, number) for each entry."""
-    return [(*_address(method, key), _number(f"{method}: {key!r}", value)) for key, value in _items(method, params)]
+    return [
+        (*_address(method, key), param_number(f"{method}: {key!r}", value)) for key, value in _items(method, params)
+    ]
 
 
 def plane_rows(method: str, planes: Any) -> list[Row]:
@@ -52,12 +54,23 @@ def _address(method: str, key: Any) -> tuple[str, int | None, str]:
     )
 
 
-def _number(where: str, value: Any) -> int | float:
+def param_number(where: str, value: Any) -> int | float:
+    """The value of a Param as the C++ layer takes it: an int of 64 bits, else a float."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise refusal("WRONG_TYPE", f"{where}: a Param takes one number, found {type(value).__name__}")
+        raise refusal(
+            "WRONG_TYPE", f"{where}: a Param takes one number, found {type(value).__name__}; pass an int or float"
+        )
     if isinstance(value, (float, np.floating)):
         return float(value)
     number = int(value)
     if -(2**63) <= number < 2**63:
         return number
-    raise refusal("BAD_VALUE", f"{where}: {number} is over the range of int64; pass a float")
+    try:
+        return float(number)
+    except OverflowError:
+        raise refusal(
+            "BAD_VALUE",
+            f"{where}: expected a number within the range of float64, found an integer of {number.bit_length()} bits",
+        ) from None

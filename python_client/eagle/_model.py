@@ -128,7 +128,7 @@ class Model:
             raise refusal(
                 "WRONG_DTYPE",
                 f"{self._where}: '{found['float64']}' is float64 and '{found['float32']}' is float32; cast one of "
-                f"them, for example {found['float32']}.astype(np.float64)",
+                f"them, for example session.asarray({found['float32']}, dtype=np.float64)",
             )
         return next(iter(found), None)
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import secrets
+import stat
 from pathlib import Path
 from typing import IO, Any, Iterable
 
@@ -17,13 +21,38 @@ _HEADER_BYTES = 256
 
 
 class _RowFile:
-    """A .npy file of the rows of one plane. Whatever ends the run, it holds the rows that were appended."""
+    """A .npy file of the rows of one plane. Whatever ends the run, it holds the rows that were appended.
+
+    It takes its place with :meth:`appear`, whole. What stood there before is left as it is until then, and for those
+    who have it open or mapped for ever.
+    """
 
     def __init__(self, path: Path, plane: Array) -> None:
         self._plane = plane
         self._rows = 0
-        self._file: IO[bytes] = open(path, "wb")  # noqa: SIM115
-        self._head()
+        self._place = Path(os.path.realpath(path))  # what a link leads to, and not the link
+        try:
+            found: os.stat_result | None = os.stat(self._place)
+        except FileNotFoundError:
+            found = None
+        if found is not None and not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EEXIST, "there is something that is no file")
+        self._hidden: Path | None = self._place.with_name(f".eagle-rows-{secrets.token_hex(8)}")
+        self._file: IO[bytes] = open(self._hidden, "xb")  # noqa: SIM115
+        if found is not None:
+            with contextlib.suppress(OSError):
+                os.fchmod(self._file.fileno(), stat.S_IMODE(found.st_mode))
+        try:
+            self._head()
+        except OSError:
+            self.close()
+            raise
+
+    def appear(self) -> None:
+        """Puts the file where it belongs."""
+        if self._hidden is not None:
+            os.replace(self._hidden, self._place)
+            self._hidden = None
 
     def append(self, rows: Any, count: int) -> None:
         """Adds these ``count`` rows, and only then counts them in the head."""
@@ -39,7 +68,11 @@ class _RowFile:
         self._file.flush()
 
     def close(self) -> None:
+        """One that has not appeared never was."""
         self._file.close()
+        if self._hidden is not None:
+            self._hidden.unlink(missing_ok=True)
+            self._hidden = None
 
 
 class Recording:
@@ -90,7 +123,7 @@ class Recording:
             raise refusal(error.reason, f"{text} ({error})") from None
 
     def start(self) -> None:
-        """Opens the files, with the state as it is."""
+        """Opens the files, with the state as it is. They appear once there are rows of steps, or at the end."""
         for name, path in (self._paths or {}).items():
             try:
                 self._files[name] = _RowFile(path, self._planes[name])
@@ -107,6 +140,7 @@ class Recording:
     def _write(self, rows: int) -> None:
         for name, file in self._files.items():
             file.append(self.arrays[name][:rows], rows)
+            file.appear()
         self._drained += rows
 
     def finish(self, records: int) -> tuple[dict[str, Array], int]:
@@ -115,12 +149,14 @@ class Recording:
             return {name: array[:records] for name, array in self.arrays.items()}, records
         if records > self._drained:
             self._write(records - self._drained)
-        self.close()
+        self.close(keep=True)
         return {name: np.load(path, mmap_mode="r") for name, path in self._paths.items()}, 1 + records
 
-    def close(self) -> None:
-        """Closes the files."""
+    def close(self, keep: bool) -> None:
+        """Closes the files. ``keep``: also those that hold nothing but the start."""
         for file in self._files.values():
+            if keep:
+                file.appear()
             file.close()
         self._files = {}
 

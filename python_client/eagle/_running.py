@@ -110,15 +110,19 @@ def run(model: Model, options: Options, max_steps: int) -> SimResult:
     watcher = Watcher(options.where, options.progress, max_steps, model.n)
     prepared.arguments.progress = watcher.callback()
     report = None
+    refused = False
     try:
         if prepared.recording is not None:
             prepared.recording.start()
         found = _simulated(options.where, model, prepared.arguments)
         report = RunReport.of(found.report)
+    except EagleError:
+        refused = True  # or it broke; either way it is not the caller who ended it
+        raise
     finally:
         watcher.close(report)
         if prepared.recording is not None and report is None:
-            prepared.recording.close()
+            prepared.recording.close(keep=not refused)
     return prepared.result(found)
 
 

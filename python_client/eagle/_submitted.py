@@ -66,6 +66,7 @@ def submit(
         session=session,
         scalar_type=scalar_type,
         _where="submit",
+        _resets=False,
         **args,
     )
     if isinstance(lease, (bool, np.bool_)) or not isinstance(lease, (int, float, np.integer, np.floating)):

@@ -54,6 +54,7 @@ from eagle._nodes import (
     skippable,
 )
 from eagle._policies import policies
+from eagle._running import seconds_of
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text
 from eagle.plan import BoundPlan, LaunchReport
@@ -175,6 +176,7 @@ class Graph:
         self._calls: dict[int, Callable[[], Any]] = {}
         # What the last launch said, and of which build; `report` makes something of it when it is asked for.
         self._said: tuple[_core.LaunchReport, tuple[ScratchUse, ...], Execution] | None = None
+        self._starting: set[_core.CancelFlag] = set()  # of `launch_async`, also of one whose launch has yet to begin
         self._report: GraphReport | None = None
         self._counters: tuple[Conditional, ...] | None = None  # the loops of the graph, once it was launched
         self._scratch: tuple[ScratchUse, ...] = ()
@@ -308,16 +310,17 @@ class Graph:
             self._look_at(self._core)
         return self
 
-    def launch(self, n: int = 1) -> Graph:
-        """Runs the graph ``n`` times, one after another.
+    def launch(self, n: int = 1, *, timeout: float | None = None) -> Graph:
+        """Runs the graph ``n`` times, one after another, for at most ``timeout`` seconds.
 
         What an opaque node raises reaches the caller unchanged: nodes after it and further repeats do not
         run, and the graph stays launchable. Ctrl-C ends the launch after the node that runs, and raises
         KeyboardInterrupt; a handler of yours for SIGINT that does not raise leaves an EagleError with reason
-        CANCELLED. Raises GraphState before the build, Busy, SessionClosed.
+        CANCELLED. Raises GraphState before the build, Busy, SessionClosed, DeadlineExceeded after the timeout.
         """
         number = n if type(n) is int and 0 <= n < 2**63 else _count("launch", n)
-        self._take(self._built("launch").launch(number, self._calls), number)
+        seconds = _seconds("launch", timeout)
+        self._take(self._built("launch").launch(number, self._calls, seconds), number)
         return self
 
     def enqueue(self, n: int = 1) -> Graph:
@@ -331,20 +334,25 @@ class Graph:
         self._enqueued = number
         return self
 
-    def synchronize(self) -> Graph:
-        """Waits for what was enqueued; raises what it raised. Nothing in flight is fine."""
+    def synchronize(self, *, timeout: float | None = None) -> Graph:
+        """Waits for what was enqueued; raises what it raised. Nothing in flight is fine.
+
+        After ``timeout`` seconds the launch is stopped. Raises DeadlineExceeded.
+        """
+        seconds = _seconds("synchronize", timeout)
         core = self._built("synchronize")
-        report = core.synchronize(self._calls)
+        report = core.synchronize(self._calls, seconds)
         number, self._enqueued = self._enqueued, 0
         if number > 0:
             self._take(report, number)
         return self
 
-    async def launch_async(self, n: int = 1) -> Graph:
+    async def launch_async(self, n: int = 1, *, timeout: float | None = None) -> Graph:
         """Runs the graph ``n`` times without holding up the event loop.
 
         Callables run in a thread of their session, one at a time, never in the loop's. Cancelling the task cancels
-        the launch and waits until it let go of the arrays.
+        the launch, also one that has yet to begin, and waits until it let go of the arrays. ``timeout`` is that of
+        :meth:`launch`.
 
         >>> import asyncio, eagle, numpy as np
         >>> x = np.zeros(2)
@@ -354,9 +362,16 @@ class Graph:
         """
         from eagle._async import run_async  # asyncio takes its time
 
-        number = _count("launch_async", n)
+        number, seconds = _count("launch_async", n), _seconds("launch_async", timeout)
         core = self._built("launch_async")
-        report = await run_async(core.launch, number, self._calls, key=self._home, cancel=core.cancel)
+        flag = _core.CancelFlag()
+        self._starting.add(flag)
+        try:
+            report = await run_async(
+                lambda calls: core.launch(number, calls, seconds, flag), self._calls, key=self._home, cancel=flag.set
+            )
+        finally:
+            self._starting.discard(flag)
         self._take(report, number)
         return self
 
@@ -366,6 +381,8 @@ class Graph:
         From any thread, and from the graph's own callables. It stops between two nodes, or within 20 ms inside a
         loop of a kernel.
         """
+        for flag in tuple(self._starting):
+            flag.set()
         if self._core is not None:
             self._core.cancel()
         return self
@@ -639,6 +656,11 @@ def _flag(where: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise refusal("WRONG_TYPE", f"{where}: expected True or False, found {_kind(value)}")
     return value
+
+
+def _seconds(method: str, timeout: Any) -> float:
+    """As the core takes it: 0 for none."""
+    return 0.0 if timeout is None else seconds_of(method, timeout)
 
 
 def _count(method: str, n: Any) -> int:

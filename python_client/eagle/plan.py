@@ -12,6 +12,7 @@ from typing import Any, Callable, Iterable, NamedTuple
 import numpy as np
 
 from eagle import _core
+from eagle._addresses import param_number
 from eagle._kernel import Kernel
 from eagle._scratch import Scratch
 from eagle.errors import refusal
@@ -225,25 +226,10 @@ class BoundPlan:
             raise refusal("BAD_BINDING", f"{where}: there is no such argument; the kernel takes {takes}")
         if kind[1] != "param":
             return self._array(where, value, kind)
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-            raise refusal(
-                "WRONG_TYPE", f"{where}: a Param takes one number, found {type(value).__name__}; pass an int or float"
-            )
-        if isinstance(value, (float, np.floating)):
-            return float(value)
-        number = int(value)
-        if -(2**63) <= number < 2**63:
-            return number
-        if kind[2] == "i64":
-            raise refusal("BAD_VALUE", f"{where}: {number} is over the range of int64")
-        try:
-            return float(number)
-        except OverflowError:
-            raise refusal(
-                "BAD_VALUE",
-                f"{where}: expected a number within the range of float64, found an integer of "
-                f"{number.bit_length()} bits",
-            ) from None
+        number = param_number(where, value)
+        if kind[2] == "i64" and isinstance(number, float) and not isinstance(value, (float, np.floating, np.ndarray)):
+            raise refusal("BAD_VALUE", f"{where}: {value} is over the range of int64")
+        return number
 
     def _array(self, where: str, value: Any, kind: Any) -> Any:
         if isinstance(value, Oriented):
@@ -251,7 +237,9 @@ class BoundPlan:
         if isinstance(value, (np.ndarray, Plane)) and not _known(value.dtype) and not value.dtype.hasobject:
             expected = _core_dtype(kind[2]).name
             raise refusal(
-                "WRONG_DTYPE", f"{where}: expected {expected}, found {value.dtype}; cast it with .astype(np.{expected})"
+                "WRONG_DTYPE",
+                f"{where}: expected {expected}, found {value.dtype}; make one that is with session.asarray(array, "
+                f"dtype=np.{expected})",
             )
         if isinstance(value, (bool, int, float, np.generic)):
             raise refusal(
@@ -324,7 +312,7 @@ def _choose_real(plan: Plan, arguments: dict[str, Any]) -> str:
         raise refusal(
             "WRONG_DTYPE",
             f"bind: kernel '{plan.kernel.name}': '{found['f64']}' is float64 and '{found['f32']}' is float32; "
-            f"cast one of them, for example {found['f32']}.astype(np.float64)",
+            f"cast one of them, for example session.asarray({found['f32']}, dtype=np.float64)",
         )
     return next(iter(found), "f64")
 

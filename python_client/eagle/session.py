@@ -114,6 +114,8 @@ class Session:
     def _allocate(self, what: str, shape: Shape, dtype: npt.DTypeLike, device: str | None, name: str | None) -> Array:
         if device not in (None, "cpu"):
             raise refusal("BAD_VALUE", f"{what}: device {device!r}; this session computes on 'cpu'")
+        if self.closed:
+            raise refusal("SESSION_CLOSED", f"{what}: {self._core.name} is closed; open another session")
         label = text(f"{what}: name", name)
         kind = _dtype(dtype).name
         return self._shown(self._core.allocate(_shape(shape), kind, label, what == "zeros", self), label)

@@ -107,6 +107,7 @@ def simulate(
         session=session,
         scalar_type=scalar_type,
         _where="simulate",
+        _resets=False,
         **args,
     ).run()
 
@@ -129,6 +130,7 @@ def simulation(
     session: Session | None = None,
     scalar_type: Any = None,
     _where: str = "simulation",
+    _resets: bool = True,
     **args: Any,
 ) -> Simulation:
     """What :func:`simulate` would run, to be run as often as wanted: ``run()`` goes on from where the planes stand,
@@ -170,16 +172,17 @@ def simulation(
     options.events = bool(events)
     options.progress = progress
     Watcher(_where, progress, 1, 1)
-    return Simulation(bound, options)
+    return Simulation(bound, options, _resets)
 
 
 class Simulation:
     """A model over its planes, ready to run; made by :func:`simulation`."""
 
-    def __init__(self, model: Model, options: Options) -> None:
+    def __init__(self, model: Model, options: Options, resets: bool = True) -> None:
         self._model = model
         self._options = options
-        self._start = [(array, np.array(array)) for array in model.changed()]
+        # What `reset` goes back to; nothing where nobody can ask for that: it may be large, or have to travel.
+        self._start = [(array, np.array(array)) for array in model.changed()] if resets else []
         self._in_use = threading.Lock()
 
     @property
@@ -307,7 +310,8 @@ def run_until_done(step: Any, /, *, max_steps: int, terminated: Array | None = N
     'finished'
     """
     shard, session, scalar_type = (planes.pop(name, None) for name in ("shard", "session", "scalar_type"))
-    return _runner("run_until_done", step, planes, max_steps, terminated, shard, session, scalar_type).run()
+    runner = _runner("run_until_done", step, planes, max_steps, terminated, shard, session, scalar_type, resets=False)
+    return runner.run()
 
 
 def _runner(
@@ -319,6 +323,7 @@ def _runner(
     shard: Any,
     session: Session | None,
     scalar_type: Any,
+    resets: bool = True,
 ) -> Runner:
     if terminated is not None and not isinstance(terminated, (np.ndarray, Plane)):
         raise refusal(
@@ -342,7 +347,7 @@ def _runner(
         )
     options = Options(where, max_steps, "auto", None, None, None)
     options.shard = shard_of(where, shard)
-    return Runner(model, options)
+    return Runner(model, options, resets)
 
 
 _RESERVED = tuple(

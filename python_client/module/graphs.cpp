@@ -8,6 +8,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -135,7 +138,14 @@ std::vector<BranchSpec> branches_of(const std::vector<NamedNodes>& branches) {
   return specs;
 }
 
-// ---- Graph. Every call that may wait for another thread gives up the GIL: that thread may need it.
+// ---- Graph. Every call gives up the GIL: each takes the graph's mutex, and a thread that has that may need
+// the GIL.
+
+template <typename Call>
+auto without_gil(const Call& call) {
+  const Released released;
+  return call();
+}
 
 void add_group(Graph& graph, const std::vector<NamedNodes>& branches) {
   std::vector<BranchSpec> specs = branches_of(branches);
@@ -153,17 +163,28 @@ Status stopped_in_last_node(const Session& session, const std::string& method) {
 Status status_of(const Status& status) { return status; }
 Status status_of(const StatusOr<LaunchReport>& report) { return report.status(); }
 
+// What stops a launch from outside, before it began as well as after.
+struct CancelFlag {
+  std::shared_ptr<std::atomic<bool>> flag = std::make_shared<std::atomic<bool>>(false);
+};
+
+std::optional<std::chrono::milliseconds> timeout_of(double seconds) {
+  if (seconds == 0) return std::nullopt;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1000)));
+}
+
 // What `run` gives with the options of a call that Ctrl-C, the closing of the session and the end of the
-// interpreter stop; host nodes run in this thread meanwhile.
+// interpreter stop; host nodes run in this thread meanwhile. `timeout`: seconds; 0: none.
 template <typename Run>
-auto with_calls(Graph& graph, const char* method, const nb::dict& calls, const Run& run) {
-  const RunningCall running(graph.session());
+auto with_calls(Graph& graph, const char* method, const nb::dict& calls, double timeout,
+                const CancelFlag& cancel, const Run& run) {
+  const RunningCall running(graph.session(), cancel.flag);
   auto result = [&] {
     InterruptWatch interrupts(*running.cancel());
     InterruptWatch::check();
     Released released;
     const HostCalls frame(calls, released, interrupts);
-    return run(LaunchOptions{std::nullopt, running.cancel()});
+    return run(LaunchOptions{timeout_of(timeout), running.cancel()});
   }();
   const bool stopped = running.cancel()->load() || graph.session().closed();
   if (stopped || !status_of(result).ok()) running.raise_stop();
@@ -172,18 +193,19 @@ auto with_calls(Graph& graph, const char* method, const nb::dict& calls, const R
   return result;
 }
 
-LaunchReport launch(Graph& graph, std::int64_t n, const nb::dict& calls) {
-  return take(with_calls(graph, "launch", calls,
+LaunchReport launch(Graph& graph, std::int64_t n, const nb::dict& calls, double timeout,
+                    const CancelFlag* cancel) {
+  return take(with_calls(graph, "launch", calls, timeout, cancel != nullptr ? *cancel : CancelFlag(),
                          [&](const LaunchOptions& options) { return graph.launch(n, options); }));
 }
 
 void enqueue(Graph& graph, std::int64_t n, const nb::dict& calls) {
-  check(with_calls(graph, "enqueue", calls,
+  check(with_calls(graph, "enqueue", calls, 0, {},
                    [&](const LaunchOptions& options) { return graph.enqueue(n, options); }));
 }
 
-LaunchReport synchronize(Graph& graph, const nb::dict& calls) {
-  return take(with_calls(graph, "synchronize", calls,
+LaunchReport synchronize(Graph& graph, const nb::dict& calls, double timeout) {
+  return take(with_calls(graph, "synchronize", calls, timeout, {},
                          [&](const LaunchOptions& options) { return graph.synchronize(options); }));
 }
 
@@ -212,8 +234,9 @@ void rebind(Graph& graph, const std::vector<NumberRow>& rows) {
 }
 
 nb::list scratch_rows(const Graph& graph) {
+  const graph::ScratchLayout layout = without_gil([&] { return graph.scratch_layout(); });
   nb::list rows;
-  for (const graph::ScratchUse& use : graph.scratch_layout().uses) {
+  for (const graph::ScratchUse& use : layout.uses) {
     rows.append(nb::make_tuple(use.name, use.bytes, use.in_memory, use.offset));
   }
   return rows;
@@ -222,7 +245,7 @@ nb::list scratch_rows(const Graph& graph) {
 // (fusion, groups, left out, bytes); a group is (functions, samples, block, threads, bytes), a function a
 // tuple of (index, label).
 nb::tuple execution_rows(const Graph& graph) {
-  const Execution execution = graph.execution();
+  const Execution execution = without_gil([&] { return graph.execution(); });
   nb::list groups;
   for (const ExecutedGroup& group : execution.groups) {
     nb::list functions;
@@ -253,11 +276,7 @@ nb::dict counter_values() {
 }
 
 nb::list dispatch_rows(const Graph& graph) {
-  std::vector<Graph::DispatchRow> found;
-  {
-    const Released released;
-    found = take(graph.dispatch());
-  }
+  const std::vector<Graph::DispatchRow> found = take(without_gil([&] { return graph.dispatch(); }));
   nb::list rows;
   for (const Graph::DispatchRow& row : found)
     rows.append(nb::make_tuple(row.node, row.group, std::string(kernel::name_of(row.policy))));
@@ -307,6 +326,10 @@ void bind_graphs(nb::module_& m) {
       .def_prop_ro("zero_divisions", [](const LaunchReport& report) { return report.counts.zero_divisions; })
       .def_prop_ro("dropped", [](const LaunchReport& report) { return report.counts.dropped; });
 
+  nb::class_<CancelFlag>(m, "CancelFlag").def(nb::init<>()).def("set", [](const CancelFlag& self) {
+    self.flag->store(true);
+  });
+
   using NoGil = nb::call_guard<Released>;
   nb::class_<Graph>(m, "Graph")
       .def("__init__", [](Graph* self, const Session& session,
@@ -331,11 +354,12 @@ void bind_graphs(nb::module_& m) {
           },
           nb::arg("dispatch") = std::vector<std::pair<std::string, std::string>>(), NoGil())
       .def("dispatch", dispatch_rows)
-      .def("launch", launch)
+      .def("launch", launch, nb::arg("n"), nb::arg("calls"), nb::arg("timeout") = 0.0,
+           nb::arg("cancel") = nb::none())
       .def("enqueue", enqueue)
-      .def("synchronize", synchronize)
+      .def("synchronize", synchronize, nb::arg("calls"), nb::arg("timeout") = 0.0)
       .def("cancel", &Graph::cancel, NoGil())
-      .def("set_recorded", &Graph::set_recorded)
+      .def("set_recorded", &Graph::set_recorded, NoGil())
       .def("update", update)
       .def("rebind", rebind)
       .def("scratch", scratch_rows)

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace eagle::python {
@@ -97,7 +98,8 @@ bool in_main_thread() {
   return nb::cast<unsigned long>(ident) == PyThread_get_thread_ident();
 }
 
-RunningCall::RunningCall(const Session& session) : host_(session.host().get()) {
+RunningCall::RunningCall(const Session& session, std::shared_ptr<std::atomic<bool>> cancel)
+    : host_(session.host().get()), cancel_(std::move(cancel)) {
   Registry& calls = registry();
   if (calls.ending && !in_main_thread()) raise_end();
   const std::scoped_lock lock(calls.mutex);

@@ -23,7 +23,9 @@ bool in_main_thread();
 // the interpreter is ending.
 class RunningCall {
 public:
-  explicit RunningCall(const Session& session);
+  // `cancel`: what stops it; it may be set already, by who changed their mind before the call began.
+  explicit RunningCall(const Session& session, std::shared_ptr<std::atomic<bool>> cancel =
+                                                   std::make_shared<std::atomic<bool>>(false));
   ~RunningCall();
   RunningCall(const RunningCall&) = delete;
   RunningCall& operator=(const RunningCall&) = delete;
@@ -38,7 +40,7 @@ public:
 
 private:
   const Host* host_;
-  std::shared_ptr<std::atomic<bool>> cancel_ = std::make_shared<std::atomic<bool>>(false);
+  const std::shared_ptr<std::atomic<bool>> cancel_;
 };
 
 // Ctrl-C while this thread runs a call in place: sets `cancel` and then does what it always does. Only in the

@@ -11,6 +11,7 @@
 
 #include "eagle/client/session.h"
 #include "errors.h"
+#include "gil.h"
 
 namespace eagle::python {
 namespace {
@@ -43,8 +44,10 @@ public:
 
   // Null where the session has none, which numpy raises as MemoryError.
   void* allocate(std::size_t bytes, Contents contents) {
-    StatusOr<std::shared_ptr<Buffer>> buffer =
-        session_.allocate(std::max<std::size_t>(bytes, 1), "numpy", contents);
+    StatusOr<std::shared_ptr<Buffer>> buffer = [&] {
+      const Released released;  // numpy calls with the GIL, and the daemon may take its time
+      return session_.allocate(std::max<std::size_t>(bytes, 1), "numpy", contents);
+    }();
     if (!buffer.ok()) return nullptr;
     void* const memory = (*buffer)->data();
     const std::scoped_lock lock(mutex_);

@@ -397,6 +397,104 @@ def test_a_cancelled_task_cancels_its_launch(session):
     g.launch()
 
 
+def endless(session):
+    """A graph that runs until ``live`` is 0, which it shares."""
+    live, x = session.asarray([1]), session.zeros(4)
+    loop = eagle.repeat_while(eagle.plan(grow).bind(x=x, b=1.0), eagle.SkipGuard.nonzero(live), 2**62)
+    return eagle.Graph(session).add_node(loop).build(), live, x
+
+
+def ends_at_once(session, g, live, x):
+    """Nothing of it runs any more."""
+    session.accept(x)
+    live[0] = 0
+    g.launch()
+
+
+@pytest.mark.parametrize("how", ["task", "graph"])
+def test_a_launch_that_has_yet_to_begin_is_cancelled_too(session, how):
+    g, live, x = endless(session)
+
+    async def run():
+        task = asyncio.create_task(g.launch_async())
+        await asyncio.sleep(0)
+        task.cancel() if how == "task" else g.cancel()
+        with pytest.raises(asyncio.CancelledError if how == "task" else eagle.EagleError) as ended:
+            await task
+        assert how == "task" or ended.value.reason == "CANCELLED"
+
+    asyncio.run(run())
+    ends_at_once(session, g, live, x)
+
+
+def test_a_task_that_is_cancelled_again_still_waits_for_its_launch(session):
+    g, live, x = endless(session)
+
+    async def run():
+        task = asyncio.create_task(g.launch_async())
+        for _ in range(5):
+            await asyncio.sleep(0)
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+    ends_at_once(session, g, live, x)
+
+
+def test_a_callable_may_await_a_launch_of_its_own(session):
+    called = []
+    inmost = eagle.Graph(session).add_node(opaque(lambda: called.append("inmost"))).build()
+
+    def awaits(name, g):
+        called.append(name)
+        asyncio.run(g.launch_async(2))
+
+    inner = eagle.Graph(session).add_node(opaque(lambda: awaits("inner", inmost))).build()
+    outer = eagle.Graph(session).add_node(opaque(lambda: awaits("outer", inner))).build()
+    asyncio.run(outer.launch_async())
+    assert called == ["outer", *["inner", "inmost", "inmost"] * 2]
+
+
+@pytest.mark.parametrize("how", ["launch", "launch_async"])
+def test_a_launch_ends_at_its_timeout(session, how):
+    g, live, x = endless(session)
+    with pytest.raises(eagle.DeadlineExceeded, match=f"^{how}|launch: "):
+        g.launch(timeout=0.03) if how == "launch" else asyncio.run(g.launch_async(timeout=0.03))
+    ends_at_once(session, g, live, x)
+    with pytest.raises(ValueError, match=f"{how}: timeout: expected seconds above 0, found 0"):
+        g.launch(timeout=0) if how == "launch" else asyncio.run(g.launch_async(timeout=0))
+
+
+def test_an_enqueued_launch_ends_at_the_timeout_of_who_waits(daemon):
+    g, live, x = endless(daemon)
+    g.enqueue()
+    with pytest.raises(eagle.DeadlineExceeded):
+        g.synchronize(timeout=0.03)
+    ends_at_once(daemon, g, live, x)
+
+
+def test_a_param_is_one_number_however_it_is_given(session):
+    x, y = session.full(2, 1.0), session.zeros(2)
+    g = eagle.Graph(session).add(bind(session, x, y, a=np.array(2.0))).build().launch()
+    assert y.tolist() == [2.0, 2.0]
+    g.update({"a": np.array(3)}).launch()
+    assert y.tolist() == [3.0, 3.0]
+    g.update({"a": 2**70}).launch()
+    assert y.tolist() == [2.0**70] * 2
+    with pytest.raises(ValueError, match="integer of 5001 bits"):
+        g.update({"a": 2**5000})
+
+
+def test_two_arguments_that_are_written_are_two_arrays(session):
+    two = kernel(source="def two(x: Mutable[Scalar], v: Mutable[Scalar]):\n    x = x + 1\n    v = v + 10")
+    a = session.zeros(3)
+    with pytest.raises(ValueError, match="'v' and 'x' are one array") as refused:
+        two(a, a, session=session)
+    assert refused.value.reason == "PLANE_OVERLAP"
+    assert a.tolist() == [0.0] * 3
+
+
 def test_counters_move_on_success_only(session):
     x, y = session.zeros(8), session.zeros(8)
     racing = eagle.Graph(session).add_group([bind(session, x, y), bind(session, x, y)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -534,70 +533,23 @@ def test_records_that_do_not_fit_are_refused_by_their_size(session):
     assert not x.any()
 
 
-@pytest.mark.parametrize("every", [1, 3])
-def test_records_go_to_a_file_in_bounded_memory(session, tmp_path, monkeypatch, every):
-    from eagle import _recording
+def test_only_what_can_be_reset_keeps_a_copy_of_the_state(session, monkeypatch):
+    from eagle import _model
 
-    monkeypatch.setattr(_recording, "_CHUNK_BYTES", 3 * 8 * 4)
-    x, done = session.asarray([0.0, 1.0, 90.0]), session.zeros(3, bool)
-    path = tmp_path / "x.npy"
-    result = eagle.simulate(
-        count, max_steps=10**9, x=x, limit=100.0, done=done, record="x", every=every, record_to=path
-    )
-    expected = np.minimum(np.array([0.0, 1.0, 90.0]) + np.arange(0, 101, every)[:, None], 100.0)
-    assert bits(np.load(path), expected)
-    assert bits(np.asarray(result.records["x"]), expected)
-    assert result.report.records == len(expected)
+    def refuse(self):
+        raise LookupError("a copy")
 
+    def arrays():
+        return {"x": session.zeros(3), "done": session.zeros(3, bool)}
 
-@pytest.mark.parametrize("ends", ["progress", "interrupt", "until"])
-def test_a_file_holds_its_rows_whatever_ends_the_run(session, tmp_path, monkeypatch, ends):
-    from eagle import _recording
-
-    monkeypatch.setattr(_recording, "_CHUNK_BYTES", 3 * 8 * 4)
-    x, done = session.zeros(3), session.zeros(3, bool)
-    path, written = tmp_path / "x.npy", []
-
-    def end(*_):
-        rows = np.load(path)  # while it goes on, too
-        assert bits(rows, np.arange(len(rows))[:, None] * np.ones(3))
-        written.append(len(rows))
-        if len(rows) > 100 and ends == "interrupt":
-            signal.raise_signal(signal.SIGINT)
-        elif len(rows) > 100:
-            raise LookupError("mine")
-
-    how = {"progress": end} if ends == "progress" else {"until": end}
-    options = {"record": "x", "record_to": path, "max_steps": 2**40, **how}
-    with pytest.raises(KeyboardInterrupt if ends == "interrupt" else LookupError):
-        eagle.simulate(count, x=x, limit=np.inf, done=done, **options)
-    rows = np.load(path)
-    assert len(rows) >= written[-1] > 100
-    assert bits(rows, np.arange(len(rows))[:, None] * np.ones(3))
-
-
-def test_a_deadline_while_rows_are_written_keeps_them_all(session, tmp_path, monkeypatch):
-    from eagle import _recording
-
-    monkeypatch.setattr(_recording, "_CHUNK_BYTES", 3 * 8 * 4)
-    x, done = session.zeros(3), session.zeros(3, bool)
-    path = tmp_path / "x.npy"
-    eagle.simulate(count, max_steps=0, x=x, limit=np.inf, done=done)
-    result = eagle.simulate(
-        count, max_steps=2**40, x=x, limit=np.inf, done=done, record="x", record_to=path, timeout=0.1
-    )
-    assert (result.status, result.report.records) == ("deadline", result.steps + 1)
-    assert bits(np.load(path), np.arange(result.steps + 1)[:, None] * np.ones(3))
-
-
-def test_several_files_are_named_after_the_planes(session, tmp_path):
-    x, done = session.zeros(2), session.zeros(2, bool)
-    to = tmp_path / "{name}.npy"
-    eagle.simulate([increment, square, at_three], max_steps=9, x=x, done=done, record=["x", "y"], record_to=to)
-    assert np.load(tmp_path / "x.npy")[:, 0].tolist() == [0, 1, 2, 3]
-    assert np.load(tmp_path / "y.npy")[:, 0].tolist() == [0, 1, 4, 9]
-    with pytest.raises(ValueError, match="2 planes do not go into one file"):
-        eagle.simulate(count, max_steps=9, x=x, limit=4.0, done=done, record=["x", "done"], record_to=tmp_path / "a")
+    monkeypatch.setattr(_model.Model, "changed", refuse)
+    assert eagle.simulate(count, max_steps=9, limit=2.0, **arrays()).status == "finished"
+    assert eagle.run_until_done(count, max_steps=9, limit=2.0, x=session.zeros(3)).status == "finished"
+    assert eagle.submit(count, max_steps=9, limit=2.0, **arrays()).result().status == "finished"
+    with pytest.raises(LookupError, match="a copy"):
+        eagle.simulation(count, max_steps=9, limit=2.0, **arrays())
+    with pytest.raises(LookupError, match="a copy"):
+        eagle.until_done(count, max_steps=9, limit=2.0, x=session.zeros(3))
 
 
 def test_an_unknown_plane_is_refused_with_those_there_are(session):

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 
+#include <new>
 #include <optional>
 #include <random>
 #include <string>
@@ -284,6 +286,19 @@ TEST_F(RingTest, AClientThatIsToldToGiveUpDoes) {
 }
 
 // ---- launches that nobody waits for yet
+
+// Its slots are as free as before, and it can go another way.
+TEST(RingWithoutAWorker, AnUpdateThatNobodyTakesIsTakenBack) {
+  auto memory = plane::Memory::create(sizeof(ring::Memory), "ring");
+  ASSERT_TRUE(memory.ok()) << memory.status().to_string();
+  auto* const shared = new (memory->data()) ring::Memory;
+  shared->header.magic_number.set(ring::magic);
+  auto client = RingClient::open(duplicate(memory->fd()), UniqueFd(::eventfd(0, EFD_CLOEXEC)));
+  ASSERT_TRUE(client.ok()) << client.status().to_string();
+  const RingClient::Caller gives_up{[] { return RingClient::Wish::give_up; }, nullptr};
+  for (std::size_t i = 0; i < 2 * ring::slot_count; ++i)
+    ASSERT_FALSE((*client)->update("numbers", gives_up).has_value()) << i;
+}
 
 TEST_F(RingTest, APostedLaunchRunsAndIsCollectedLater) {
   const Increment made = increment(*client_.session);

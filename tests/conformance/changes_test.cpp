@@ -1,7 +1,9 @@
 // Changing a built graph, and running it without waiting: update, rebind, enqueue, launch_async, cancel.
 #include <poll.h>
 
+#include <array>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -296,6 +298,50 @@ TEST_P(Changes, CallablesOfAwaitedLaunchesRunOneAtATimeInAnotherThread) {
   EXPECT_TRUE(second.wait().ok());
   EXPECT_EQ(most, 1);
   EXPECT_FALSE(mine);
+}
+
+// The inner launch's callables cannot wait for the thread that the outer one's callable is on.
+TEST_P(Changes, ACallableMayAwaitALaunchOfItsOwn) {
+  const auto x = zeros<double>({1});
+  std::array<std::int64_t, 3> calls{};
+  Graph inmost(session()), inner(session()), outer(session());
+  const auto waits_for = [](Graph& g) { return g.launch_async(2).wait().status(); };
+  const auto node = [&](std::size_t level, std::function<Status()> then) {
+    return opaque(
+        [&calls, level, then = std::move(then)] {
+          ++calls[level];
+          return then();
+        },
+        {});
+  };
+  ASSERT_TRUE(inmost.add_node(node(0, [] { return Status(); })).ok());
+  ASSERT_TRUE(inner.add_node(node(1, [&] { return waits_for(inmost); })).ok());
+  ASSERT_TRUE(outer.add_node(node(2, [&] { return waits_for(inner); })).ok());
+  for (Graph* g : {&inmost, &inner, &outer}) build(*g);
+  const Status launched = waits_for(outer);
+  EXPECT_TRUE(launched.ok()) << launched.to_string();
+  EXPECT_EQ(calls, (std::array<std::int64_t, 3>{8, 4, 2}));
+}
+
+// Whoever comes first: the launch is whole or cancelled, and no other one is.
+TEST_P(Changes, ACancelMayMeetTheEndOfWhatWasEnqueued) {
+  const auto x = zeros<double>({8});
+  const auto y = zeros<double>({8});
+  Graph g(session()), other(session());
+  ASSERT_TRUE(g.add(line(x, x, 1.0, 1.0)).ok());
+  ASSERT_TRUE(other.add(line(y, y, 1.0, 1.0)).ok());
+  build(g);
+  build(other);
+  for (int round = 0; round < 50; ++round) {
+    ASSERT_TRUE(session().accept(x).ok());
+    ASSERT_TRUE(g.enqueue(3).ok());
+    std::jthread canceller([&] { g.cancel(); });
+    const Status ended = g.synchronize().status();
+    EXPECT_TRUE(ended.ok() || ended.reason() == Reason::cancelled) << ended.to_string();
+    const Status others = other.launch().status();
+    ASSERT_TRUE(others.ok()) << others.to_string();
+  }
+  EXPECT_EQ(y[0], 50.0);
 }
 
 TEST_P(Changes, CancelStopsALaunchOfAnotherThread) {

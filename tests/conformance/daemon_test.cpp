@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <thread>
 
 #include "engine/base/unique_fd.h"
@@ -16,6 +17,11 @@
 
 namespace eagle::conformance {
 namespace {
+
+// Asks until it is so; a test that waits in vain is ended by its watchdog.
+void wait_until(const std::function<bool()>& condition) {
+  while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
 
 class Daemon : public ::testing::Test {
 protected:
@@ -93,14 +99,13 @@ TEST_F(Daemon, AClosedSessionHoldsItsArraysAndNothingElse) {
       ASSERT_TRUE(other->close().ok());
     }
     // A daemon that is busy hears of what has gone when it has time.
-    while (session->info()->graphs > 0 || session->info()->planes > 1) std::this_thread::yield();
+    wait_until([&] { return session->info()->graphs == 0 && session->info()->planes <= 1; });
     EXPECT_EQ(session->info()->planes, 1u);
     EXPECT_EQ(session->info()->plane_bytes, 8u << 20);
     EXPECT_EQ((*kept)[0], 1.5);
   }
-  // The daemon hears of the end by itself; ask until it has.
-  while (session->info()->sessions > 1) std::this_thread::yield();
-  while (session->info()->planes > 0) std::this_thread::yield();
+  // It hears of the end by itself; ask until it has.
+  wait_until([&] { return session->info()->sessions == 1 && session->info()->planes == 0; });
 }
 
 TEST_F(Daemon, ASessionEndsWithItsLastHandle) {
@@ -110,8 +115,7 @@ TEST_F(Daemon, ASessionEndsWithItsLastHandle) {
     ASSERT_TRUE(other->zeros<double>({8}).ok());
     EXPECT_EQ(session->info()->sessions, 2u);
   }
-  while (session->info()->sessions > 1) std::this_thread::yield();
-  while (session->info()->planes > 0) std::this_thread::yield();
+  wait_until([&] { return session->info()->sessions == 1 && session->info()->planes == 0; });
 }
 
 TEST_F(Daemon, HoldsNoMoreAfterAThousandArraysAndGraphsThanBefore) {
@@ -125,8 +129,42 @@ TEST_F(Daemon, HoldsNoMoreAfterAThousandArraysAndGraphsThanBefore) {
     ASSERT_TRUE(g.build().ok());
   }
   // One segment is kept for the next small arrays.
-  while (session->info()->graphs > before->graphs || session->info()->planes > before->planes + 1)
-    std::this_thread::yield();
+  wait_until([&] {
+    const auto after = session->info();
+    return after->graphs == before->graphs && after->planes <= before->planes + 1;
+  });
+}
+
+// What went while the worker could not listen it is told of with the next call that it answers, and it is
+// asked to stop what runs all the same. (Its keeper may put another worker in the place of one that is silent
+// for long, and the end is the same.)
+TEST_F(Daemon, AWorkerThatWasBusyHearsOfWhatWentAndStopsWhatItIsAskedTo) {
+  const auto y = session->zeros<double>({8});
+  std::jthread wakes;
+  {
+    const auto x = session->zeros<double>({1 << 20});
+    ASSERT_TRUE(x.ok()) << x.status().to_string();
+    const auto worker = static_cast<pid_t>(session->info()->host.pid);
+    ASSERT_EQ(::kill(worker, SIGSTOP), 0);
+    wakes = std::jthread([worker] {  // once the array's end has been waited for in vain
+      std::this_thread::sleep_for(std::chrono::milliseconds(1'200));
+      ::kill(worker, SIGCONT);
+    });
+  }
+  wait_until([&] {
+    const auto info = session->info();
+    return info.ok() && info->plane_bytes < 8u << 20;
+  });
+  Graph g(*session);
+  ASSERT_TRUE(g.add({affine(), {{"x", *y}, {"y", *y}, {"a", 1.0}, {"b", 1.0}}}).ok());
+  ASSERT_TRUE(g.build().ok());
+  const auto cancel = std::make_shared<std::atomic<bool>>(false);
+  std::jthread canceller([&] {
+    while (std::atomic_ref<double>((*y)[0]).load() == 0) std::this_thread::yield();
+    *cancel = true;
+  });
+  expect_refused(g.launch(std::int64_t{1} << 60, {{}, cancel}).status(), Reason::cancelled,
+                 {"replays were whole"});
 }
 
 TEST_F(Daemon, EndsCleanlyWhileASessionIsOpen) { EXPECT_EQ(process->terminate(), 0); }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <thread>
+#include <vector>
 
+#include "eagle/client/stepping.h"
 #include "tests/conformance/suite.h"
 
 namespace eagle::conformance {
@@ -46,6 +48,15 @@ protected:
   }
 };
 EAGLE_ON_EVERY_HOST(Stopping);
+
+// The timeout passed in the first step, of which nothing is left. Where the daemon was just asking the caller
+// for its part, the run has no result.
+void expect_undone(const StatusOr<RunResult>& result) {
+  if (!result.ok()) return expect_refused(result.status(), Reason::deadline, {"part of step 1"});
+  EXPECT_EQ(result->status, RunStatus::deadline);
+  EXPECT_EQ(result->report.steps, 0);
+  EXPECT_EQ(result->report.finished, 0);
+}
 
 TEST_P(Stopping, ACancelledRunEndsAtWholeSteps) {
   if (GetParam().has("copied")) GTEST_SKIP() << "it looks at the arrays while they change";
@@ -216,6 +227,63 @@ TEST_P(Stopping, ATimeoutReachesInsideALoop) {
   EXPECT_EQ(result.status, RunStatus::deadline);
   for (const double value : x.span()) ASSERT_EQ(value, 1.0);
   expect_works();
+}
+
+TEST_P(Stopping, ATimeoutReachesInsideALoopOfALaunch) {
+  const auto x = full<double>(100, 1.0);
+  const auto done = full<bool>(100, false);
+  Graph g(session());
+  ASSERT_TRUE(g.add({days(), {{"x", x}, {"done", done}}}).ok());
+  ASSERT_TRUE(g.build().ok());
+  expect_refused(g.launch(1, {milliseconds(30), {}}).status(), Reason::deadline, {"launch"});
+  for (const double value : x.span()) ASSERT_EQ(value, 1.0);
+  expect_works();
+}
+
+TEST_P(Stopping, ClosingTheSessionReachesInsideALoopOfALaunchThatHasACancelOfItsOwn) {
+  const auto x = full<double>(100, 1.0);
+  const auto done = full<bool>(100, false);
+  Graph g(session());
+  ASSERT_TRUE(g.add({days(), {{"x", x}, {"done", done}}}).ok());
+  ASSERT_TRUE(g.build().ok());
+  const auto cancel = std::make_shared<std::atomic<bool>>(false);
+  std::jthread closer([&] { EXPECT_TRUE(session().close().ok()); });
+  expect_refused(g.launch(1, {{}, cancel}).status(), Reason::session_closed, {});
+  EXPECT_FALSE(*cancel) << "it is the caller's";
+}
+
+// The caller has a part in each step, and the rest of the step would take days.
+TEST_P(Stopping, ATimeoutReachesInsideALoopOfARunWithACallable) {
+  const auto x = full<double>(100, 1.0);
+  const auto done = full<bool>(100, false);
+  std::int64_t calls = 0;
+  const std::vector<ModelStep> model = {opaque(
+                                            [&] {
+                                              ++calls;
+                                              return Status();
+                                            },
+                                            {}),
+                                        BoundPlan{days(), {{"x", x}, {"done", done}}}};
+  const StatusOr<RunResult> result = simulate(session(), model, {1000, milliseconds(30), {}});
+  expect_undone(result);
+  EXPECT_LE(calls, 1);
+  for (const double value : x.span()) ASSERT_EQ(value, 1.0);
+  expect_works();
+}
+
+// Half of the samples finish in the first kernel of a step that the second never ends.
+TEST_P(Stopping, SamplesOfAStepThatWasUndoneHaveNotFinished) {
+  const auto n = full<double>(100, 0.0);
+  for (std::int64_t i = 0; i < 50; ++i) n[i] = 9.0;
+  const auto x = full<double>(100, 1.0);
+  const auto done = full<bool>(100, false);
+  const std::vector<ModelStep> model = {opaque([] { return Status(); }, {}),
+                                        BoundPlan{counter(), {{"n", n}, {"limit", 10.0}, {"done", done}}},
+                                        BoundPlan{days(), {{"x", x}, {"done", done}}}};
+  const StatusOr<RunResult> result = simulate(session(), model, {1000, milliseconds(30), {}});
+  expect_undone(result);
+  for (const bool finished : done.span()) ASSERT_FALSE(finished);
+  EXPECT_EQ(n[0], 9.0);
 }
 
 TEST_P(Stopping, ClosingTheSessionReachesInsideALoopOfARunThatHasACancelOfItsOwn) {

@@ -1,13 +1,16 @@
 // What survives what: real daemons whose workers, keepers and clients are killed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -17,6 +20,7 @@
 
 #include "eagle/client/graph.h"
 #include "eagle/client/session.h"
+#include "engine/base/unique_fd.h"
 #include "tests/conformance/daemon_process.h"
 #include "tests/conformance/models.h"
 
@@ -494,10 +498,13 @@ TEST_F(Survival, NobodyResumesASessionWithoutItsSecret) {
 
 TEST_F(Survival, WithTheKeeperEverythingEnds) {
   start();
-  const pid_t its_worker = worker();
+  const UniqueFd its_worker(static_cast<int>(::syscall(SYS_pidfd_open, worker(), 0)));
+  ASSERT_TRUE(its_worker.valid());
   const auto x = must(session->full<double>({8}, 1.0));
   process->kill();
-  wait_until([&] { return ::kill(its_worker, 0) != 0; });
+  // Its number may stay for longer: nobody may come to reap it.
+  pollfd ended{its_worker.get(), POLLIN, 0};
+  while (::poll(&ended, 1, -1) < 0) ASSERT_EQ(errno, EINTR);
   EXPECT_EQ(session->info().status().reason(), Reason::connection_lost);
   EXPECT_EQ(x[0], 1.0);
 }
@@ -512,6 +519,24 @@ TEST_F(Survival, AWorkerThatKeepsDyingIsNotStartedForever) {
   }
   EXPECT_EQ(process->wait(), 1);
   EXPECT_EQ(session->info().status().reason(), Reason::connection_lost);
+}
+
+// It was on its way when the worker died, and nobody had taken it.
+TEST_F(Survival, AnEnqueuedLaunchThatNoWorkerTookIsReportedAsSuch) {
+  start();
+  const auto x = must(session->full<double>({8}, 1.0));
+  const auto g = stepping(*session, x);
+  must(g->launch());  // through the ring, which is there now
+  const pid_t stopped = worker();
+  ASSERT_EQ(::kill(stopped, SIGSTOP), 0);
+  must(g->enqueue());
+  ASSERT_EQ(::kill(stopped, SIGKILL), 0);
+  const Status lost = g->synchronize().status();
+  EXPECT_EQ(lost.reason(), Reason::worker_restarted) << lost.to_string();
+  EXPECT_THAT(lost.message(), HasSubstr("never began"));
+  EXPECT_EQ(x[0], 2.0);
+  must(g->launch());
+  EXPECT_EQ(x[0], 3.0);
 }
 
 TEST_F(Survival, AWorkerThatSaysNothingIsReplaced) {

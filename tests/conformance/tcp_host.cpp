@@ -85,7 +85,7 @@ public:
                                      const std::function<Status(std::uint32_t)>& host_call) override {
     return fetched(graph_->synchronize(options, host_call));
   }
-  void cancel_enqueued() override { graph_->cancel_enqueued(); }
+  std::function<void()> cancel_enqueued() override { return graph_->cancel_enqueued(); }
   Status update(const std::vector<graph::ParamUpdate>& updates) override { return graph_->update(updates); }
   Status rebind(const v1::GraphDescription& description, std::span<const run::PlaneMemory> planes) override {
     EAGLE_RETURN_IF_ERROR(graph_->rebind(description, planes));

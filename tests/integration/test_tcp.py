@@ -205,6 +205,31 @@ def test_callables_get_their_arrays_by_name(session: eagle.Session) -> None:
     assert w.tolist() == [8.0, 6.0, 4.0]
 
 
+def test_an_array_that_is_opened_again_is_the_same_to_callables(session: eagle.Session) -> None:
+    x = session.publish(session.full(4, 1.5), "shared")
+    y = session.open("shared")
+    seen: list[list[float]] = []
+
+    def double(values: np.ndarray) -> None:
+        seen.append(values.tolist())
+        values[...] *= 2
+
+    g = eagle.Graph(session)
+    g.add_node(eagle.graph.opaque(double, writes={"values": y}, name="double")).build().launch(2)
+    assert seen == [[1.5] * 4, [3.0] * 4]
+    assert x.numpy().tolist() == y.numpy().tolist() == [6.0] * 4
+
+
+def test_a_timeout_ends_a_launch_in_the_transfers_of_its_callable(session: eagle.Session) -> None:
+    x = session.zeros(4_000_000)
+    late = threading.Event()
+    g = eagle.Graph(session)
+    g.add_node(eagle.graph.opaque(lambda values: late.wait(0.2), writes={"values": x}, name="late")).build()
+    with pytest.raises(eagle.DeadlineExceeded, match="timeout"):
+        g.launch(3, timeout=0.1)
+    assert session.info().graphs == 1, "the session is as good as before"
+
+
 def test_a_large_transfer_tells_its_progress_and_stops_on_request(session: eagle.Session) -> None:
     n = 10_000_000  # 80 MB: over every bound on one message
     values = np.random.default_rng(7).random(n)

@@ -13,6 +13,7 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include "eagle/v1/compile.pb.h"
+#include "engine/codegen/abi.h"
 #include "engine/codegen/channel.h"
 #include "engine/codegen/code_file.h"
 #include "engine/codegen/emit.h"
@@ -30,6 +31,12 @@ constexpr int channel = 3;
 constexpr int idle_ms = 60'000;
 
 Status compile(const v1::CompileRequest& request, v1::CompileReply& reply, UniqueFd& image_fd) {
+  if (request.abi() != codegen::abi_version) {
+    return Status(Reason::compile_failed,
+                  "this eagle-compile makes code for interface " + std::to_string(codegen::abi_version) +
+                      ", and the engine that asks has interface " + std::to_string(request.abi()) +
+                      "; install both from one build, or name the right one with EAGLE_COMPILE_HELPER");
+  }
   // The engine has applied its own limits; here the format's own ones keep the compiler safe.
   kernel::Limits limits;
   limits.ops = 1'000'000;

@@ -69,15 +69,17 @@ private:
   class Outcome {
   public:
     void set(StatusOr<T> value) {
+      const auto shared = std::make_shared<const StatusOr<T>>(std::move(value));
       std::vector<std::pair<Executor, Then>> waiting;
       {
         const std::scoped_lock lock(mutex_);
-        value_ = std::make_shared<const StatusOr<T>>(std::move(value));
+        value_ = shared;
         waiting.swap(waiting_);
       }
       changed_.notify_all();
       event_.set();
-      for (auto& [executor, function] : waiting) deliver(executor, function);
+      // The last handle may go in any of them, and this object with it.
+      for (auto& [executor, function] : waiting) deliver(executor, function, shared);
     }
     [[nodiscard]] bool ready() const {
       const std::scoped_lock lock(mutex_);
@@ -91,26 +93,29 @@ private:
       return *value_;
     }
     void then(Executor executor, std::function<void(const StatusOr<T>&)> function) {
+      Value value;
       {
         const std::scoped_lock lock(mutex_);
-        if (!value_) {
+        value = value_;
+        if (!value) {
           waiting_.emplace_back(std::move(executor), std::move(function));
           return;
         }
       }
-      deliver(executor, function);
+      deliver(executor, function, value);
     }
     [[nodiscard]] int fd() const { return event_.fd(); }
 
   private:
     using Then = std::function<void(const StatusOr<T>&)>;
-    void deliver(const Executor& executor, const Then& function) {
-      executor([value = value_, function] { function(*value); });
+    using Value = std::shared_ptr<const StatusOr<T>>;
+    static void deliver(const Executor& executor, const Then& function, const Value& value) {
+      executor([value, function] { function(*value); });
     }
 
     mutable std::mutex mutex_;
     mutable std::condition_variable changed_;
-    std::shared_ptr<const StatusOr<T>> value_;
+    Value value_;
     std::vector<std::pair<Executor, Then>> waiting_;
     detail::Event event_;
   };

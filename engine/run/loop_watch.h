@@ -2,8 +2,8 @@
 //
 // Compiled loops look at one flag, and there are three ways to stop a run: the flag of its control, that of
 // its caller, and its deadline. While a watch lives, a thread looks at all of them every two milliseconds and
-// sets the one flag. For models whose loops may last; a run of others is stopped between windows, without a
-// thread.
+// sets the one flag. For kernels whose loops may last (engine/kernel/long_loops.h); others are stopped
+// between batches and windows, without a thread.
 #pragma once
 
 #include <chrono>
@@ -16,15 +16,15 @@
 
 #include "engine/run/control.h"
 
-namespace eagle::step {
+namespace eagle::run {
 
 class LoopWatch {
 public:
-  explicit LoopWatch(std::shared_ptr<const run::Control> watched)
+  explicit LoopWatch(std::shared_ptr<const Control> watched)
       : watched_(std::move(watched)), thread_([this](const std::stop_token& ended) { watch(ended); }) {}
 
   // What kernels get: cancelled once the watched one is cancelled or expired.
-  [[nodiscard]] const run::Control& control() const { return control_; }
+  [[nodiscard]] const Control& control() const { return control_; }
 
 private:
   void watch(const std::stop_token& ended) {
@@ -38,11 +38,11 @@ private:
     }
   }
 
-  const std::shared_ptr<const run::Control> watched_;
-  run::Control control_;
+  const std::shared_ptr<const Control> watched_;
+  Control control_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::jthread thread_;  // last: ends before what it uses
 };
 
-}  // namespace eagle::step
+}  // namespace eagle::run
