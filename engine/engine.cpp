@@ -10,6 +10,7 @@
 #include "eagle/v1/graph.pb.h"
 #include "eagle/v1/run.pb.h"
 #include "engine/base/clock.h"
+#include "engine/base/ticks.h"
 #include "engine/graph/races.h"
 #include "engine/graph/run_plan.h"
 #include "engine/kernel/long_loops.h"
@@ -153,6 +154,7 @@ StatusOr<std::unique_ptr<Engine>> Engine::create(Options options) {
   const graph::Fusion fusion = options.fusion.value_or(by_default);
   const int threads = run::startable_threads(
       options.threads > 0 ? options.threads : std::min(run::allowed_threads(), most_threads));
+  static_cast<void>(ticks_per_second());  // so that no launch measures it
   return std::unique_ptr<Engine>(
       new Engine(std::make_unique<State>(std::move(options), std::move(target), fusion, threads)));
 }
@@ -198,7 +200,8 @@ Status Engine::bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const
   EAGLE_ASSIGN_OR_RETURN(
       built.program_,
       run::CpuProgram::bind(std::move(plan), std::move(fused), built.code_, memory, state_->threads,
-                            state_->options.inline_work.value_or(run::usual_inline_work), state_->counters));
+                            state_->options.inline_work.value_or(run::usual_inline_work),
+                            state_->options.piece_s.value_or(run::usual_piece_s), state_->counters));
   built.long_loops_ = std::ranges::any_of(built.graph_.kernels,
                                           [](const auto& kernel) { return kernel::has_long_loops(*kernel); });
   built.threads_ = state_->threads;
@@ -277,6 +280,7 @@ StatusOr<std::unique_ptr<step::Simulation>> Engine::simulate(const v1::RunDescri
   run->team = state_->threads;
   run->known_costs = state_->options.branch_costs;
   run->packs = state_->options.packs_samples;
+  run->piece_s = state_->options.piece_s.value_or(run::usual_piece_s);
   report.compiled = code.compiled;
   report.build_s = seconds_since(start);
   return made();

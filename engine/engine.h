@@ -44,6 +44,8 @@ public:
     graph::Limits limits;
     std::optional<graph::Fusion> fusion;  // how launches are executed; empty: run::default_fusion()
     std::optional<double> inline_work;    // that stays on one thread (run::BoundGroup); for tests
+    std::optional<double>
+        piece_s;  // how long a piece of work is (run::Slice), 0: as short as can be; for tests
     // Makes the memory of a graph's scratch planes, zeroed and aligned to 64 bytes; freed with the last
     // owner. Empty: from the system.
     std::function<StatusOr<std::shared_ptr<std::byte>>(std::uint64_t bytes)> scratch_memory;

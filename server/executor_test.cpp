@@ -299,6 +299,44 @@ TEST(Executor, WaitingForIdlenessCanBeCutShort) {
   EXPECT_EQ(executor.admitted(), 1u);
 }
 
+// A job that has something to bring to an end, once it is cancelled, in one more turn.
+TEST(Executor, ACancelledJobThatEndsWithWorkIsNextOnTheExecutorsThread) {
+  class Ends final : public Job {
+  public:
+    explicit Ends(Mailbox<std::pair<std::string, std::thread::id>>& turns) : turns_(turns) {}
+    Next advance() override {
+      turns_.put({cancelled_ ? "end" : "piece", std::this_thread::get_id()});
+      return cancelled_ ? Next::done : Next::again;
+    }
+    void cancel() override { cancelled_ = true; }
+    [[nodiscard]] bool ends_at_once() const override { return false; }
+
+  private:
+    Mailbox<std::pair<std::string, std::thread::id>>& turns_;
+    std::atomic<bool> cancelled_ = false;
+  };
+  Mailbox<std::pair<std::string, std::thread::id>> turns;
+  Executor executor(8);
+  const auto blocker = server::testing::Blocker::hold(executor);
+  ASSERT_TRUE(executor
+                  .submit(job([&] {
+                    turns.put({"other", std::this_thread::get_id()});
+                    return Job::Next::done;
+                  }))
+                  .ok());
+  const auto ends = std::make_shared<Ends>(turns);
+  ASSERT_TRUE(executor.submit(ends).ok());
+  ends->cancel();
+  executor.expedite(ends);
+  executor.expedite(ends);  // a cancel may come twice
+  blocker->release();
+  const auto first = turns.take();
+  const auto second = turns.take();
+  EXPECT_EQ(first.first, "end") << "ahead of the one that was there before";
+  EXPECT_EQ(second.first, "other");
+  EXPECT_EQ(first.second, second.second) << "on the thread that has the team";
+}
+
 // ---- tenants
 
 // Runs in pieces, each of which keeps the thread for about that long, until it is told to stop.

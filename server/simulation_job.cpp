@@ -75,7 +75,7 @@ void SimulationJob::cancel() {
 
 bool SimulationJob::ends_at_once() const {
   const std::lock_guard lock(mutex_);
-  return !answered_;
+  return !answered_ && !(simulation_ && simulation_->part_way() && !abandoned_);
 }
 
 Job::Next SimulationJob::advance() {
@@ -99,7 +99,8 @@ Job::Next SimulationJob::advance() {
       return ask();
     case step::Simulation::Next::again: {
       const step::RunReport& so_far = simulation_->result().report;
-      events_.progress(so_far.steps, so_far.finished);
+      // Pieces of a pass are nobody's business.
+      if (!simulation_->part_way()) events_.progress(so_far.steps, so_far.finished);
       return Next::again;
     }
     case step::Simulation::Next::done:

@@ -7,15 +7,10 @@
 #include "eagle/v1/kernel.pb.h"
 #include "engine/kernel/copier.h"
 #include "engine/kernel/wire.h"
+#include "engine/kernel/work.h"
 
 namespace eagle::kernel {
 namespace {
-
-bool has_loops(const Region& region) {
-  return std::any_of(region.ops.begin(), region.ops.end(), [](const Op& op) {
-    return op.code == Opcode::while_ || std::any_of(op.regions.begin(), op.regions.end(), has_loops);
-  });
-}
 
 // What the parts do with the plane at one place.
 struct Place {
@@ -152,7 +147,7 @@ void forget_locations(Region& region) {
 }  // namespace
 
 bool can_fuse(const Kernel& kernel) {
-  return kernel.terminated_argument() < 0 && !kernel.shares() && !has_loops(kernel.body);
+  return kernel.terminated_argument() < 0 && !kernel.shares() && !has_loops(kernel);
 }
 
 StatusOr<Fused> fuse(std::span<const FusePart> parts, const std::vector<bool>& dropped,

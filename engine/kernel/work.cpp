@@ -37,7 +37,15 @@ double of_region(const Kernel& kernel, const Region& region) {
   return work;
 }
 
+bool loops_in(const Region& region) {
+  return std::any_of(region.ops.begin(), region.ops.end(), [](const Op& op) {
+    return op.code == Opcode::while_ || std::any_of(op.regions.begin(), op.regions.end(), loops_in);
+  });
+}
+
 }  // namespace
+
+bool has_loops(const Kernel& kernel) { return loops_in(kernel.body); }
 
 double work_of(const Kernel& kernel) {
   double work = 0;

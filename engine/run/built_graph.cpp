@@ -1,7 +1,5 @@
 #include "engine/run/built_graph.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -12,25 +10,6 @@
 #include "engine/run/loop_watch.h"
 
 namespace eagle::run {
-namespace {
-
-// The time since it was made. It is asked between instructions, some of which take no longer than reading the
-// precise clock does: so it reads the coarse one.
-class Turn {
-public:
-  [[nodiscard]] bool over() const { return now() - began_ >= replay_turn; }
-
-private:
-  static std::chrono::nanoseconds now() {
-    timespec time = {};
-    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-  }
-  const std::chrono::nanoseconds began_ = now();
-};
-
-}  // namespace
-
 BuiltGraph::~BuiltGraph() = default;
 
 std::vector<std::string> BuiltGraph::node_labels() const {
@@ -78,7 +57,7 @@ struct Replay::State {
   std::int64_t launches = 0;
   std::vector<std::int64_t> iterations;
   KernelCounts counts;
-  Progress progress;               // of the launch at `position`
+  Progress progress;               // of the instruction at `position`
   std::optional<LoopWatch> watch;  // where one flag does not say all
 
   // What kernels look at.
@@ -87,9 +66,9 @@ struct Replay::State {
   [[nodiscard]] bool at_end() const { return position == program.instructions().size(); }
   void finish_replay();
   [[nodiscard]] Status go_on() const;
-  [[nodiscard]] bool part_way() const { return (position > 0 || progress.done > 0) && launches < count; }
+  [[nodiscard]] bool part_way() const { return (position > 0 || progress.left) && launches < count; }
   [[nodiscard]] std::string how_far() const;
-  Next step();
+  Next step(const Slice& slice);
   void test(const graph::LoopTest& loop);
 };
 
@@ -126,17 +105,17 @@ void Replay::State::test(const graph::LoopTest& loop) {
 }
 
 // Executes the instruction at `position` and moves on to the next one.
-Replay::Next Replay::State::step() {
+Replay::Next Replay::State::step(const Slice& slice) {
   const graph::Instruction& instruction = program.instructions()[position];
   if (const auto* kernel = std::get_if<graph::RunKernel>(&instruction)) {
-    counts += program.run(*kernel, loops(), progress);
-    if (progress.done == 0) ++position;
+    counts += program.run(*kernel, loops(), slice, progress);
+    if (!progress.left) ++position;
   } else if (const auto* branches = std::get_if<graph::RunBranches>(&instruction)) {
-    counts += program.run(*branches, loops());
-    ++position;
+    counts += program.run(*branches, loops(), slice, progress);
+    if (!progress.left) ++position;
   } else if (const auto* reduce = std::get_if<graph::RunReduce>(&instruction)) {
-    program.run(*reduce);
-    ++position;
+    program.run(*reduce, slice, progress);
+    if (!progress.left) ++position;
   } else if (const auto* host = std::get_if<graph::RunHostCall>(&instruction)) {
     call = host->call;
     ++position;
@@ -144,8 +123,8 @@ Replay::Next Replay::State::step() {
   } else if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) {
     position = program.holds(position) ? position + 1 : skip->target;
   } else if (const auto* copy = std::get_if<graph::RunCopy>(&instruction)) {
-    program.run(*copy);
-    ++position;
+    program.run(*copy, slice, progress);
+    if (!progress.left) ++position;
   } else if (const auto* enter = std::get_if<graph::LoopEnter>(&instruction)) {
     iterations[enter->loop] = 0;
     program.tell(enter->loop, 0);
@@ -170,16 +149,17 @@ Replay::~Replay() = default;
 
 StatusOr<Replay::Next> Replay::advance() {
   State& state = *state_;
-  const Turn turn;
+  Slice slice(state.program.piece_s());
+  slice.heed(state.control.get());
   for (bool moved = false; state.launches < state.count; moved = true) {
     // A replay is whole as soon as nothing of it is left, whatever the control says by then.
     if (state.at_end()) {
       state.finish_replay();
       if (state.launches == state.count) break;
     }
-    if (moved && turn.over()) return Next::again;
     EAGLE_RETURN_IF_ERROR(state.go_on());
-    if (!state.at_end() && state.step() == Next::host_call) return Next::host_call;
+    if (moved && slice.time_is_over()) return Next::again;
+    if (!state.at_end() && state.step(slice) == Next::host_call) return Next::host_call;
     // What a cancel or the deadline cut short has not done its work, be it the last of all.
     if (state.counts.cut_short > 0) {
       EAGLE_RETURN_IF_ERROR(state.go_on());

@@ -1,7 +1,6 @@
 // BuiltGraph and Replay: a graph bound to its memory, and one launch of it in progress.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -85,10 +84,6 @@ private:
   int threads_ = 1;
 };
 
-// How long one `Replay::advance` keeps its thread before it gives way, about: it looks between instructions,
-// at a clock that ticks every few milliseconds.
-constexpr std::chrono::milliseconds replay_turn{3};
-
 // One `launch(n)` in progress. It stops where the client must act or its turn is over, and goes on
 // afterwards, from any one thread at a time; the OpenMP team is that of the thread that calls `advance`.
 class Replay {
@@ -101,13 +96,13 @@ public:
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  // Runs until the launch is done, a host node is reached, or `replay_turn` is over and something is left
-  // (`again`); at least one instruction, or a batch of one. After `host_call`, run `call()` and advance
-  // again; after `again`, advance again, now or once others have had the thread. A kernel over many samples
-  // is cut into batches of about two milliseconds; what samples make together (accumulators, reductions),
-  // copies, and one sample with a long loop inside take the time they take. To give up, drop the replay.
-  // CANCELLED and DEADLINE say how many replays were whole. Loops of kernels, too, heed whatever stops a
-  // launch whose control has a caller's flag; without one they heed `Control::cancel` alone.
+  // Runs until the launch is done, a host node is reached, or its slice (cpu/slice.h) is over and something
+  // is left (`again`); at least one instruction, or a piece of one. After `host_call`, run `call()` and
+  // advance again; after `again`, advance again, now or once others have had the thread. What may last longer
+  // than a slice is one chunk of a thread: some samples with long loops inside, one block of a group. To give
+  // up, drop the replay. CANCELLED and DEADLINE say how many replays were whole.
+  // Loops of kernels, too, heed whatever stops a launch whose control has a caller's flag; without one they
+  // heed `Control::cancel` alone.
   StatusOr<Next> advance();
   [[nodiscard]] std::uint32_t call() const;     // the host node's number
   [[nodiscard]] std::int64_t launches() const;  // whole replays so far

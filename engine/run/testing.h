@@ -158,9 +158,12 @@ inline v1::Node& add_node(v1::GraphDescription& graph, const std::string& name) 
   return node;
 }
 
+// Pieces of work (run::Slice) that are as short as they can be, and those that end with their work.
+constexpr double least_pieces = 0;
+constexpr double whole_pieces = 1e9;
+
 // An engine that may run over the test's own arrays.
-inline std::unique_ptr<Engine> make_engine(int threads) {
-  Engine::Options options;
+inline std::unique_ptr<Engine> make_engine(int threads, Engine::Options options = {}) {
   options.threads = threads;
   options.private_planes = graph::PrivateKernelPlanes::allowed;
   StatusOr<std::unique_ptr<Engine>> engine = Engine::create(std::move(options));

@@ -162,30 +162,39 @@ TEST(SeveralKernels, AKernelBehindTheOneThatFinishesASampleSkipsItInTheSameStep)
 }
 
 // Samples that look at others' values of the same step: each kernel runs over all samples first.
+// Whose pieces of work last so long.
+std::unique_ptr<Engine> engine_of_pieces(int team, double piece_s) {
+  Engine::Options options;
+  options.piece_s = piece_s;
+  return eagle::testing::make_engine(team, std::move(options));
+}
+
 TEST(SeveralKernels, ThatMixSamplesRunOneAfterTheOther) {
   for (const int team : {1, 3}) {
-    auto engine = eagle::testing::make_engine(team);
-    Planes found(5000);
-    std::fill(found.limit.begin(), found.limit.end(), 1e300);
-    Planes expected = found;
-    Trial run(found, 20);
-    run.add(square(), {{"x", run.x}, {"y", run.y}});
-    run.add(neighbours(), {{"x", run.x}, {"all", run.y}});
-    run.add(at_limit(), {{"x", run.x}, {"limit", run.limit}, {"done", run.done}});
-    const RunResult result = run.go(*engine);
-    EXPECT_EQ(result.report.mode, "stepwise");
-    EXPECT_EQ(result.report.steps, 20);
-    for (int step = 0; step < 20; ++step) {
-      for (std::size_t i = 0; i < 5000; ++i) {
-        if (expected.done[i] == 0) expected.y[i] = expected.x[i] * expected.x[i];
+    for (const double piece_s : {eagle::testing::least_pieces, eagle::testing::whole_pieces}) {
+      auto engine = engine_of_pieces(team, piece_s);
+      Planes found(5000);
+      std::fill(found.limit.begin(), found.limit.end(), 1e300);
+      Planes expected = found;
+      Trial run(found, 20);
+      run.add(square(), {{"x", run.x}, {"y", run.y}});
+      run.add(neighbours(), {{"x", run.x}, {"all", run.y}});
+      run.add(at_limit(), {{"x", run.x}, {"limit", run.limit}, {"done", run.done}});
+      const RunResult result = run.go(*engine);
+      EXPECT_EQ(result.report.mode, "stepwise");
+      EXPECT_EQ(result.report.steps, 20);
+      for (int step = 0; step < 20; ++step) {
+        for (std::size_t i = 0; i < 5000; ++i) {
+          if (expected.done[i] == 0) expected.y[i] = expected.x[i] * expected.x[i];
+        }
+        for (std::size_t i = 0; i < 5000; ++i) {
+          if (expected.done[i] == 0)
+            expected.x[i] = expected.x[i] * 0.5 + expected.y[i == 0 ? 0 : i - 1] * 0.01;
+        }
       }
-      for (std::size_t i = 0; i < 5000; ++i) {
-        if (expected.done[i] == 0)
-          expected.x[i] = expected.x[i] * 0.5 + expected.y[i == 0 ? 0 : i - 1] * 0.01;
-      }
+      EXPECT_EQ(found.x, expected.x);
+      EXPECT_EQ(found.y, expected.y);
     }
-    EXPECT_EQ(found.x, expected.x);
-    EXPECT_EQ(found.y, expected.y);
   }
 }
 
@@ -328,7 +337,8 @@ TEST(Recording, IsTheStateAfterEachOfThoseStepsWhateverThePacking) {
     for (const std::int64_t every : {1, 3, 64, 100}) {
       for (const std::int64_t cap : {5, 250, 1000}) {
         SCOPED_TRACE(::testing::Message() << team << " threads, every " << every << ", cap " << cap);
-        auto engine = eagle::testing::make_engine(team);
+        auto engine = engine_of_pieces(
+            team, every == 3 && cap < 1000 ? eagle::testing::least_pieces : eagle::testing::whole_pieces);
         constexpr std::size_t n = 3000;
         Planes found(n);
         const Planes start = found;

@@ -53,8 +53,9 @@ constexpr std::int64_t pass_steps(PassCost cost, std::int64_t left) {
 
 // ---- windows: the steps of a tile between two looks at what became of it
 
-constexpr double window_s = 0.002;
+constexpr double window_s = 0.0005;  // a quarter of a piece (run::Slice), which ends between two
 constexpr std::int64_t first_window = 64;
+constexpr std::int64_t least_window = 8;               // where pieces are to be as small as they can be
 constexpr std::int64_t longest_thinning_window = 256;  // where samples finish, but packing them does not pay
 constexpr std::int64_t blind_sample_steps = 1'024;     // of a window whose duration nobody knows
 
@@ -67,7 +68,9 @@ constexpr std::int64_t longest_window(double step_s, std::int64_t samples) {
   return static_cast<std::int64_t>(std::clamp(wanted, 1.0, 1e9));
 }
 
-// A pass that lasts longer than this is left by tiles when somebody wants the run to stop; a shorter one is
+// A pass runs in pieces, between which others have their turn; what it takes is what its pieces take.
+//
+// One that lasts longer than this is left by tiles when somebody wants the run to stop; a shorter one is
 // done first, so that every sample is at the same step. It is processor time, so that others on the machine
 // do not make passes that are left; but nobody waits for longer than the second by the clock.
 constexpr double patience_s = 0.012;

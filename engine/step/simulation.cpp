@@ -1,13 +1,13 @@
 #include "engine/step/simulation.h"
 
-#include <omp.h>
-
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
 #include "engine/base/clock.h"
 #include "engine/kernel/float_environment.h"
+#include "engine/run/cpu/team.h"
 #include "engine/step/pace.h"
 #include "engine/step/simulation_state.h"
 
@@ -83,24 +83,31 @@ void Simulation::State::begin() {
                      return group.selectable && (group.policy == kernel::DispatchPolicy::automatic ||
                                                  group.policy == kernel::DispatchPolicy::segmented);
                    });
+  tiles.reserve(static_cast<std::size_t>((samples + samples_per_tile - 1) / samples_per_tile));
+  places.resize(static_cast<std::size_t>(team));
+}
+
+bool Simulation::State::find_tiles(const run::Slice& slice) {
   const std::byte* masks = model.masks();
-  for (std::int64_t first = 0; first < samples; first += samples_per_tile) {
-    const std::int64_t last = std::min(first + samples_per_tile, samples);
+  while (found < model.samples) {
     Tile tile;
-    tile.begin = first;
-    tile.end = last;
-    tile.live = last - first;
-    if (masks != nullptr) tile.live = std::count(masks + first, masks + last, std::byte{0});
+    tile.begin = found;
+    tile.end = std::min(found + samples_per_tile, model.samples);
+    tile.live = tile.end - tile.begin;
+    if (masks != nullptr) tile.live = std::count(masks + tile.begin, masks + tile.end, std::byte{0});
     live_at_start += tile.live;
-    if (groups) tile.groups.resize(model.groups.size());
+    tile.groups.resize(branches.size());
     if (recorder) {
       tile.rows = recorder->rows_after(0);
-      recorder->record(first, last, 0, tile.rows);
+      recorder->record(tile.begin, tile.end, 0, tile.rows);
     }
+    found = tile.end;
     tiles.push_back(std::move(tile));
+    if (found < model.samples && slice.over()) return false;
   }
   retire();
   settle();
+  return true;
 }
 
 bool Simulation::State::end_unbegun(const Model& described, std::span<const run::PlaneMemory> planes) {
@@ -145,13 +152,24 @@ Simulation::Next Simulation::State::advance() {
     begin();
   }
   if (ended) return Next::done;
+  // Whoever wants it to stop waits for what is in hand, so that gives way no more.
+  const run::Slice slice = asked_to_stop() ? run::Slice() : run::Slice(piece_s);
+  if (!has_tiles) {
+    has_tiles = find_tiles(slice);
+    if (!has_tiles) return Next::again;
+    if (ended) return Next::done;
+  }
   if (in_calls) return after_steps();
-  if (mode == Mode::stepwise) return stepwise();
-  if (stop_if_asked()) return Next::done;
-  before = steps;
-  pass();
+  if (mode == Mode::stepwise) return stepwise(slice);
+  if (!target) {
+    if (stop_if_asked()) return Next::done;
+    begin_pass();
+  }
+  if (!pass(slice)) return Next::again;
   return ended ? Next::done : after_steps();
 }
+
+bool Simulation::State::part_way() const { return started && !ended && (!has_tiles || target || in_step); }
 
 // What comes between whole steps: the client's look at the run, or its end.
 Simulation::Next Simulation::State::after_steps() {
@@ -295,13 +313,14 @@ void Simulation::State::probe(std::int64_t most) {
   Tile& tile = tiles.front();
   double took_s = 0;
   for (std::int64_t wanted = 1; tile.live > 0 && took_s < probe_s; wanted *= 2) {
-    const std::int64_t target = tile.steps + wanted;
-    if (target > std::min(most, pass_steps(cost(), max_steps))) break;
+    const std::int64_t step = tile.steps + wanted;
+    if (step > std::min(most, pass_steps(cost(), max_steps))) break;
     const Clock::time_point begun = Clock::now();
-    TileRunner runner(stepping, begun);
-    runner.advance(tile, target);
+    const run::Slice whole;
+    TileRunner runner(stepping, whole, {});
+    runner.advance(tile, step);
     took_s = seconds_since(begun);
-    const Progress& progress = runner.progress();
+    const Progress progress = runner.progress();
     tile_step_s = took_s / static_cast<double>(std::max<std::int64_t>(progress.steps, 1)) / at_once;
     take(progress);
     if (progress.stopped) break;
@@ -323,7 +342,8 @@ void Simulation::State::measure_branches(std::int64_t most) {
     Tile& tile = tiles.front();
     if (!recorder && tile.live > 0 && most - tile.steps >= 4 * look_steps) {
       const kernel::FloatEnvironment environment;
-      TileRunner runner(stepping, Clock::now());
+      const run::Slice whole;
+      TileRunner runner(stepping, whole, {});
       stepping.costs[g] = runner.measure(tile, g, measured_gains[g]);
       take(runner.progress());
     }
@@ -349,42 +369,74 @@ std::int64_t Simulation::State::next_target() {
   return std::max(most, tiles.front().steps);
 }
 
-// Takes all tiles to a step of the run, as far as they go.
-Progress Simulation::State::advance_all(std::int64_t target, Clock::time_point begun) {
-  const bool inline_here =
-      tiles.size() == 1 || omp_in_parallel() || at_most(model.samples, target - steps, inline_sample_steps);
+// Takes all tiles to a step of the run, as far as they go and the slice lets them.
+Progress Simulation::State::advance_all(std::int64_t step, const run::Slice& slice) {
+  const bool inline_here = tiles.size() == 1 || at_most(model.samples, step - steps, inline_sample_steps);
+  const std::vector<std::size_t> left = std::exchange(behind, {});
+  const std::size_t first = next_tile;
+  const std::size_t all_tiles = left.size() + tiles.size() - first;
+  std::atomic<std::size_t> taken = 0;
   Progress all;
   std::mutex adding;
-#pragma omp parallel num_threads(team) if (!inline_here)
-  {
-    const kernel::FloatEnvironment environment;
-    TileRunner runner(stepping, begun);
-#pragma omp for schedule(dynamic) nowait
-    for (std::size_t i = 0; i < tiles.size(); ++i) runner.advance(tiles[i], target);
+  run::run_team(inline_here ? 1 : team, [&](int, int) {
+    TileRunner runner(stepping, slice, pass_spent);
+    std::optional<std::size_t> unfinished;
+    do {
+      const std::size_t number = taken.fetch_add(1, std::memory_order_relaxed);
+      if (number >= all_tiles) break;
+      const std::size_t index = number < left.size() ? left[number] : first + number - left.size();
+      Tile& tile = tiles[index];
+      runner.advance(tile, step);
+      if (tile.live > 0 && tile.steps < step) unfinished = index;
+    } while (!slice.time_is_over());
     const std::lock_guard lock(adding);
     all += runner.progress();
-  }
+    if (unfinished) behind.push_back(*unfinished);
+  });
+  const std::size_t touched = std::min(taken.load(), all_tiles);
+  for (std::size_t number = touched; number < left.size(); ++number) behind.push_back(left[number]);
+  next_tile = first + touched - std::min(touched, left.size());
   take(all);
   return all;
 }
 
-void Simulation::State::pass() {
-  const std::int64_t target = next_target();
+void Simulation::State::begin_pass() {
+  before = steps;
+  target = next_target();
+  next_tile = 0;
+  behind.clear();
+  pass_progress = {};
+  pass_spent = {};
+  visit_s = cost().visit_s;
+}
+
+bool Simulation::State::pass(const run::Slice& slice) {
   const Clock::time_point begun = Clock::now();
-  const double visit = cost().visit_s;
-  const Progress all = advance_all(target, begun);
-  const double took_s = seconds_since(begun);
-  if (all.stopped) level(all, took_s);
+  const Progress piece = advance_all(*target, slice);
+  pass_progress += piece;
+  pass_spent.clock_s += seconds_since(begun);
+  pass_spent.processor_s += piece.processor_s;
+  if (!piece.stopped && (next_tile < tiles.size() || !behind.empty())) return false;
+  end_pass();
+  return true;
+}
+
+void Simulation::State::end_pass() {
+  if (pass_progress.stopped) level();
+  const std::int64_t reached = *std::exchange(target, std::nullopt);
   result.report.fused_steps = std::max(result.report.fused_steps, result.report.steps - steps);
-  steps = target;
+  steps = reached;
   ++result.report.launches;
   run::count(counters->launches);
   retire();
   // Samples are at whole steps, and at one where that was soon done; else the report says which are at which.
   const bool level_now =
-      std::all_of(tiles.begin(), tiles.end(), [&](const Tile& t) { return t.steps == target; });
+      std::all_of(tiles.begin(), tiles.end(), [&](const Tile& t) { return t.steps == reached; });
   if (!level_now) return end(asked_to_stop().value_or(RunStatus::cancelled));
-  if (all.steps > 0) tile_step_s = std::max(took_s - visit, took_s / 2) / static_cast<double>(all.steps);
+  const double took_s = pass_spent.clock_s;
+  if (pass_progress.steps > 0) {
+    tile_step_s = std::max(took_s - visit_s, took_s / 2) / static_cast<double>(pass_progress.steps);
+  }
 }
 
 void Simulation::State::heed_control(bool heed) {
@@ -394,18 +446,20 @@ void Simulation::State::heed_control(bool heed) {
 
 // Brings the tiles of a pass that was left to the step of the furthest, where that is soon done. A step that
 // a loop of a kernel was left in may take for ever.
-void Simulation::State::level(const Progress& left, double took_s) {
+void Simulation::State::level() {
   std::int64_t furthest = 0;
-  LeftPass pass{took_s, left.steps, 0};
+  LeftPass left{pass_spent.clock_s, pass_progress.steps, 0};
   for (const Tile& tile : tiles) {
     if (tile.live > 0) furthest = std::max(furthest, tile.steps);
   }
   for (const Tile& tile : tiles) {
-    if (tile.live > 0) pass.missing += furthest - tile.steps;
+    if (tile.live > 0) left.missing += furthest - tile.steps;
   }
-  if (left.counts.cut_short > 0 || !levelling_pays(pass)) return;
+  if (pass_progress.counts.cut_short > 0 || !levelling_pays(left)) return;
   heed_control(false);
-  advance_all(furthest, Clock::now());
+  next_tile = 0;
+  behind.clear();
+  advance_all(furthest, {});
   heed_control(true);
 }
 
@@ -414,6 +468,7 @@ Simulation::~Simulation() = default;
 
 Simulation::Next Simulation::advance() { return state_->advance(); }
 bool Simulation::ended() const { return state_->ended; }
+bool Simulation::part_way() const { return state_->part_way(); }
 std::uint32_t Simulation::call() const { return state_->host_steps[state_->next_host].call; }
 void Simulation::answer(bool stop) { state_->answer(stop); }
 const RunResult& Simulation::result() const { return state_->result; }

@@ -95,14 +95,18 @@ public:
   Simulation& operator=(const Simulation&) = delete;
 
   enum class Next : std::uint8_t {
-    again,      // every sample is at a whole step; there is more to do
+    again,      // every sample is at a whole step, not all at the same; there is more to do
     host_call,  // run the client's callable `call()` and `answer`; then there may be more to do
     done,       // the run has ended
   };
-  // Runs one pass (many steps; about ten milliseconds) or a part of a step up to a callable of the client's.
-  // Where the control asks to stop it computes nothing, unless a step is in hand; the first call then stores
-  // nothing either.
+  // Runs a piece of a pass, or of a step up to a callable of the client's: about as long as a slice
+  // (run/cpu/slice.h); what may take longer is a window of one tile, or a step of it. Once somebody wants the
+  // run to stop, the call runs to its end: it computes nothing but what brings a pass or a step in hand to a
+  // whole step, and the first call of all stores nothing.
   Next advance();
+  // Whether something of a pass or a step has run and something is left, and so whether what is left to do
+  // once the run is to stop wants the team.
+  [[nodiscard]] bool part_way() const;
   [[nodiscard]] bool ended() const;
   [[nodiscard]] std::uint32_t call() const;  // after `host_call`: the client's number
   void answer(bool stop);                    // the callable has run, and wants the run to end or not

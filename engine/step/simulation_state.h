@@ -13,6 +13,7 @@
 #include "engine/graph/edges.h"
 #include "engine/run/control.h"
 #include "engine/run/counters.h"
+#include "engine/run/cpu/piece.h"
 #include "engine/run/cpu/shared_launch.h"
 #include "engine/run/loop_watch.h"
 #include "engine/step/bound_model.h"
@@ -42,13 +43,16 @@ struct Simulation::State {
   // What the branches of a group cost, where that is not to be measured (tests).
   std::function<std::optional<BranchCosts>(const std::string& group)> known_costs;
   bool packs = true;  // samples of a tile together, where that pays
-  RunResult result;   // of a shard, with its reductions in the order of kernels
+  double piece_s = run::usual_piece_s;
+  RunResult result;  // of a shard, with its reductions in the order of kernels
 
   // Kept by the simulation.
   bool started = false;
+  bool has_tiles = false;  // all of them have been found
   bool ended = false;
   Clock::time_point start;
   std::int64_t samples_per_tile = 0;
+  std::int64_t found = 0;   // samples that are in tiles; all of them once the run has begun
   std::vector<Tile> tiles;  // with live samples
   std::vector<Tile> out;    // without; kept where they are still to be recorded or counted
   std::int64_t steps = 0;   // that every live sample has taken
@@ -57,12 +61,25 @@ struct Simulation::State {
   std::optional<run::LoopWatch> loop_watch;
   std::vector<std::vector<std::int16_t>> branches;
   std::vector<double> measured_gains;
-  // Of a step in hand (stepwise), and of the client's part in it.
+  // Of a pass in hand: every tile is to come to `target`. Those from `next_tile` on have not been touched,
+  // those of `behind` were left on their way, the others are there.
+  std::optional<std::int64_t> target;
+  std::size_t next_tile = 0;
+  std::vector<std::size_t> behind;
+  Progress pass_progress;
+  Spent pass_spent;
+  double visit_s = 0;  // that it was expected to cost
+  // Of a step in hand (stepwise), of its kernel in hand, and of the client's part in it.
   std::size_t next_kernel = 0;
+  std::size_t next_record = 0;  // tile, once all kernels have run
+  run::Progress kernel_progress;
+  run::BoundLaunch::Outcome kernel_outcome;
+  std::vector<run::Place> places;  // one a thread
   std::size_t next_host = 0;
   std::int64_t before = 0;  // steps before the pass whose calls are being made
   bool in_calls = false;    // between a pass and the next
   bool in_step = false;     // stepwise
+  bool step_taken = false;  // all but the recording of it
   // Of the step in hand, which may be undone: what it counts, and of a shard the nodes of each reduction.
   Progress step_progress;
   std::vector<std::pair<std::size_t, std::vector<run::Partial::Node>>> step_nodes;
@@ -72,8 +89,9 @@ struct Simulation::State {
 
   // The end of a run that was stopped before it began, and so is bound to nothing. False: it was not.
   [[nodiscard]] bool end_unbegun(const Model& described, std::span<const run::PlaneMemory> planes);
-  void begin();  // finds the tiles that have something to do
+  void begin();
   [[nodiscard]] Next advance();
+  [[nodiscard]] bool part_way() const;
   void answer(bool stop);
 
 private:
@@ -82,10 +100,15 @@ private:
   void end_before_the_first_step(RunStatus asked, const std::byte* masks, std::int64_t samples,
                                  std::int64_t most);
   bool stop_if_asked();  // ends the run where the control says so
+  // All of these that are given a slice end when it is over, at least a little further; false: something is
+  // left.
+  [[nodiscard]] bool find_tiles(const run::Slice& slice);  // that have something to do
   // Tiled and fused.
-  void pass();
-  Progress advance_all(std::int64_t target, Clock::time_point begun);
-  void level(const Progress& left, double took_s);
+  void begin_pass();
+  [[nodiscard]] bool pass(const run::Slice& slice);
+  void end_pass();
+  Progress advance_all(std::int64_t target, const run::Slice& slice);
+  void level();
   void heed_control(bool heed);
   [[nodiscard]] PassCost cost() const;
   void probe(std::int64_t most);
@@ -93,12 +116,14 @@ private:
   [[nodiscard]] std::int64_t next_target();
   void take(const Progress& progress);
   // Stepwise.
-  [[nodiscard]] Next stepwise();
+  [[nodiscard]] Next stepwise(const run::Slice& slice);
   void begin_step();
-  [[nodiscard]] bool run_kernel(const BoundKernel& kernel);
-  [[nodiscard]] bool run_shared(const BoundKernel& kernel);
+  [[nodiscard]] bool run_kernel(const BoundKernel& kernel, const run::Slice& slice);
+  void run_own(const BoundKernel& kernel, const run::Slice& slice);
+  void run_shared(const BoundKernel& kernel, const run::Slice& slice);
+  void take_step();
   void keep_reductions(const BoundKernel& kernel);
-  void end_step();
+  [[nodiscard]] bool end_step(const run::Slice& slice);
   void save();
   void restore() const;
   // Both.

@@ -18,6 +18,7 @@
 
 #include "engine/kernel/interpret.h"
 #include "engine/run/testing.h"
+#include "engine/step/pace.h"
 
 namespace eagle::step {
 namespace {
@@ -437,6 +438,73 @@ TEST(StoppedSimulation, IsAtOneStepAfterShortPasses) {
   ASSERT_EQ(simulation->advance(), Simulation::Next::done);
   const RunReport& report = simulation->result().report;
   EXPECT_EQ(report.ranges, (std::vector<StepRange>{{5000, report.steps}}));
+}
+
+// ---- pieces of passes ----
+
+// End times all over the run, so that tiles are packed and dropped on the way.
+Ensemble spread_ensemble(std::size_t n) {
+  Ensemble ensemble = first_of_a_million(n);
+  for (std::size_t i = 0; i < n; ++i)
+    ensemble.t_end[i] = 0.05 * static_cast<double>(i * 7919 % n) / static_cast<double>(n);
+  return ensemble;
+}
+
+std::unique_ptr<Engine> engine_of_pieces(int team, double piece_s) {
+  Engine::Options options;
+  options.piece_s = piece_s;
+  return eagle::testing::make_engine(team, std::move(options));
+}
+
+TEST(PiecesOfARun, LeaveTheSameBitsAndCounts) {
+  for (const std::size_t n : {100u, 2'001u}) {
+    Ensemble expected = spread_ensemble(n);
+    const std::int64_t last = expected.step_plainly(35);
+    for (const int team : {1, 2, 3, 7}) {
+      SCOPED_TRACE(::testing::Message() << n << " samples, team " << team);
+      auto engine = engine_of_pieces(team, eagle::testing::least_pieces);
+      Ensemble ensemble = spread_ensemble(n);
+      const auto simulation = start(*engine, ensemble, 35);
+      ASSERT_TRUE(simulation);
+      std::int64_t pieces = 1;
+      for (; simulation->advance() != Simulation::Next::done; ++pieces)
+        EXPECT_EQ(simulation->result().status, RunStatus::finished) << "not ended yet";
+      const RunReport& report = simulation->result().report;
+      EXPECT_EQ(report.steps, last);
+      EXPECT_EQ(report.finished, std::count(expected.done.begin(), expected.done.end(), 1));
+      EXPECT_GE(pieces, 35 / least_window / team) << "a window of a tile a thread and piece";
+      expect_same_bits(ensemble, expected);
+    }
+  }
+}
+
+// The pass in hand is brought to one step of all samples by the call that finds the wish to stop.
+TEST(PiecesOfARun, AreFinishedTogetherWhenItIsCancelled) {
+  for (const int team : {1, 2, 3, 7}) {
+    SCOPED_TRACE(team);
+    auto engine = engine_of_pieces(team, eagle::testing::least_pieces);
+    Ensemble ensemble(5000);
+    for (double& end : ensemble.t_end) end = std::numeric_limits<double>::infinity();
+    const auto control = std::make_shared<run::Control>();
+    RunScene scene = ensemble.scene(1'000'000);
+    scene.message.set_steps_per_pass(20);
+    const auto made = engine->simulate(scene.message, scene.memory, control);
+    ASSERT_TRUE(made.ok()) << made.status().to_string();
+    Simulation& simulation = **made;
+    do {
+      ASSERT_EQ(simulation.advance(), Simulation::Next::again);
+    } while (!simulation.part_way() || simulation.result().report.steps < 5);
+    control->cancel = true;
+    ASSERT_EQ(simulation.advance(), Simulation::Next::done);
+    EXPECT_FALSE(simulation.part_way());
+    const RunReport& report = simulation.result().report;
+    EXPECT_EQ(simulation.result().status, RunStatus::cancelled);
+    EXPECT_EQ(report.ranges, (std::vector<StepRange>{{5000, report.steps}}));
+    Ensemble expected(5000);
+    expected.t_end = ensemble.t_end;
+    expected.step_plainly(report.steps);
+    expect_same_bits(ensemble, expected);
+  }
 }
 
 TEST(StoppedSimulation, HasNoRangesWhereAllHaveFinished) {

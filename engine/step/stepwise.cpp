@@ -1,7 +1,5 @@
 // Steps of which each kernel runs over all samples before the next one begins, with the client's part between
 // them.
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -9,41 +7,45 @@
 #include <utility>
 #include <vector>
 
-#include "engine/kernel/float_environment.h"
+#include "engine/run/cpu/share.h"
+#include "engine/run/cpu/team.h"
 #include "engine/step/simulation_state.h"
 
 namespace eagle::step {
 
-Simulation::Next Simulation::State::stepwise() {
-  const Clock::time_point begun = Clock::now();
+Simulation::Next Simulation::State::stepwise(const run::Slice& slice) {
   while (true) {
     if (!in_step) {
       if (stop_if_asked()) return Next::done;
       begin_step();
     }
-    for (;;) {
+    while (!step_taken) {
       const bool host_is_next = next_host < host_steps.size() &&
                                 host_steps[next_host].before == next_kernel &&
                                 host_steps[next_host].every == 1;
       if (host_is_next) return Next::host_call;
-      if (next_kernel == model.kernels.size()) break;
-      const BoundKernel& kernel = model.kernels[next_kernel++];
-      if (!(kernel.shared ? run_shared(kernel) : run_kernel(kernel))) {
+      if (next_kernel == model.kernels.size()) {
+        take_step();
+        break;
+      }
+      if (!run_kernel(model.kernels[next_kernel], slice)) {
         restore();
         end(asked_to_stop().value_or(RunStatus::cancelled));
         return Next::done;
       }
+      if (!kernel_progress.left) ++next_kernel;
+      if (slice.over()) return Next::again;
     }
-    end_step();
+    if (!end_step(slice)) return Next::again;
     const Next next = after_steps();
-    // The client's part makes a step long enough to be a pass of its own.
-    if (next != Next::again || !host_steps.empty()) return next;
-    if (std::chrono::duration<double>(Clock::now() - begun).count() > pass_s) return next;
+    // The client's part makes a step long enough to be a piece of its own.
+    if (next != Next::again || !host_steps.empty() || slice.over()) return next;
   }
 }
 
 void Simulation::State::begin_step() {
   in_step = true;
+  step_taken = false;
   before = steps;
   next_kernel = 0;
   next_host = 0;
@@ -53,53 +55,67 @@ void Simulation::State::begin_step() {
   if (model.long_loops) save();
 }
 
-// False: a cancel reached into it, and the step is not whole.
-bool Simulation::State::run_kernel(const BoundKernel& kernel) {
-  const bool inline_here =
-      tiles.size() == 1 || omp_in_parallel() || at_most(model.samples, 1, inline_sample_steps / 16);
-  Progress all;
+// The kernel, or a piece of it. False: a cancel reached into it, and the step is not whole.
+bool Simulation::State::run_kernel(const BoundKernel& kernel, const run::Slice& slice) {
+  if (!kernel_progress.left) kernel_outcome = {};
+  if (kernel.shared) {
+    run_shared(kernel, slice);
+  } else {
+    run_own(kernel, slice);
+  }
+  const bool cut = kernel_outcome.counts.cut_short > 0;
+  if (kernel_progress.left && !cut) return true;
+  kernel_progress = {};
+  Progress progress;
+  progress.finished = kernel_outcome.finished;
+  progress.counts = kernel_outcome.counts;
+  step_progress += progress;
+  return !cut;
+}
+
+// Samples that make nothing together.
+void Simulation::State::run_own(const BoundKernel& kernel, const run::Slice& slice) {
+  const bool inline_here = tiles.size() == 1 || at_most(model.samples, 1, inline_sample_steps / 16);
+  const int shares = inline_here ? 1 : team;
+  const auto count = static_cast<std::int64_t>(tiles.size());
+  if (!std::exchange(kernel_progress.left, false)) std::fill(places.begin(), places.end(), run::Place());
   std::mutex adding;
-#pragma omp parallel num_threads(team) if (!inline_here)
-  {
-    const kernel::FloatEnvironment environment;
-    Progress mine;
-#pragma omp for schedule(static) nowait
-    for (std::size_t i = 0; i < tiles.size(); ++i) {
-      Tile& tile = tiles[i];
+  run::run_shares(shares, [&](int share) {
+    run::Place& place = places[static_cast<std::size_t>(share)];
+    const run::Range mine = run::even_share(count, share, shares);
+    run::BoundLaunch::Outcome total;
+    while (mine.begin + place.done < mine.end) {
+      Tile& tile = tiles[static_cast<std::size_t>(mine.begin + place.done)];
       run::BoundLaunch::Part part{.begin = tile.begin, .end = tile.end, .first_step = steps};
       if (kernel.long_loops) part.control = stepping.loops;
       const run::BoundLaunch::Outcome outcome = kernel.launch.run(part);
       tile.moved |= outcome.steps > 0;
       tile.live = std::max<std::int64_t>(tile.live - outcome.finished, 0);
-      mine.finished += outcome.finished;
-      mine.counts += outcome.counts;
+      total += outcome;
+      ++place.done;
+      if (slice.over()) break;
     }
     const std::lock_guard lock(adding);
-    all += mine;
-  }
-  step_progress += all;
-  return all.counts.cut_short == 0;
+    kernel_outcome += total;
+    kernel_progress.left |= mine.begin + place.done < mine.end;
+  });
 }
 
-// The same for a kernel whose samples make something together.
-bool Simulation::State::run_shared(const BoundKernel& kernel) {
-  const bool inline_here = omp_in_parallel() || at_most(model.samples, 1, inline_sample_steps / 16);
-  const std::span threads = std::span(spaces).first(inline_here ? 1 : spaces.size());
-  const run::BoundLaunch::Outcome outcome =
-      kernel.shared->step(kernel.launch, threads, steps, kernel.long_loops ? stepping.loops : nullptr);
+// Those that do.
+void Simulation::State::run_shared(const BoundKernel& kernel, const run::Slice& slice) {
+  const bool inline_here = at_most(model.samples, 1, inline_sample_steps / 16);
+  run::Piece piece{team, places, spaces, kernel.long_loops ? stepping.loops : nullptr, slice};
+  piece.spaces = piece.spaces.first(inline_here ? 1 : spaces.size());
+  kernel_outcome += kernel.shared->step(kernel.launch, piece, steps, kernel_progress);
+  if (kernel_progress.left) return;
   for (Tile& tile : tiles) {
-    tile.moved |= outcome.steps > 0 && tile.live > 0;
-    if (outcome.finished > 0) {
+    tile.moved |= kernel_outcome.steps > 0 && tile.live > 0;
+    if (kernel_outcome.finished > 0) {
       const std::byte* masks = model.masks();
       tile.live = std::count(masks + tile.begin, masks + tile.end, std::byte{0});
     }
   }
-  if (model.is_shard && outcome.counts.cut_short == 0) keep_reductions(kernel);
-  Progress progress;
-  progress.finished = outcome.finished;
-  progress.counts = outcome.counts;
-  step_progress += progress;
-  return outcome.counts.cut_short == 0;
+  if (model.is_shard && kernel_outcome.counts.cut_short == 0) keep_reductions(kernel);
 }
 
 // The nodes that the samples of a shard gave, which are those of the last whole step once the run has ended.
@@ -110,11 +126,13 @@ void Simulation::State::keep_reductions(const BoundKernel& kernel) {
   }
 }
 
-void Simulation::State::end_step() {
-  in_step = false;
+// All samples have taken it.
+void Simulation::State::take_step() {
+  step_taken = true;
   take(step_progress);
   for (auto& [reduction, nodes] : step_nodes) result.report.reductions[reduction].nodes = std::move(nodes);
   next_host = 0;
+  next_record = 0;
   bool moved = false;
   std::int64_t live = 0;
   const std::byte* masks = model.masks();
@@ -135,14 +153,20 @@ void Simulation::State::end_step() {
   ++result.report.launches;
   run::count(counters->launches);
   if (masks != nullptr && !host_steps.empty()) result.report.finished = live_at_start - live;
-  if (recorder) {
+}
+
+bool Simulation::State::end_step(const run::Slice& slice) {
+  for (; recorder && next_record < tiles.size(); ++next_record) {
     const std::int64_t rows = recorder->rows_after(steps);
-    for (Tile& tile : tiles) {
-      recorder->record(tile.begin, tile.end, tile.rows, rows);
-      tile.rows = rows;
-    }
+    Tile& tile = tiles[next_record];
+    if (tile.rows == rows) continue;
+    recorder->record(tile.begin, tile.end, tile.rows, rows);
+    tile.rows = rows;
+    if (slice.over()) return false;
   }
+  in_step = false;
   retire();
+  return true;
 }
 
 namespace {

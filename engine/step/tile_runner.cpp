@@ -60,8 +60,18 @@ BranchCosts shared_out(const BoundGroup& group, const std::vector<double>& branc
 
 }  // namespace
 
-TileRunner::TileRunner(const Stepping& stepping, Clock::time_point pass_start)
-    : stepping_(stepping), pass_start_(pass_start), processor_start_s_(processor_s()) {}
+TileRunner::TileRunner(const Stepping& stepping, const run::Slice& slice, Spent before)
+    : stepping_(stepping),
+      slice_(slice),
+      before_(before),
+      start_(Clock::now()),
+      processor_start_s_(processor_s()) {}
+
+Progress TileRunner::progress() const {
+  Progress progress = progress_;
+  progress.processor_s = processor_s() - processor_start_s_;
+  return progress;
+}
 
 Progress& Progress::operator+=(const Progress& other) {
   finished += other.finished;
@@ -69,6 +79,7 @@ Progress& Progress::operator+=(const Progress& other) {
   last_step = std::max(last_step, other.last_step);
   compactions += other.compactions;
   stopped |= other.stopped;
+  processor_s = std::max(processor_s, other.processor_s);
   counts += other.counts;
   return *this;
 }
@@ -87,6 +98,7 @@ void TileRunner::advance(Tile& tile, std::int64_t target) {
     if (ran.steps > 0) step_s_ = took_s / static_cast<double>(ran.steps);
     record(tile);
     if (ran.cut_short || asked_to_stop(now)) progress_.stopped = true;
+    if (slice_.time_is_over()) break;
     thin_out(tile, ran, took_s, target);
   }
   unpack();
@@ -101,13 +113,14 @@ std::int64_t TileRunner::window(const Tile& tile, std::int64_t target) const {
     steps = std::min(steps, every - tile.steps % every);
   }
   if (stepping_.looks) steps = std::min(steps, look_steps - tile.steps % look_steps);
-  return steps;
+  return slice_.least() ? std::min(steps, least_window) : steps;
 }
 
 bool TileRunner::asked_to_stop(Clock::time_point now) const {
   const run::Control* control = stepping_.control;
   if (control == nullptr || (!control->cancelled() && !control->expired())) return false;
-  return processor_s() - processor_start_s_ >= patience_s || seconds(now - pass_start_) >= longest_patience_s;
+  return before_.processor_s + processor_s() - processor_start_s_ >= patience_s ||
+         before_.clock_s + seconds(now - start_) >= longest_patience_s;
 }
 
 TileRunner::Ran TileRunner::step(Tile& tile, std::int64_t steps) {

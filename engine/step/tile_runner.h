@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/run/control.h"
+#include "engine/run/cpu/slice.h"
 #include "engine/step/bound_model.h"
 #include "engine/step/pace.h"
 #include "engine/step/packed_tile.h"
@@ -27,7 +28,8 @@ struct Progress {
   std::int64_t steps = 0;     // of tiles, added up
   std::int64_t last_step = 0;
   std::int64_t compactions = 0;
-  bool stopped = false;  // before the target, because somebody wanted it
+  bool stopped = false;    // before the target, because somebody wanted it
+  double processor_s = 0;  // of the thread that took the longest
   run::KernelCounts counts;
 
   Progress& operator+=(const Progress& other);
@@ -47,20 +49,26 @@ struct Stepping {
   std::vector<std::vector<std::int16_t>>* branches = nullptr;
 };
 
+// What the pieces of a pass before this one took.
+struct Spent {
+  double clock_s = 0;
+  double processor_s = 0;
+};
+
 class TileRunner {
 public:
   using Clock = std::chrono::steady_clock;
 
-  // `pass_start`: when the pass began (see patience_s).
-  TileRunner(const Stepping& stepping, Clock::time_point pass_start);
+  // For a piece of a pass, which begins now and may last as long as the slice (see patience_s).
+  TileRunner(const Stepping& stepping, const run::Slice& slice, Spent before);
 
-  // Takes the tile's live samples on to step `target` of the run, or as far as they go. The thread has a
-  // kernel::FloatEnvironment.
+  // Takes the tile's live samples on to step `target` of the run, or as far as they go; but no further than
+  // one window once the slice is over. The thread has a kernel::FloatEnvironment.
   void advance(Tile& tile, std::int64_t target);
   // Steps the tile for a while, to find what the branches of a group cost. The steps count.
   BranchCosts measure(Tile& tile, std::size_t group, double& measured_gain);
 
-  [[nodiscard]] const Progress& progress() const { return progress_; }
+  [[nodiscard]] Progress progress() const;
 
 private:
   [[nodiscard]] const BoundModel& model() const { return *stepping_.model; }
@@ -96,7 +104,9 @@ private:
   [[nodiscard]] bool packed() const { return packed_ && !packed_->empty(); }
 
   const Stepping& stepping_;
-  const Clock::time_point pass_start_;
+  const run::Slice& slice_;
+  const Spent before_;
+  const Clock::time_point start_;
   const double processor_start_s_;  // of its thread
   Progress progress_;
   double step_s_ = 0;  // of the tile in hand, or the one before

@@ -1,22 +1,15 @@
 #include "engine/run/cpu/bound_group.h"
 
-#include <omp.h>
-
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
-#include "engine/base/clock.h"
 #include "engine/kernel/float_environment.h"
 #include "engine/kernel/work.h"
 #include "engine/run/cpu/share.h"
+#include "engine/run/cpu/team.h"
 
 namespace eagle::run {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-#pragma omp declare reduction(+ : KernelCounts : omp_out += omp_in)
 
 // What a function loads and stores of a block takes about so much of the first-level cache: the next
 // function finds it there. Measured with chains of 16: see docs/design/executor.md.
@@ -43,18 +36,24 @@ BoundGroup::BoundGroup(std::vector<Function> functions, std::optional<SharedLaun
                        double inline_work)
     : shared_(std::move(shared)), inline_work_(inline_work) {
   std::int64_t widest = 1;
+  std::int64_t lanes = 1;
+  bool loops = false;
   double work = 0;
   for (Function& function : functions) {
     const std::int64_t bytes = sample_bytes(*function.kernel);
     widest = std::max(widest, bytes);
     bytes_ += bytes;
     work += kernel::work_of(*function.kernel);
+    loops |= kernel::has_loops(*function.kernel);
+    lanes = std::max<std::int64_t>(lanes, function.launch.code().lanes());
     functions_.push_back(std::move(function.launch));
   }
   samples_ = functions_.front().samples();
   bytes_ *= samples_;
   work_ = work * static_cast<double>(samples_);
   const std::int64_t fits = block_bytes / widest / share_grain * share_grain;
+  // A sample of a loop may take any time.
+  if (loops) chunk_ = Chunk(lanes);
   block_ = functions_.size() == 1 ? samples_ : std::clamp(fits, least_block, most_block);
 }
 
@@ -63,67 +62,76 @@ int BoundGroup::threads(int team) const {
   return static_cast<int>(std::min<std::int64_t>(team, (samples_ + share_grain - 1) / share_grain));
 }
 
-KernelCounts BoundGroup::run_share(std::int64_t begin, std::int64_t end, const Control* control) const {
-  KernelCounts counts;
-  if (functions_.size() == 1) {
-    counts += functions_.front().run({.begin = begin, .end = end, .control = control}).counts;
-    return counts;
+// One block through all functions, or those that are left of it. A thread that looks at its slice within the
+// block leaves it between two functions.
+bool BoundGroup::run_block(Range block, bool long_block, const Piece& piece, Place& place) const {
+  while (place.function < functions_.size()) {
+    place.counts += functions_[place.function]
+                        .run({.begin = block.begin, .end = block.end, .control = piece.control})
+                        .counts;
+    ++place.function;
+    // What is left of a loop that was cancelled is nothing to go on with.
+    if (place.counts.cut_short > 0) return false;
+    if (long_block && place.function < functions_.size() && piece.slice.over()) return false;
   }
-  for (std::int64_t first = begin; first < end; first += block_) {
-    if (control != nullptr && first > begin && (control->cancelled() || control->expired()))
-      ++counts.cut_short;
-    for (const BoundLaunch& function : functions_) {
-      // What is left of a loop that was cancelled is nothing to go on with.
-      if (counts.cut_short > 0) return counts;
-      counts +=
-          function.run({.begin = first, .end = std::min(first + block_, end), .control = control}).counts;
+  place.function = 0;
+  return true;
+}
+
+// Chunk after chunk, at least one, until the share is done or the slice is over.
+void BoundGroup::run_share(Range share, bool learns, const Piece& piece, Place& place) const {
+  const std::int64_t samples = share.end - share.begin;
+  while (place.done < samples) {
+    const std::int64_t size = piece.slice.least() ? chunk_.least() : chunk_.size();
+    // A block that was left is gone on with as it was cut.
+    const std::int64_t stop = place.function > 0 ? place.block_end : std::min(place.done + size, samples);
+    const bool watch = learns && place.function == 0 && chunk_.watch(samples);
+    const Ticks began = watch ? ticks_now() : 0;
+    const std::int64_t first = place.done;
+    bool whole = true;
+    while (place.done < stop && whole) {
+      place.block_end = std::min(place.done + block_, stop);
+      whole = run_block({share.begin + place.done, share.begin + place.block_end}, stop - first <= block_,
+                        piece, place);
+      if (whole) place.done = place.block_end;
     }
+    if (watch) chunk_.took(stop - first, seconds_of(ticks_now() - began));
+    if (!whole || (place.done < samples && piece.slice.over())) return;
   }
-  return counts;
 }
 
-KernelCounts BoundGroup::run_in_place(std::span<ThreadSpace> space, const Control* control) const {
-  if (shared_) return shared_->step(functions_.front(), space, 0, control).counts;
-  if (samples_ == 0) return {};
-  return run_share(0, samples_, control);
+bool BoundGroup::run_in_place(const Piece& piece, Place& place) const {
+  if (shared_) {
+    Piece whole = piece;
+    Place own;
+    Progress progress;
+    whole.places = {&own, 1};
+    whole.slice = {};
+    place.counts += shared_->step(functions_.front(), whole, 0, progress).counts;
+    return true;
+  }
+  run_share({0, samples_}, false, piece, place);
+  return place.done == samples_;
 }
 
-KernelCounts BoundGroup::run(int team, std::span<ThreadSpace> spaces, const Control* control,
-                             Progress& progress) const {
-  const int wanted = threads(team);
-  const bool alone = wanted <= 1 || omp_in_parallel();
-  if (shared_ || samples_ == 0) {
-    if (!alone) return shared_->step(functions_.front(), spaces, 0, control).counts;
-    const kernel::FloatEnvironment environment;
-    return run_in_place(shared_ ? spaces.first(1) : spaces, control);
+KernelCounts BoundGroup::run(const Piece& piece, Progress& progress) const {
+  if (shared_) {
+    Piece fitting = piece;
+    fitting.spaces = piece.spaces.first(static_cast<std::size_t>(threads(piece.team)));
+    return shared_->step(functions_.front(), fitting, 0, progress).counts;
   }
-  // As long as the longest share.
-  const std::int64_t share = alone ? samples_ : share_of(samples_, 0, wanted).end;
-  const Range batch{progress.done, std::min(progress.done + batches_.next(), share)};
-  const bool watch = batches_.watch(share);
-  const Clock::time_point began = watch ? Clock::now() : Clock::time_point();
-  const KernelCounts counts = run_batch(alone ? 1 : wanted, batch, control);
-  if (watch) batches_.took(batch.end - batch.begin, seconds_since(began));
-  progress.done = batch.end == share ? 0 : batch.end;
-  return counts;
-}
-
-// These samples of each of so many shares.
-KernelCounts BoundGroup::run_batch(int shares, Range of_shares, const Control* control) const {
-  if (shares == 1) {
-    const kernel::FloatEnvironment environment;
-    return run_share(of_shares.begin, of_shares.end, control);
-  }
+  const int shares = threads(piece.team);
+  const std::span places = piece.places.first(static_cast<std::size_t>(shares));
+  if (!std::exchange(progress.left, false)) std::fill(places.begin(), places.end(), Place());
+  run_shares(shares, [&](int share) {
+    run_share(share_of(samples_, share, shares), share == 0, piece, places[static_cast<std::size_t>(share)]);
+  });
   KernelCounts counts;
-#pragma omp parallel num_threads(shares) reduction(+ : counts)
-  {
-    const kernel::FloatEnvironment environment;
-    // The team may be smaller than asked for: then some thread has several shares.
-    for (int owner = omp_get_thread_num(); owner < shares; owner += omp_get_num_threads()) {
-      const Range all = share_of(samples_, owner, shares);
-      const Range share{all.begin + of_shares.begin, std::min(all.begin + of_shares.end, all.end)};
-      if (!share.empty()) counts += run_share(share.begin, share.end, control);
-    }
+  for (int share = 0; share < shares; ++share) {
+    Place& place = places[static_cast<std::size_t>(share)];
+    const Range all = share_of(samples_, share, shares);
+    progress.left |= place.done < all.end - all.begin;
+    counts += std::exchange(place.counts, {});
   }
   return counts;
 }

@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "engine/run/control.h"
-#include "engine/run/cpu/batch.h"
 #include "engine/run/cpu/bound_launch.h"
+#include "engine/run/cpu/chunk.h"
+#include "engine/run/cpu/piece.h"
 #include "engine/run/cpu/share.h"
 #include "engine/run/cpu/shared_launch.h"
 #include "engine/run/kernel_counts.h"
@@ -35,13 +36,12 @@ public:
   // A run of at most `inline_work` (kernel::work_of, of all samples) stays on the calling thread.
   BoundGroup(std::vector<Function> functions, std::optional<SharedLaunch> shared, double inline_work);
 
-  // Runs all samples or the next batch of them: where `progress` is not 0 afterwards, something is left. A
-  // group whose samples make something together runs in one piece. With a team of up to `team` threads where
-  // the work is worth it; in place inside of a parallel region. `spaces`: one a thread, for groups that
-  // share. For one caller at a time.
-  KernelCounts run(int team, std::span<ThreadSpace> spaces, const Control* control, Progress& progress) const;
-  // On the calling thread, which has a kernel::FloatEnvironment and `space`.
-  KernelCounts run_in_place(std::span<ThreadSpace> space, const Control* control) const;
+  // Runs samples until they are done or the slice is over. With a team where the work is worth it; in place
+  // inside of a parallel region. For one caller at a time.
+  KernelCounts run(const Piece& piece, Progress& progress) const;
+  // On the calling thread, which has a kernel::FloatEnvironment, with the one space of `piece`; how far it
+  // came is said by `place`. Samples that make something together run in one piece. Whether all is done.
+  bool run_in_place(const Piece& piece, Place& place) const;
 
   [[nodiscard]] const BoundLaunch& function(std::size_t index) const { return functions_[index]; }
   [[nodiscard]] BoundLaunch& function(std::size_t index) { return functions_[index]; }
@@ -53,8 +53,8 @@ public:
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }  // that one run loads and stores, tables aside
 
 private:
-  KernelCounts run_share(std::int64_t begin, std::int64_t end, const Control* control) const;
-  KernelCounts run_batch(int shares, Range of_shares, const Control* control) const;
+  void run_share(Range share, bool learns, const Piece& piece, Place& place) const;
+  bool run_block(Range block, bool long_block, const Piece& piece, Place& place) const;
 
   std::vector<BoundLaunch> functions_;
   std::optional<SharedLaunch> shared_;
@@ -63,7 +63,7 @@ private:
   std::int64_t bytes_ = 0;
   double work_ = 0;
   double inline_work_ = 0;
-  mutable Batches batches_;
+  mutable Chunk chunk_{share_grain};
 };
 
 }  // namespace eagle::run

@@ -1,16 +1,20 @@
 #include "engine/run/cpu/bound_reduce.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "engine/kernel/float_environment.h"
 #include "engine/kernel/names.h"
 #include "engine/run/cpu/share.h"
+#include "engine/run/cpu/team.h"
 
 namespace eagle::run {
 namespace {
+
+// Leaves between two looks at the slice: some tens of microseconds.
+constexpr std::int64_t look_leaves = 128;
+constexpr std::int64_t least_look_leaves = 10;  // where pieces are to be as small as they can be
 
 StatusOr<std::byte*> address_of(const graph::NamedView& named, std::string_view argument,
                                 std::span<const PlaneMemory> planes) {
@@ -38,75 +42,78 @@ StatusOr<BoundReduce> BoundReduce::bind(const graph::Reduce& reduce, std::span<c
   bound.leaves_per_row_ = reduce.samples / leaf + (reduce.samples % leaf != 0 ? 1 : 0);
   const bool small = reduce.rows * reduce.samples <= inline_reduce_bytes / bound.item_bytes_;
   bound.team_ = small ? 1 : team;
-  if (bound.team_ > 1) bound.pieces_.resize(2 * static_cast<std::size_t>(team));
   return bound;
 }
 
-void BoundReduce::run() {
-  if (team_ == 1 || omp_in_parallel()) return run_in_place();
-  for (Piece& piece : pieces_) {
-    piece.row = -1;
-    piece.partial.clear();
+void BoundReduce::run(const Piece& piece, std::span<ReduceShare> all_shares, Progress& progress) const {
+  const std::span shares = all_shares.first(static_cast<std::size_t>(team_));
+  const std::span places = piece.places.first(shares.size());
+  if (!std::exchange(progress.left, false)) {
+    std::fill(places.begin(), places.end(), Place());
+    for (ReduceShare& share : shares) share.first.row = share.last.row = -1;
   }
-#pragma omp parallel num_threads(team_)
-  {
-    const kernel::FloatEnvironment environment;
-    const int thread = omp_get_thread_num();
-    // The same leaves each time: a thread then still has them in its cache. The team may be smaller than
-    // asked for.
-    const Range share = even_share(rows_ * leaves_per_row_, thread, omp_get_num_threads());
-    run_share(share.begin, share.end, std::span<Piece, 2>(&pieces_[2 * static_cast<std::size_t>(thread)], 2));
+  const std::int64_t leaves = rows_ * leaves_per_row_;
+  run_shares(team_, [&](int share) {
+    const auto at = static_cast<std::size_t>(share);
+    run_share(even_share(leaves, share, team_), piece.slice, shares[at], places[at]);
+  });
+  for (int share = 0; share < team_; ++share) {
+    const Range all = even_share(leaves, share, team_);
+    progress.left |= places[static_cast<std::size_t>(share)].done < all.end - all.begin;
   }
-  join_pieces();
+  if (!progress.left) join_parts(shares);
 }
 
-void BoundReduce::run_in_place() {
-  const kernel::FloatEnvironment environment;
-  for (std::int64_t row = 0; row < rows_; ++row) {
-    Partial partial;
-    reducer_->append(partial, x_ + row * samples_ * item_bytes_, 0, samples_);
-    reducer_->finish(partial, out_ + row * item_bytes_);
-  }
-}
-
-// Leaves [first, last) of all, row after row. A row that lies in them whole is finished at once.
-void BoundReduce::run_share(std::int64_t first, std::int64_t last, std::span<Piece, 2> pieces) const {
-  std::size_t piece = 0;
-  while (first < last) {
-    const std::int64_t row = first / leaves_per_row_;
+// Leaves of all rows, row after row. A row that lies in the share whole is finished at once.
+void BoundReduce::run_share(Range leaves, const Slice& slice, ReduceShare& share, Place& place) const {
+  std::int64_t since_look = 0;
+  while (leaves.begin + place.done < leaves.end) {
+    const std::int64_t at = leaves.begin + place.done;
+    const std::int64_t row = at / leaves_per_row_;
     const std::int64_t row_begin = row * leaves_per_row_;
-    const std::int64_t end = std::min(last, row_begin + leaves_per_row_);
-    const std::int64_t base = (first - row_begin) * reducer_->leaf_samples();
-    const std::int64_t stop = std::min((end - row_begin) * reducer_->leaf_samples(), samples_);
-    const std::byte* x = x_ + (row * samples_ + base) * item_bytes_;
-    if (end - first == leaves_per_row_) {
-      Partial whole;
-      reducer_->append(whole, x, base, stop - base);
-      reducer_->finish(whole, out_ + row * item_bytes_);
-    } else {
-      pieces[piece].row = row;
-      reducer_->append(pieces[piece].partial, x, base, stop - base);
-      ++piece;
+    const std::int64_t row_end = row_begin + leaves_per_row_;
+    // Cut where whole subtrees end, which are appended at once.
+    const std::int64_t step = slice.least() ? least_look_leaves : look_leaves;
+    const std::int64_t end =
+        std::min({leaves.end, row_end, row_begin + ((at - row_begin) / step + 1) * step});
+    Partial* partial = &share.whole;
+    if (row_begin < leaves.begin || row_end > leaves.end) {
+      ReduceShare::Part& part = row_begin < leaves.begin ? share.first : share.last;
+      partial = &part.partial;
+      part.row = row;
     }
-    first = end;
+    if (at == std::max(row_begin, leaves.begin)) partial->clear();
+    const std::int64_t base = (at - row_begin) * reducer_->leaf_samples();
+    const std::int64_t stop = std::min((end - row_begin) * reducer_->leaf_samples(), samples_);
+    reducer_->append(*partial, x_ + (row * samples_ + base) * item_bytes_, base, stop - base);
+    place.done = end - leaves.begin;
+    if (partial == &share.whole && end == row_end) reducer_->finish(*partial, out_ + row * item_bytes_);
+    since_look += end - at;
+    if (since_look < step) continue;
+    since_look = 0;
+    if (slice.over()) return;
   }
 }
 
-// Pieces lie in the order of threads, and so of samples.
-void BoundReduce::join_pieces() {
+// Parts lie in the order of shares, and so of samples.
+void BoundReduce::join_parts(std::span<ReduceShare> shares) const {
   const kernel::FloatEnvironment environment;
-  Piece* open = nullptr;
+  ReduceShare::Part* open = nullptr;
   const auto finish = [&] {
     if (open != nullptr) reducer_->finish(open->partial, out_ + open->row * item_bytes_);
   };
-  for (Piece& piece : pieces_) {
-    if (piece.row < 0) continue;
-    if (open != nullptr && open->row == piece.row) {
-      reducer_->append(open->partial, piece.partial);
-      continue;
+  const auto join = [&](ReduceShare::Part& part) {
+    if (part.row < 0) return;
+    if (open != nullptr && open->row == part.row) {
+      reducer_->append(open->partial, part.partial);
+      return;
     }
     finish();
-    open = &piece;
+    open = &part;
+  };
+  for (ReduceShare& share : shares) {
+    join(share.first);
+    join(share.last);
   }
   finish();
 }

@@ -4,17 +4,30 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/graph/graph.h"
 #include "engine/run/built_graph.h"
+#include "engine/run/cpu/piece.h"
+#include "engine/run/cpu/share.h"
 #include "engine/run/reduction/reduction.h"
 
 namespace eagle::run {
 
 // One that reads at most this much runs on the calling thread: about what memory gives while a region opens.
 constexpr std::int64_t inline_reduce_bytes = 128 << 10;
+
+// What one share of a reduction has in hand. It can be used for any, one at a time.
+struct ReduceShare {
+  // Of a row that the share has only a part of.
+  struct Part {
+    std::int64_t row = -1;
+    Partial partial;
+  };
+  Part first;     // of the row that the share before has the beginning of
+  Part last;      // of the row that it has the beginning of, but not all
+  Partial whole;  // of the row in hand, where it has all of it
+};
 
 class BoundReduce {
 public:
@@ -23,21 +36,15 @@ public:
   static StatusOr<BoundReduce> bind(const graph::Reduce& reduce, std::span<const PlaneMemory> planes,
                                     int team);
 
-  // Opens a parallel region where that pays, never inside another. Allocates nothing; the bits do not depend
-  // on the team. For one caller at a time.
-  void run();
+  // Reduces until all rows are done or the slice is over. Opens a parallel region where that pays, never
+  // inside another. Allocates nothing; the bits do not depend on the team. `piece` has the team of
+  // `bind` and one of `shares` for each of its threads, the same ones in all pieces.
+  void run(const Piece& piece, std::span<ReduceShare> shares, Progress& progress) const;
 
 private:
-  // What one thread made of a row that it has only a piece of: it has at most two.
-  struct Piece {
-    std::int64_t row = -1;
-    Partial partial;
-  };
-
   BoundReduce() = default;
-  void run_in_place();
-  void run_share(std::int64_t first, std::int64_t last, std::span<Piece, 2> pieces) const;
-  void join_pieces();
+  void run_share(Range leaves, const Slice& slice, ReduceShare& share, Place& place) const;
+  void join_parts(std::span<ReduceShare> shares) const;
 
   const Reducer* reducer_ = nullptr;
   const std::byte* x_ = nullptr;
@@ -47,7 +54,6 @@ private:
   std::int64_t samples_ = 0;  // of a row
   std::int64_t leaves_per_row_ = 0;
   int team_ = 1;
-  std::vector<Piece> pieces_;  // two a thread
 };
 
 }  // namespace eagle::run

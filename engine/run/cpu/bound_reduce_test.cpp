@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "engine/kernel/reduce_reference.h"
@@ -26,13 +27,26 @@ graph::Reduce node(std::int64_t rows, std::int64_t samples, bool compensated = f
   return reduce;
 }
 
-std::vector<double> run(const graph::Reduce& reduce, std::vector<double>& x, int team) {
+// Twice; or once, in pieces that end when the slice is over, and how many.
+std::vector<double> run(const graph::Reduce& reduce, std::vector<double>& x, int team,
+                        const Slice& slice = {}, int* pieces = nullptr) {
   std::vector<double> out(static_cast<std::size_t>(reduce.rows), -1.0);
   const PlaneMemory planes[] = {{reinterpret_cast<std::byte*>(x.data()), 8 * x.size()},
                                 {reinterpret_cast<std::byte*>(out.data()), 8 * out.size()}};
   StatusOr<BoundReduce> bound = BoundReduce::bind(reduce, planes, team);
   EXPECT_TRUE(bound.ok()) << bound.status().to_string();
-  for (int again = 0; bound.ok() && again < 2; ++again) bound->run();
+  std::vector<Place> places(static_cast<std::size_t>(team));
+  std::vector<ReduceShare> shares(places.size());
+  const Piece piece{team, places, {}, nullptr, slice};
+  for (int again = 0; bound.ok() && again < (pieces == nullptr ? 2 : 1); ++again) {
+    Progress progress;
+    int count = 0;
+    do {
+      bound->run(piece, shares, progress);
+      ++count;
+    } while (progress.left);
+    if (pieces != nullptr) *pieces = count;
+  }
   return out;
 }
 
@@ -62,6 +76,46 @@ TEST(BoundReduce, GivesTheSameBitsToEveryTeam) {
       }
     }
   }
+}
+
+TEST(BoundReduce, GivesTheSameBitsInPieces) {
+  for (const auto& [rows, samples] : {std::pair{1, 100'003}, {5, 25'601}, {300, 77}}) {
+    std::vector<double> x = noise(static_cast<std::size_t>(rows * samples));
+    for (const bool compensated : {false, true}) {
+      const graph::Reduce reduce = node(rows, samples, compensated);
+      const std::vector<double> alone = run(reduce, x, 1);
+      for (const int team : {1, 2, 3, 7}) {
+        SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(samples) + ", team " +
+                     std::to_string(team));
+        int pieces = 0;
+        const std::vector<double> cut = run(reduce, x, team, Slice(0), &pieces);
+        EXPECT_EQ(std::memcmp(cut.data(), alone.data(), 8 * alone.size()), 0);
+        const int leaf =
+            static_cast<int>(reducer_for({ReduceOp::sum, kernel::Scalar::f64, compensated}).leaf_samples());
+        const int leaves = rows * ((samples + leaf - 1) / leaf);
+        EXPECT_GE(pieces * team * 10, leaves) << "ten leaves a share, at most";
+      }
+    }
+  }
+}
+
+TEST(BoundReduce, StopsWithinAPieceWhenSomebodyWantsItTo) {
+  std::vector<double> x = noise(100'000);
+  std::vector<double> out(1, -1.0);
+  const PlaneMemory planes[] = {{reinterpret_cast<std::byte*>(x.data()), 8 * x.size()},
+                                {reinterpret_cast<std::byte*>(out.data()), 8}};
+  StatusOr<BoundReduce> bound = BoundReduce::bind(node(1, 100'000), planes, 2);
+  ASSERT_TRUE(bound.ok());
+  std::vector<Place> places(2);
+  std::vector<ReduceShare> shares(2);
+  Control control;
+  control.cancel = true;
+  Piece piece{2, places, {}, nullptr, {}};
+  piece.slice.heed(&control);
+  Progress progress;
+  bound->run(piece, shares, progress);
+  EXPECT_TRUE(progress.left);
+  EXPECT_EQ(out[0], -1.0);
 }
 
 TEST(BoundReduce, ReducesEachRow) {

@@ -1,13 +1,14 @@
 #include "engine/run/cpu/copy.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
+
+#include "engine/run/cpu/team.h"
 
 namespace eagle::run {
 namespace {
@@ -205,17 +206,31 @@ void BoundCopy::run_chunks(std::int64_t begin, std::int64_t end) const {
   }
 }
 
-void BoundCopy::run(int team) const {
+// Short rows are looked at together.
+void BoundCopy::run_share(Range chunks, const Slice& slice, Place& place) const {
+  const std::int64_t at_once = slice.least() ? 1 : std::max<std::int64_t>(chunk_elements / inner_.count, 1);
+  const std::int64_t wanted = chunks.end - chunks.begin;
+  while (place.done < wanted) {
+    const std::int64_t next = std::min(place.done + at_once, wanted);
+    run_chunks(chunks.begin + place.done, chunks.begin + next);
+    place.done = next;
+    if (slice.over()) return;
+  }
+}
+
+void BoundCopy::run(const Piece& piece, Progress& progress) const {
   if (elements_ == 0) return;
   const std::int64_t whole = chunks();
   const bool small = elements_ * static_cast<std::int64_t>(item_bytes_) <= inline_copy_bytes;
-  if (team == 1 || small || omp_in_parallel()) return run_chunks(0, whole);
-#pragma omp parallel num_threads(team)
-  {
-    const std::int64_t threads = omp_get_num_threads();
-    const std::int64_t thread = omp_get_thread_num();
-    run_chunks(whole / threads * thread + std::min(thread, whole % threads),
-               whole / threads * (thread + 1) + std::min(thread + 1, whole % threads));
+  const int shares = small ? 1 : piece.team;
+  const std::span places = piece.places.first(static_cast<std::size_t>(shares));
+  if (!std::exchange(progress.left, false)) std::fill(places.begin(), places.end(), Place());
+  run_shares(shares, [&](int share) {
+    run_share(even_share(whole, share, shares), piece.slice, places[static_cast<std::size_t>(share)]);
+  });
+  for (int share = 0; share < shares; ++share) {
+    const Range all = even_share(whole, share, shares);
+    progress.left |= places[static_cast<std::size_t>(share)].done < all.end - all.begin;
   }
 }
 

@@ -9,6 +9,8 @@
 #include "engine/base/status.h"
 #include "engine/graph/graph.h"
 #include "engine/run/built_graph.h"
+#include "engine/run/cpu/piece.h"
+#include "engine/run/cpu/share.h"
 
 namespace eagle::run {
 
@@ -21,8 +23,9 @@ public:
   // reach.
   static StatusOr<BoundCopy> bind(const graph::Copy& copy, std::span<const PlaneMemory> planes);
 
-  // With a team of up to `team` threads where it pays; in place inside a region. Allocates nothing.
-  void run(int team) const;
+  // Copies until all is done or the slice is over. With a team where it pays; in place inside a region.
+  // Allocates nothing.
+  void run(const Piece& piece, Progress& progress) const;
 
 private:
   // Copies `count` elements, strides apart.
@@ -38,6 +41,7 @@ private:
   void simplify(const graph::Copy& copy);
   [[nodiscard]] std::int64_t chunks() const;
   void run_chunks(std::int64_t begin, std::int64_t end) const;
+  void run_share(Range chunks, const Slice& slice, Place& place) const;
 
   template <typename From, typename To>
   static void convert_row(const BoundCopy& copy, const std::byte* source, std::byte* destination,

@@ -30,11 +30,20 @@ struct Planes {
   std::vector<PlaneMemory> memory() { return {{from.data(), from.size()}, {to.data(), to.size()}}; }
 };
 
-void run(const graph::Copy& copy, Planes& planes, int team) {
+// How many pieces it took, which end when the slice is over.
+void run(const graph::Copy& copy, Planes& planes, int team, const Slice& slice = {}, int* pieces = nullptr) {
   const auto memory = planes.memory();
   const auto bound = BoundCopy::bind(copy, memory);
   ASSERT_TRUE(bound.ok()) << bound.status().to_string();
-  bound->run(team);
+  std::vector<Place> places(static_cast<std::size_t>(team));
+  const Piece piece{team, places, {}, nullptr, slice};
+  Progress progress;
+  int count = 0;
+  do {
+    bound->run(piece, progress);
+    ++count;
+  } while (progress.left);
+  if (pieces != nullptr) *pieces = count;
 }
 
 // Axes in any order, some reversed, with room between elements.
@@ -78,26 +87,48 @@ TEST(BoundCopy, MovesEachElementWhereItBelongs) {
       std::memcpy(expected.data() + offset_of(copy.destination, i),
                   planes.from.data() + offset_of(copy.source, i), copy.source.item_bytes);
     }
-    run(copy, planes, 1 + round % 3);
+    run(copy, planes, 1 + round % 3, round % 4 == 3 ? Slice(0) : Slice());
     ASSERT_EQ(planes.to, expected) << plane::to_string(copy.source) << " to "
                                    << plane::to_string(copy.destination);
   }
 }
 
 TEST(BoundCopy, TheBytesDoNotDependOnTheTeam) {
-  const View from = plane::testing::transposed(plane::testing::array({300, 777}));
-  const View to = plane::testing::array({777, 300}, DType::f32, 0, 1);
+  const View from = plane::testing::transposed(plane::testing::array({300, 77}));
+  const View to = plane::testing::array({77, 300}, DType::f32, 0, 1);
   std::vector<std::byte> first;
   for (const int team : {1, 2, 3, 7}) {
-    Planes planes{std::vector<std::byte>(300 * 777 * 8), std::vector<std::byte>(300 * 777 * 4)};
-    for (std::size_t i = 0; i < 300 * 777; ++i) {
+    Planes planes{std::vector<std::byte>(300 * 77 * 8), std::vector<std::byte>(300 * 77 * 4)};
+    for (std::size_t i = 0; i < 300 * 77; ++i) {
       const double value = static_cast<double>(i) / 3.0;
       std::memcpy(planes.from.data() + 8 * i, &value, 8);
     }
     run({from, to}, planes, team);
     if (first.empty()) first = planes.to;
     EXPECT_EQ(planes.to, first);
+    std::fill(planes.to.begin(), planes.to.end(), std::byte{0});
+    int pieces = 0;
+    run({from, to}, planes, team, Slice(0), &pieces);
+    EXPECT_EQ(planes.to, first);
+    EXPECT_EQ(pieces, (77 + team - 1) / team) << "a row of 300 elements a share and piece";
   }
+}
+
+TEST(BoundCopy, StopsWithinAPieceWhenSomebodyWantsItTo) {
+  Planes planes{std::vector<std::byte>(8 * 100'000, std::byte{1}), std::vector<std::byte>(8 * 100'000)};
+  const auto memory = planes.memory();
+  const auto bound = BoundCopy::bind(
+      {plane::testing::array({100'000}), plane::testing::array({100'000}, DType::f64, 0, 1)}, memory);
+  ASSERT_TRUE(bound.ok());
+  std::vector<Place> places(2);
+  Control control;
+  control.cancel = true;
+  Piece piece{2, places, {}, nullptr, {}};
+  piece.slice.heed(&control);
+  Progress progress;
+  bound->run(piece, progress);
+  EXPECT_TRUE(progress.left);
+  EXPECT_EQ(planes.to.back(), std::byte{0});
 }
 
 TEST(BoundCopy, NothingIsNotTouched) {

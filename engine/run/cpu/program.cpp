@@ -1,18 +1,11 @@
 #include "engine/run/cpu/program.h"
-
-#include <omp.h>
+#include "engine/run/cpu/team.h"
 
 #include <algorithm>
 #include <cstddef>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <variant>
-
-#include "engine/base/clock.h"
-#include "engine/kernel/float_environment.h"
-#include "engine/run/cpu/branches.h"
-#include "engine/run/cpu/share.h"
 
 namespace eagle::run {
 namespace {
@@ -38,7 +31,8 @@ graph::KernelLaunch whole(const graph::RunPlan& plan, const graph::SampleFunctio
 
 StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
     graph::RunPlan plan, FusedPlan fused, std::span<const std::shared_ptr<const codegen::Code>> code,
-    std::span<const PlaneMemory> planes, int team, double inline_work, std::shared_ptr<Counters> counters) {
+    std::span<const PlaneMemory> planes, int team, double inline_work, double piece_s,
+    std::shared_ptr<Counters> counters) {
   std::unique_ptr<CpuProgram> program(new CpuProgram);
   EAGLE_RETURN_IF_ERROR(program->bind_groups(plan, fused, code, planes, inline_work));
   for (const graph::Copy& copy : plan.copies) {
@@ -52,12 +46,15 @@ StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
   program->grouped_ = std::move(fused.grouped);
   program->loops_ = plan.loops;
   program->team_ = team;
+  program->piece_s_ = piece_s;
   program->counters_ = std::move(counters);
   ThreadSpace::Needs needs;
   for (const BoundGroup& group : program->groups_) {
     if (group.shared()) needs.cover(group.shared()->needs(team));
   }
   program->spaces_ = ThreadSpace::for_team(team, needs);
+  if (!program->reductions_.empty()) program->reduce_shares_.resize(static_cast<std::size_t>(team));
+  program->places_.resize(program->most_places());
   EAGLE_RETURN_IF_ERROR(program->bind_guards(planes));
   EAGLE_RETURN_IF_ERROR(program->bind_counters(plan.counters, planes));
   return program;
@@ -117,27 +114,60 @@ Status CpuProgram::bind_groups(const graph::RunPlan& plan, const FusedPlan& fuse
   return {};
 }
 
-KernelCounts CpuProgram::run(const graph::RunKernel& instruction, const Control* control,
-                             Progress& progress) const {
-  return groups_[instruction.launch].run(team_, spaces_, control, progress);
+std::size_t CpuProgram::most_places() const {
+  std::size_t most = static_cast<std::size_t>(team_);
+  for (const graph::Instruction& instruction : instructions()) {
+    if (const auto* branches = std::get_if<graph::RunBranches>(&instruction))
+      most = std::max<std::size_t>(most, branches->count);
+  }
+  return most;
 }
 
-KernelCounts CpuProgram::run(const graph::RunBranches& instruction, const Control* control) const {
-  const std::span branches = std::span(grouped_.branches).subspan(instruction.first, instruction.count);
-  KernelCounts counts;
-  std::mutex mutex;
-  run_branches(branches.size(), team_, [&](std::size_t branch) {
-    const kernel::FloatEnvironment environment;
-    KernelCounts own;
-    for (const std::uint32_t group : branches[branch]) {
-      const auto thread = static_cast<std::size_t>(omp_get_thread_num());
-      own += groups_[group].run_in_place(
-          spaces_.empty() ? std::span(spaces_) : std::span(spaces_).subspan(thread, 1), control);
-      if (own.cut_short > 0) break;
+Piece CpuProgram::piece(const Control* control, const Slice& slice) {
+  return {team_, places_, spaces_, control, slice};
+}
+
+KernelCounts CpuProgram::run(const graph::RunKernel& instruction, const Control* control, const Slice& slice,
+                             Progress& progress) {
+  return groups_[instruction.launch].run(piece(control, slice), progress);
+}
+
+void CpuProgram::run(const graph::RunReduce& instruction, const Slice& slice, Progress& progress) {
+  reductions_[instruction.reduce].run(piece(nullptr, slice), reduce_shares_, progress);
+}
+
+void CpuProgram::run(const graph::RunCopy& instruction, const Slice& slice, Progress& progress) {
+  copies_[instruction.copy].run(piece(nullptr, slice), progress);
+}
+
+// Groups one after the other, at least a chunk of one, until the branch has ended or the slice is over.
+void CpuProgram::run_branch(const std::vector<std::uint32_t>& groups, const Piece& piece, Place& place) {
+  while (place.group < groups.size()) {
+    if (groups_[groups[place.group]].run_in_place(piece, place)) {
+      ++place.group;
+      place.done = 0;
     }
-    const std::scoped_lock lock(mutex);
-    counts += own;
+    if (place.counts.cut_short > 0 || (place.group < groups.size() && piece.slice.over())) return;
+  }
+}
+
+KernelCounts CpuProgram::run(const graph::RunBranches& instruction, const Control* control,
+                             const Slice& slice, Progress& progress) {
+  const std::span branches = std::span(grouped_.branches).subspan(instruction.first, instruction.count);
+  const std::span places = std::span(places_).first(branches.size());
+  if (!std::exchange(progress.left, false)) std::fill(places.begin(), places.end(), Place());
+  const int threads = static_cast<int>(std::min(branches.size(), static_cast<std::size_t>(team_)));
+  run_team(threads, [&](int thread, int of) {
+    Piece mine = piece(control, slice);
+    if (!spaces_.empty()) mine.spaces = mine.spaces.subspan(static_cast<std::size_t>(thread), 1);
+    for (auto b = static_cast<std::size_t>(thread); b < branches.size(); b += static_cast<std::size_t>(of))
+      run_branch(branches[b], mine, places[b]);
   });
+  KernelCounts counts;
+  for (std::size_t b = 0; b < branches.size(); ++b) {
+    progress.left |= places[b].group < branches[b].size();
+    counts += std::exchange(places[b].counts, {});
+  }
   return counts;
 }
 

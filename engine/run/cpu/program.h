@@ -21,7 +21,7 @@
 #include "engine/run/cpu/bound_reduce.h"
 #include "engine/run/cpu/copy.h"
 #include "engine/run/cpu/guard.h"
-#include "engine/run/cpu/share.h"
+#include "engine/run/cpu/piece.h"
 #include "engine/run/cpu/shared_launch.h"
 #include "engine/run/execution.h"
 #include "engine/run/fusion.h"
@@ -32,10 +32,11 @@ class CpuProgram {
 public:
   // `fused` is of the plan. `code` has one entry a kernel of the plan; those of kernels that no launch uses
   // by itself may be null. PRIVATE_ARRAY for memory that this process cannot reach.
-  // `inline_work` is BoundGroup's.
+  // `inline_work` is BoundGroup's, `piece_s` a Slice's.
   static StatusOr<std::unique_ptr<CpuProgram>> bind(
       graph::RunPlan plan, FusedPlan fused, std::span<const std::shared_ptr<const codegen::Code>> code,
-      std::span<const PlaneMemory> planes, int team, double inline_work, std::shared_ptr<Counters> counters);
+      std::span<const PlaneMemory> planes, int team, double inline_work, double piece_s,
+      std::shared_ptr<Counters> counters);
 
   // Their launches are groups.
   [[nodiscard]] const std::vector<graph::Instruction>& instructions() const { return grouped_.program; }
@@ -50,13 +51,16 @@ public:
     if (loop_counters_[loop]) loop_counters_[loop]->store(bodies);
   }
 
-  // `control` may be null; loops inside kernels look at its flag.
-  // Runs the launch, or the next batch of it: where `progress` is not 0 afterwards, something is left. A
-  // launch whose samples make something together runs in one piece.
-  KernelCounts run(const graph::RunKernel& instruction, const Control* control, Progress& progress) const;
-  KernelCounts run(const graph::RunBranches& instruction, const Control* control) const;
-  void run(const graph::RunReduce& instruction) { reductions_[instruction.reduce].run(); }
-  void run(const graph::RunCopy& instruction) const { copies_[instruction.copy].run(team_); }
+  // How long pieces are.
+  [[nodiscard]] double piece_s() const { return piece_s_; }
+  // Runs the instruction, or the next piece of it: until it is done or the slice is over, at least some of
+  // it. `control` may be null; loops inside kernels look at its flag.
+  KernelCounts run(const graph::RunKernel& instruction, const Control* control, const Slice& slice,
+                   Progress& progress);
+  KernelCounts run(const graph::RunBranches& instruction, const Control* control, const Slice& slice,
+                   Progress& progress);
+  void run(const graph::RunReduce& instruction, const Slice& slice, Progress& progress);
+  void run(const graph::RunCopy& instruction, const Slice& slice, Progress& progress);
 
   // The bits of a Param: of an argument of a launch of the plan. Not while anything runs.
   [[nodiscard]] std::uint64_t param(std::uint32_t launch, std::uint32_t argument) const {
@@ -88,6 +92,9 @@ private:
   };
 
   CpuProgram() = default;
+  [[nodiscard]] std::size_t most_places() const;
+  Piece piece(const Control* control, const Slice& slice);
+  void run_branch(const std::vector<std::uint32_t>& groups, const Piece& piece, Place& place);
   Status bind_groups(const graph::RunPlan& plan, const FusedPlan& fused,
                      std::span<const std::shared_ptr<const codegen::Code>> code,
                      std::span<const PlaneMemory> planes, double inline_work);
@@ -99,13 +106,16 @@ private:
   std::uint32_t loops_ = 0;
   std::vector<std::optional<BoundCounter>> loop_counters_;  // by loop
   std::vector<BoundGroup> groups_;
-  std::vector<Home> homes_;                  // by launch
-  std::vector<std::uint32_t> kernels_;       // by launch
-  mutable std::vector<ThreadSpace> spaces_;  // one a thread, where a launch shares
+  std::vector<Home> homes_;             // by launch
+  std::vector<std::uint32_t> kernels_;  // by launch
+  std::vector<ThreadSpace> spaces_;     // one a thread, where a launch shares
+  std::vector<Place> places_;           // of the instruction in hand: one a thread, one a branch
   std::vector<BoundReduce> reductions_;
+  std::vector<ReduceShare> reduce_shares_;  // one a thread, where something is reduced
   std::vector<BoundCopy> copies_;
   std::vector<std::optional<BoundGuard>> guards_;  // by instruction
   int team_ = 1;
+  double piece_s_ = usual_piece_s;
   std::shared_ptr<Counters> counters_;
 };
 

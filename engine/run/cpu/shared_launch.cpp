@@ -6,9 +6,13 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "engine/kernel/float_environment.h"
+#include "engine/kernel/work.h"
 #include "engine/run/cpu/share.h"
+#include "engine/run/cpu/team.h"
+#include "engine/run/cpu/tile_line.h"
 #include "engine/run/cpu/turn.h"
 
 namespace eagle::run {
@@ -23,12 +27,6 @@ constexpr int threads_for_stripes = 4;
 constexpr std::size_t most_stripes = 64;
 // Notes that come one after the other have so many words of room.
 constexpr std::int64_t words_of_notes = 32 << 10;
-
-bool has_loops(const kernel::Region& region) {
-  return std::any_of(region.ops.begin(), region.ops.end(), [](const kernel::Op& op) {
-    return op.code == kernel::Opcode::while_ || std::any_of(op.regions.begin(), op.regions.end(), has_loops);
-  });
-}
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t grain) {
   return (value + grain - 1) / grain * grain;
@@ -74,7 +72,7 @@ std::optional<SharedLaunch> SharedLaunch::of(const graph::KernelLaunch& launch,
   SharedLaunch shared;
   shared.kernel_ = std::move(kernel);
   shared.additions_ = kernel::additions_of(*shared.kernel_);
-  shared.some_may_not_run_ = shared.kernel_->terminated_argument() >= 0 || has_loops(shared.kernel_->body);
+  shared.some_may_not_run_ = shared.kernel_->terminated_argument() >= 0 || kernel::has_loops(*shared.kernel_);
   std::int64_t bytes = shared.additions_.by_sample ? shared.additions_.bytes_per_sample : 0;
   std::vector<std::size_t> place(shared.kernel_->arguments.size());
   for (std::size_t a = 0; a < shared.kernel_->arguments.size(); ++a) {
@@ -130,13 +128,13 @@ ThreadSpace::Needs SharedLaunch::needs(int threads) const {
   return needs;
 }
 
-// What the threads of one step have in common.
+// What the threads of one piece of a step have in common.
 struct SharedLaunch::Team {
   const BoundLaunch& bound;
-  std::span<ThreadSpace> spaces;
+  const Piece& piece;
   std::int64_t tiles = 0;
   std::int64_t first_step = 0;
-  const Control* control = nullptr;
+  TileLine line;
   std::size_t stripes = 1;
   std::array<Turn, most_stripes> turns = {};  // of each stripe
 };
@@ -157,29 +155,46 @@ struct SharedLaunch::Call : codegen::KernelCall {
   Tile* tile = nullptr;
 };
 
-BoundLaunch::Outcome SharedLaunch::step(const BoundLaunch& bound, std::span<ThreadSpace> spaces,
-                                        std::int64_t first_step, const Control* control) const {
-  Team team{bound, spaces, rounded_up(bound.samples(), tile_samples_) / tile_samples_, first_step, control};
-  const int threads = static_cast<int>(std::min(static_cast<std::int64_t>(spaces.size()), team.tiles));
+BoundLaunch::Outcome SharedLaunch::step(const BoundLaunch& bound, const Piece& piece, std::int64_t first_step,
+                                        Progress& progress) const {
+  const std::int64_t tiles = rounded_up(bound.samples(), tile_samples_) / tile_samples_;
+  const int threads = static_cast<int>(std::min(static_cast<std::int64_t>(piece.spaces.size()), tiles));
   BoundLaunch::Outcome total;
   if (threads == 0) return total;
-  if (!omp_in_parallel()) team.stripes = stripes(threads);
-  for (ThreadSpace& space : spaces) prepare(bound, space, team.stripes);
-#pragma omp parallel num_threads(threads) if (threads > 1 && !omp_in_parallel())
-  {
-    const kernel::FloatEnvironment environment;
-    // The team may be smaller than asked for.
-    const BoundLaunch::Outcome mine = run_tiles(team, omp_get_thread_num(), omp_get_num_threads());
+  const std::span places = piece.places.first(static_cast<std::size_t>(threads));
+  const bool first = !std::exchange(progress.left, false);
+  if (first) std::fill(places.begin(), places.end(), Place());
+  Team team{bound, piece, tiles, first_step, TileLine(places[0].done, tiles)};
+  if (omp_in_parallel() == 0) team.stripes = stripes(threads);
+  for (Turn& turn : team.turns) turn.begin_at(places[0].done);
+  for (ThreadSpace& space : piece.spaces) prepare(bound, space, team.stripes, first);
+  const auto add = [&](const BoundLaunch::Outcome& mine) {
 #pragma omp critical(eagle_shared_launch)
     total += mine;
+  };
+  if (cells_.empty()) {
+    run_shares(threads, [&](int share) { add(reduce_share(team, share, threads)); });
+    for (int share = 0; share < threads; ++share) {
+      const Range all = even_share(tiles, share, threads);
+      progress.left |= places[static_cast<std::size_t>(share)].done < all.end - all.begin;
+    }
+  } else {
+    run_team(threads, [&](int thread, int of) { add(add_tiles(team, thread, of)); });
+    places[0].done = team.line.end();
+    progress.left = places[0].done < tiles;
   }
   // A step that a cancel cut short was not taken: the reductions hold what the last whole one left.
-  if (total.counts.cut_short == 0) store_reductions(team);
+  if (!progress.left && total.counts.cut_short == 0) {
+    store_reductions(team);
+  } else if (total.counts.cut_short > 0) {
+    progress.left = false;
+  }
   return total;
 }
 
 // Cuts the space into the parts that compiled code writes to: values first, then notes.
-void SharedLaunch::prepare(const BoundLaunch& bound, ThreadSpace& space, std::size_t parts) const {
+void SharedLaunch::prepare(const BoundLaunch& bound, ThreadSpace& space, std::size_t parts,
+                           bool first) const {
   std::byte* next = space.bytes.data();
   const auto take = [&](std::int64_t bytes) {
     std::byte* part = next;
@@ -188,7 +203,9 @@ void SharedLaunch::prepare(const BoundLaunch& bound, ThreadSpace& space, std::si
   };
   std::copy(bound.planes().begin(), bound.planes().end(), space.planes.begin());
   for (const Reduced& reduced : reduced_) space.planes[reduced.argument] = take(8 * tile_samples_);
-  for (Partial& partial : space.partials) partial.clear();
+  if (first) {
+    for (Partial& partial : space.partials) partial.clear();
+  }
   if (!additions_.by_sample) {
     space.notes[0] = take(8 * words_of_notes);
     return;
@@ -209,25 +226,34 @@ void SharedLaunch::prepare(const BoundLaunch& bound, ThreadSpace& space, std::si
   }
 }
 
-// Without accumulators a thread has tiles in a row, whose partial reductions are one. Else tiles go round, so
+// Without accumulators a share has tiles in a row, whose partial reductions are one. Else tiles go round, so
 // that all threads move through the samples together and hardly wait for their turn. Both maps are the same
 // each time.
-BoundLaunch::Outcome SharedLaunch::run_tiles(Team& team, int thread, int threads) const {
-  ThreadSpace& space = team.spaces[static_cast<std::size_t>(thread)];
+BoundLaunch::Outcome SharedLaunch::reduce_share(Team& team, int share, int shares) const {
+  ThreadSpace& space = team.piece.spaces[static_cast<std::size_t>(share)];
+  Place& place = team.piece.places[static_cast<std::size_t>(share)];
+  const Range all = even_share(team.tiles, share, shares);
   BoundLaunch::Outcome total;
-  if (cells_.empty()) {
-    const Range share = even_share(team.tiles, thread, threads);
-    for (std::int64_t number = share.begin; number < share.end; ++number) {
-      Tile tile = tile_of(team, space, number);
-      total += run_tile(tile);
-      reduce_tile(tile, space);
-    }
-    return total;
+  while (all.begin + place.done < all.end) {
+    Tile tile = tile_of(team, space, all.begin + place.done);
+    total += run_tile(tile);
+    reduce_tile(tile, space);
+    ++place.done;
+    if (team.piece.slice.over()) break;
   }
-  for (std::int64_t number = thread; number < team.tiles; number += threads) {
+  return total;
+}
+
+BoundLaunch::Outcome SharedLaunch::add_tiles(Team& team, int thread, int threads) const {
+  ThreadSpace& space = team.piece.spaces[static_cast<std::size_t>(thread)];
+  BoundLaunch::Outcome total;
+  const std::int64_t first = team.line.first();
+  std::int64_t number = first + (thread - first % threads + threads) % threads;
+  for (; team.line.begin(number); number += threads) {
     Tile tile = tile_of(team, space, number);
     total += run_tile(tile);
     add_in_turn(tile);
+    if (team.piece.slice.over()) team.line.close();
   }
   return total;
 }
@@ -243,7 +269,7 @@ BoundLaunch::Outcome SharedLaunch::run_tile(Tile& tile) const {
   static_cast<codegen::KernelCall&>(call) = tile.team.bound.call_for({.begin = tile.begin,
                                                                       .end = tile.end,
                                                                       .first_step = tile.team.first_step,
-                                                                      .control = tile.team.control});
+                                                                      .control = tile.team.piece.control});
   call.launch = this;
   call.tile = &tile;
   call.planes = tile.space.planes.data();
@@ -282,7 +308,7 @@ void SharedLaunch::add_in_turn(Tile& tile) const {
   if (team.stripes > 1) sort_notes(tile);
   for (std::size_t stripe = 0; stripe < team.stripes; ++stripe) {
     team.turns[stripe].wait_for(tile.number);
-    if (stripe == 0) reduce_tile(tile, team.spaces[0]);
+    if (stripe == 0) reduce_tile(tile, team.piece.spaces[0]);
     if (team.stripes == 1) {
       add_notes(tile);
     } else if (!tile.cut_short) {
@@ -346,9 +372,9 @@ void SharedLaunch::reduce_tile(const Tile& tile, ThreadSpace& into) const {
 void SharedLaunch::store_reductions(Team& team) const {
   const kernel::FloatEnvironment environment;
   for (std::size_t r = 0; r < reduced_.size(); ++r) {
-    Partial& all = team.spaces[0].partials[r];
-    for (std::size_t t = 1; t < team.spaces.size(); ++t)
-      reduced_[r].reducer->append(all, team.spaces[t].partials[r]);
+    Partial& all = team.piece.spaces[0].partials[r];
+    for (const ThreadSpace& later : team.piece.spaces.subspan(1))
+      reduced_[r].reducer->append(all, later.partials[r]);
     reduced_[r].reducer->finish(all, team.bound.plane(reduced_[r].argument));
   }
 }

@@ -19,6 +19,7 @@
 #include "engine/kernel/additions.h"
 #include "engine/run/cpu/bound_launch.h"
 #include "engine/run/cpu/notes.h"
+#include "engine/run/cpu/piece.h"
 #include "engine/run/reduction/reduction.h"
 
 namespace eagle::run {
@@ -72,11 +73,13 @@ public:
   // part of the batch that `bound` says they are numbered in.
   [[nodiscard]] std::span<const Reduced> reductions() const { return reduced_; }
 
-  // One step of all samples, by one thread a space. `spaces` has room; it opens a parallel region if there
-  // are two or more and the samples are worth it, never inside another. Reductions are stored at the end, of
-  // no samples nothing.
-  BoundLaunch::Outcome step(const BoundLaunch& bound, std::span<ThreadSpace> spaces, std::int64_t first_step,
-                            const Control* control) const;
+  // One step of all samples, by one thread a space, or the next piece of it: it looks at its slice between
+  // tiles. The spaces of `piece` have room and are the same ones in all pieces of a step, and so are its
+  // places, as many. It opens a parallel region if there are two spaces or more and the samples are worth it,
+  // never inside another. Reductions are stored at the end of the last piece, of no samples nothing. What it
+  // gives back is of this piece.
+  BoundLaunch::Outcome step(const BoundLaunch& bound, const Piece& piece, std::int64_t first_step,
+                            Progress& progress) const;
 
 private:
   struct Team;
@@ -84,8 +87,9 @@ private:
   struct Call;  // a KernelCall that finds its way back here
 
   SharedLaunch() = default;
-  void prepare(const BoundLaunch& bound, ThreadSpace& space, std::size_t parts) const;
-  BoundLaunch::Outcome run_tiles(Team& team, int thread, int threads) const;
+  void prepare(const BoundLaunch& bound, ThreadSpace& space, std::size_t parts, bool first) const;
+  BoundLaunch::Outcome reduce_share(Team& team, int share, int shares) const;
+  BoundLaunch::Outcome add_tiles(Team& team, int thread, int threads) const;
   Tile tile_of(Team& team, ThreadSpace& space, std::int64_t number) const;
   BoundLaunch::Outcome run_tile(Tile& tile) const;
   void clear(const Tile& tile) const;

@@ -45,6 +45,7 @@ struct Outcome {
   Planes planes;
   KernelCounts counts;
   std::int64_t finished = 0;
+  int pieces = 1;
 };
 
 Outcome interpreted(const Kernel& kernel, Planes planes, std::int64_t samples, std::int64_t first_step) {
@@ -56,7 +57,7 @@ Outcome interpreted(const Kernel& kernel, Planes planes, std::int64_t samples, s
 // The launch as a graph would bind it to these planes, and one step by a team.
 Outcome launched(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<const codegen::Code> code,
                  Planes planes, std::int64_t samples, std::int64_t first_step, int team,
-                 const Control* control = nullptr) {
+                 const Control* control = nullptr, bool in_pieces = false) {
   graph::KernelLaunch launch;
   launch.samples = samples;
   std::vector<PlaneMemory> memory;
@@ -76,8 +77,17 @@ Outcome launched(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<co
   EXPECT_TRUE(shared.has_value());
   std::vector<ThreadSpace> spaces(static_cast<std::size_t>(team));
   for (ThreadSpace& space : spaces) space.make_room(shared->needs(team));
-  const BoundLaunch::Outcome outcome = shared->step(*bound, spaces, first_step, control);
-  return {std::move(planes), outcome.counts, outcome.finished};
+  std::vector<Place> places(spaces.size());
+  Piece piece{team, places, spaces, control, in_pieces ? Slice(0) : Slice()};
+  BoundLaunch::Outcome outcome;
+  Progress progress;
+  int pieces = 0;
+  do {
+    outcome += shared->step(*bound, piece, first_step, progress);
+    ++pieces;
+  } while (progress.left);
+  EXPECT_TRUE(in_pieces || pieces == 1) << pieces;
+  return {std::move(planes), outcome.counts, outcome.finished, pieces};
 }
 
 void expect_equal(const Kernel& kernel, const Outcome& ours, const Outcome& wanted) {
@@ -115,7 +125,9 @@ TEST_P(SharedBits, OfRandomKernelsAreTheInterpreters) {
       const Outcome wanted = interpreted(*kernel, planes, samples, step);
       for (const int team : {1, 3, 4}) {
         SCOPED_TRACE(std::to_string(samples) + " samples, team " + std::to_string(team));
-        expect_equal(*kernel, launched(kernel, code->code, planes, samples, step, team), wanted);
+        const bool in_pieces = random.below(2) == 0;
+        expect_equal(*kernel, launched(kernel, code->code, planes, samples, step, team, nullptr, in_pieces),
+                     wanted);
         if (testing::Test::HasFatalFailure()) return;
       }
     }
@@ -210,6 +222,10 @@ TEST(SharedLaunch, AddsInTheOrderOfSamplesWhateverTheTeam) {
       for (const int team : {1, 2, 3, 7, 16}) {
         SCOPED_TRACE(std::to_string(cells) + " cells, team " + std::to_string(team) + ", " + name);
         expect_equal(*kernel, launched(kernel, code->code, planes, samples, 0, team), wanted);
+        if (cells != 1000) continue;
+        const Outcome cut = launched(kernel, code->code, planes, samples, 0, team, nullptr, true);
+        expect_equal(*kernel, cut, wanted);
+        EXPECT_GE(cut.pieces * team, samples / 16'384) << "a tile a thread, at most";
         if (testing::Test::HasFatalFailure()) return;
       }
     }
@@ -236,6 +252,7 @@ TEST(SharedLaunch, AddsAnyNumberOfNotesInBoundedRoom) {
   for (const int team : {1, 2, 3, 7}) {
     SCOPED_TRACE("team " + std::to_string(team));
     expect_equal(*kernel, launched(kernel, code->code, planes, samples, 0, team), wanted);
+    expect_equal(*kernel, launched(kernel, code->code, planes, samples, 0, team, nullptr, true), wanted);
   }
 }
 

@@ -11,6 +11,10 @@ namespace eagle::run {
 // never waited for.
 class alignas(64) Turn {
 public:
+  // The first piece that is handed in; before anybody waits.
+  void begin_at(std::int64_t piece) {
+    turn_.store(static_cast<std::uint32_t>(piece), std::memory_order_relaxed);
+  }
   void wait_for(std::int64_t piece) {
     const auto wanted =
         static_cast<std::uint32_t>(piece);  // turns are close together, so the low half tells them apart
