@@ -113,6 +113,7 @@ public:
     hello.mutable_protocol()->set_max(protocol_max);
     hello.set_client_version(EAGLE_VERSION);
     hello.set_client_name(client_name);
+    hello.set_traceparent(options.traceparent);
     first_.mutable_open()->set_lease_s(std::chrono::duration<double>(options.lease).count());
   }
 

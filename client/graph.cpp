@@ -364,6 +364,11 @@ StatusOr<const HostGraph*> Graph::State::host_graph(std::string_view method) {
   return static_cast<const HostGraph*>(built.get());
 }
 
+StatusOr<std::string> Graph::timeline() const {
+  EAGLE_ASSIGN_OR_RETURN(const HostGraph* const built, state_->host_graph("timeline"));
+  return built->timeline();
+}
+
 StatusOr<std::string> Graph::host_picture(PictureFormat format) const {
   EAGLE_ASSIGN_OR_RETURN(const HostGraph* const built, state_->host_graph("host_picture"));
   return built->picture(format);

@@ -59,6 +59,12 @@ public:
   [[nodiscard]] virtual StatusOr<std::string> picture(PictureFormat format) const = 0;
   [[nodiscard]] virtual StatusOr<std::string> explanation(
       const NodeReference& node, const std::optional<NodeReference>& other) const = 0;
+  // What it did lately, in Chrome's trace-event format. GRAPH_STATE where the host remembers nothing of it.
+  [[nodiscard]] virtual StatusOr<std::string> timeline() const {
+    return Status(
+        Reason::graph_state,
+        "timeline: a session in this process keeps none; build the graph in a daemon (eagle.connect)");
+  }
   // `host_call` runs the client's callable number `call` in this thread; its error ends the launch with
   // HOST_CALL_FAILED.
   virtual StatusOr<LaunchReport> launch(std::int64_t n, const LaunchOptions& options,

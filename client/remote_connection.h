@@ -34,6 +34,7 @@
 #include "eagle/client/run.h"
 #include "eagle/client/session.h"
 #include "eagle/v1/service.grpc.pb.h"
+#include "engine/base/trace_context.h"
 #include "proto/rpc_error.h"
 
 namespace eagle {
@@ -94,6 +95,13 @@ public:
     request.client_name = options.client_name.empty() ? program_invocation_short_name : options.client_name;
     request.lease = std::chrono::ceil<std::chrono::seconds>(options.lease);
     request.token = options.token;
+    request.traceparent = options.traceparent;
+    if (!options.traceparent.empty() && !trace_context(options.traceparent)) {
+      return Status(Reason::bad_value,
+                    "connect: traceparent: expected 00-, 32 lower-case hexadecimal digits, -, 16 more, "
+                    "-, 2 more (W3C Trace Context), found '" +
+                        options.traceparent.substr(0, 80) + "'");
+    }
     if (endpoint.tcp()) {
       if (!options.resume.empty()) {
         return Status(Reason::bad_value,

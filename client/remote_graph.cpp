@@ -90,6 +90,14 @@ public:
 
   [[nodiscard]] std::vector<std::string> schedule() const override { return schedule_; }
 
+  StatusOr<std::string> timeline() const override {
+    v1::GraphTimelineRequest request;
+    request.set_graph(id_);
+    v1::TimelineReply reply;
+    EAGLE_RETURN_IF_ERROR(connection_->call("timeline", &RemoteLink::Stubs::graphs,
+                                            &v1::Graphs::Stub::Timeline, request, reply));
+    return std::move(*reply.mutable_trace_json());
+  }
   StatusOr<std::string> picture(PictureFormat format) const override {
     return picture_of(*connection_, 0, id_, format);
   }

@@ -245,6 +245,7 @@ struct SideChannel::State {
     hello.set_lease_s(static_cast<std::uint32_t>(asked.lease.count()));
     hello.set_attempt(asked.attempt);
     hello.set_token(asked.token);
+    hello.set_traceparent(asked.traceparent);
     if (asked.resume) {
       hello.mutable_resume()->set_session(asked.resume->session);
       hello.mutable_resume()->set_secret(asked.resume->secret);

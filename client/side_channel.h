@@ -39,6 +39,7 @@ struct SessionRequest {
   std::optional<Resumption> resume;
   std::string attempt;  // random; the same for a request that is made again
   std::string token;    // where the daemon asks for one
+  std::string traceparent;
 };
 
 class SideChannel final : public SessionLink {

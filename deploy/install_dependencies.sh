@@ -2,9 +2,10 @@
 # Installs the Debian packages that building and testing need, and that are not there yet. Nothing missing:
 # no network, no privileges, under a second. docs/design/dependencies.md says why each is needed.
 #
-#   deploy/install_dependencies.sh [--sanitizers] [--list]
+#   deploy/install_dependencies.sh [--sanitizers] [--operations] [--list]
 #
 #   --sanitizers   also what the asan and tsan presets need
+#   --operations   also what the operations suite of the tests looks with
 #   --list         print the package names and stop
 set -euo pipefail
 
@@ -18,6 +19,7 @@ packages=(
   graphviz librsvg2-bin
 )
 sanitizer_packages=(clang-19 libclang-rt-19-dev libomp-19-dev)
+operations_packages=(prometheus systemd-container curl openssl)
 
 fail() {
   printf 'install_dependencies: %s\n' "$*" >&2
@@ -60,8 +62,9 @@ list=false
 for argument in "$@"; do
   case $argument in
     --sanitizers) packages+=("${sanitizer_packages[@]}") ;;
+    --operations) packages+=("${operations_packages[@]}") ;;
     --list) list=true ;;
-    *) fail "unknown option '$argument'; known are --sanitizers and --list" ;;
+    *) fail "unknown option '$argument'; known are --sanitizers, --operations and --list" ;;
   esac
 done
 if $list; then

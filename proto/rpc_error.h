@@ -18,6 +18,11 @@ namespace eagle::rpc {
 
 // Metadata of every call: the session's secret, lower-case hexadecimal.
 inline constexpr const char* session_secret_key = "eagle-session-secret";
+// Metadata of a call that belongs to a trace of the user's (W3C Trace Context).
+inline constexpr const char* traceparent_key = "traceparent";
+// Trailing metadata of a refusal that passes: milliseconds after which it makes sense to try again, as gRPC's
+// own retry policy reads them.
+inline constexpr const char* retry_after_key = "grpc-retry-pushback-ms";
 // Trailing metadata of a failed call: the wire name of the reason.
 inline constexpr const char* error_reason_key = "eagle-error-reason";
 

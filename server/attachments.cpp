@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/log_context.h"
+
 namespace eagle::server {
 
 Attachments::Attachments(std::function<void(const std::shared_ptr<Session>&)> end)
@@ -49,7 +51,8 @@ void Attachments::detach(const std::shared_ptr<Session>& session, std::uint64_t 
     found->second.lost = nullptr;
     found->second.until = Clock::now() + lease;
   }
-  spdlog::info("session={:016x} lost its connection, and stays for {} ms", session->id(),
+  const LogScope scope({session->id()});
+  spdlog::info("lost its connection, and stays for {} ms",
                std::chrono::duration_cast<std::chrono::milliseconds>(lease).count());
   changed_.notify_all();
 }
@@ -62,6 +65,12 @@ void Attachments::close(const std::shared_ptr<Session>& session, std::uint64_t a
     held_.erase(found);
   }
   end_(session);
+}
+
+bool Attachments::attached(std::uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(session);
+  return found != held_.end() && found->second.attachment != 0;
 }
 
 std::size_t Attachments::size() const {

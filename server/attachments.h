@@ -42,6 +42,8 @@ public:
   void close(const std::shared_ptr<Session>& session, std::uint64_t attachment);
 
   [[nodiscard]] std::size_t size() const;
+  // Whether a stream holds it; else its lease runs, or it does not live on attachments.
+  [[nodiscard]] bool attached(std::uint64_t session) const;
 
 private:
   struct Held {

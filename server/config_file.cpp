@@ -51,6 +51,11 @@ public:
   Reader(const toml::table& table, std::string where, const std::string& file)
       : table_(table), where_(std::move(where)), file_(file) {}
 
+  // "file 'eagled.toml' line 3"
+  [[nodiscard]] std::string place_of(std::string_view key) const {
+    return "file '" + file_ + "' line " + std::to_string(table_.get(key)->source().begin.line);
+  }
+
   template <typename Value>
   std::optional<Value> take(std::string_view key, const char* expected) {
     known_.emplace_back(key);
@@ -115,6 +120,20 @@ public:
     return value;
   }
 
+  std::optional<std::vector<std::string>> texts(std::string_view key, const char* expected) {
+    known_.emplace_back(key);
+    const toml::node* const node = table_.get(key);
+    if (node == nullptr) return {};
+    const toml::array* const array = node->as_array();
+    std::vector<std::string> found;
+    if (array != nullptr) {
+      for (const toml::node& one : *array) found.push_back(one.value_exact<std::string>().value_or(""));
+    }
+    if (array != nullptr && std::find(found.begin(), found.end(), "") == found.end()) return found;
+    refuse(*node, key, std::string("expected ") + expected);
+    return {};
+  }
+
   const toml::table* table(std::string_view key) {
     known_.emplace_back(key);
     const toml::node* const node = table_.get(key);
@@ -156,6 +175,11 @@ public:
     return status_;
   }
   [[nodiscard]] const Status& status() const { return status_; }
+  // Of a key that is there.
+  Status mistake(std::string_view key, const std::string& what) {
+    refuse(*table_.get(key), key, what);
+    return status_;
+  }
 
 private:
   const toml::table& table_;
@@ -166,9 +190,30 @@ private:
 };
 
 template <typename Value, typename Found>
-void keep(Value& value, std::optional<Found> found, bool given) {
-  if (found && !given) value = static_cast<Value>(*std::move(found));
+void keep(Value& value, std::optional<Found> found) {
+  if (found) value = static_cast<Value>(*std::move(found));
 }
+
+// Settings that flags and the environment may have set already, which win.
+class Layer {
+public:
+  Layer(const std::function<bool(const std::string&)>& given, ProgramOptions& options)
+      : given_(given), options_(options) {}
+
+  // `key`: of the reader's table; `prefix`: that table's name and a dot, at the top nothing.
+  template <typename Value, typename Found>
+  void keep(const Reader& reader, const std::string& prefix, const std::string& key, const char* flag,
+            Value& value, std::optional<Found> found) {
+    if (!found || given_(flag)) return;
+    value = static_cast<Value>(*std::move(found));
+    options_.origins[prefix + key] = reader.place_of(key);
+  }
+  [[nodiscard]] bool given(const char* flag) const { return given_(flag); }
+
+private:
+  const std::function<bool(const std::string&)>& given_;
+  ProgramOptions& options_;
+};
 
 Status read_listeners(Reader& top, const std::string& name, bool given, ProgramOptions& options) {
   std::vector<ListenOptions> listen;
@@ -177,15 +222,17 @@ Status read_listeners(Reader& top, const std::string& name, bool given, ProgramO
     Reader reader(*table, "[[listen]] " + std::to_string(++number) + ": ", name);
     ListenOptions one;
     const auto endpoint = reader.take<std::string>("endpoint", "a text, \"unix:PATH\" or \"dns:HOST:PORT\"");
-    keep(one.endpoint, endpoint, false);
-    keep(one.identity, reader.choice("identity", {"uid", "certificate", "token", "anonymous"}), false);
+    keep(one.endpoint, endpoint);
+    keep(one.identity, reader.choice("identity", {"uid", "certificate", "token", "anonymous"}));
     EAGLE_RETURN_IF_ERROR(reader.finish());
     if (!endpoint)
       reader.refuse(*table, "endpoint", "it is missing; write \"unix:PATH\" or \"dns:HOST:PORT\"");
     EAGLE_RETURN_IF_ERROR(reader.status());
     listen.push_back(std::move(one));
   }
-  if (!given && !listen.empty()) options.listen = std::move(listen);
+  if (given || listen.empty()) return {};
+  options.listen = std::move(listen);
+  options.origins["listen"] = top.place_of("listen");
   return {};
 }
 
@@ -198,15 +245,15 @@ Status read_tenants(Reader& top, const std::string& name, ProgramOptions& option
         "\"uid:N\", \"token:NAME\", \"certificate:NAME\", or \"*\" for everybody else";
     const auto principal = reader.take<std::string>("principal", expected);
     TenantPolicy policy;
-    keep(policy.weight, reader.real("weight", 0, false, 1e6), false);
-    keep(policy.priority, reader.number("priority", -1000, 1000), false);
+    keep(policy.weight, reader.real("weight", 0, false, 1e6));
+    keep(policy.priority, reader.number("priority", -1000, 1000));
     auto& quotas = policy.quotas;
-    keep(quotas[static_cast<std::size_t>(Held::sessions)], reader.number("sessions", 0, most), false);
-    keep(quotas[static_cast<std::size_t>(Held::plane_bytes)], reader.bytes("plane_bytes"), false);
-    keep(quotas[static_cast<std::size_t>(Held::graphs)], reader.number("graphs", 0, most), false);
-    keep(quotas[static_cast<std::size_t>(Held::jobs)], reader.number("jobs", 0, most), false);
-    keep(policy.compile_seconds, reader.real("compile_seconds", 0, true, 60), false);
-    keep(policy.device_share, reader.real("device_share", 0, true, 1), false);
+    keep(quotas[static_cast<std::size_t>(Held::sessions)], reader.number("sessions", 0, most));
+    keep(quotas[static_cast<std::size_t>(Held::plane_bytes)], reader.bytes("plane_bytes"));
+    keep(quotas[static_cast<std::size_t>(Held::graphs)], reader.number("graphs", 0, most));
+    keep(quotas[static_cast<std::size_t>(Held::jobs)], reader.number("jobs", 0, most));
+    keep(policy.compile_seconds, reader.real("compile_seconds", 0, true, 60));
+    keep(policy.device_share, reader.real("device_share", 0, true, 1));
     EAGLE_RETURN_IF_ERROR(reader.finish());
     if (!principal || !Published::is_principal(*principal)) {
       reader.refuse(*table, "principal", std::string("expected ") + expected);
@@ -214,36 +261,80 @@ Status read_tenants(Reader& top, const std::string& name, ProgramOptions& option
       reader.refuse(*table, "principal", "'" + *principal + "' has a [[tenant]] already");
     }
     EAGLE_RETURN_IF_ERROR(reader.status());
+    options.origins["tenant"] = top.place_of("tenant");
   }
   return {};
+}
+
+Status read_admins(Reader& top, bool given, ProgramOptions& options) {
+  const auto admins = top.texts("admins", "principals, as [\"uid:0\", \"token:ops\"]");
+  EAGLE_RETURN_IF_ERROR(top.status());
+  if (!admins) return {};
+  for (const std::string& one : *admins) {
+    if (one != "*" && Published::is_principal(one)) continue;
+    return top.mistake("admins",
+                       "expected \"uid:N\", \"token:NAME\" or \"certificate:NAME\", found \"" + one + "\"");
+  }
+  if (given) return {};
+  options.admins = *admins;
+  options.origins["admins"] = top.place_of("admins");
+  return {};
+}
+
+Status read_limits(Reader& top, const std::string& name, ProgramOptions& options) {
+  const toml::table* const table = top.table("limits");
+  if (table == nullptr) return {};
+  Reader reader(*table, "[limits] ", name);
+  for_each_limit(options.limits, [&](const char* key, auto& field, std::int64_t least, std::int64_t most) {
+    const auto found = reader.number(key, least, most);
+    if (!found) return;
+    field = static_cast<std::uint32_t>(*found);
+    options.origins[std::string("limits.") + key] = reader.place_of(key);
+  });
+  return reader.finish();
+}
+
+Status read_tls(Reader& top, const std::string& name, Layer& layer, ProgramOptions& options) {
+  const toml::table* const table = top.table("tls");
+  if (table == nullptr) return {};
+  Reader reader(*table, "[tls] ", name);
+  const auto file = [&](const char* key, const char* flag, std::string& value) {
+    layer.keep(reader, "tls.", key, flag, value, reader.take<std::string>(key, "the path of a PEM file"));
+  };
+  file("certificate", "--tls-cert", options.tls.certificate);
+  file("key", "--tls-key", options.tls.key);
+  file("client_ca", "--tls-client-ca", options.tls.client_ca);
+  return reader.finish();
 }
 
 Status read_table(const toml::table& table, const std::string& name,
                   const std::function<bool(const std::string&)>& given, ProgramOptions& options) {
   Reader top(table, "", name);
-  keep(options.threads, top.number("threads", 0, 1024), given("--threads"));
-  keep(options.plane_budget_bytes, top.bytes("plane_budget"), given("--plane-budget"));
-  keep(options.drain_timeout_s, top.number("drain_timeout", 0, 86400), given("--drain-timeout"));
-  keep(options.compile_timeout_s, top.number("compile_timeout", 1, 3600), given("--compile-timeout"));
-  keep(options.cache_directory, top.take<std::string>("cache_dir", "a text"), given("--cache-dir"));
-  keep(options.log_level, top.choice("log_level", {"trace", "debug", "info", "warn", "error", "off"}),
-       given("--log-level"));
-  keep(options.insecure_i_know, top.take<bool>("insecure_i_know", "true or false"),
-       given("--insecure-i-know"));
+  Layer layer(given, options);
+  const auto keep = [&](const char* key, const char* flag, auto& value, auto found) {
+    layer.keep(top, "", key, flag, value, std::move(found));
+  };
+  keep("threads", "--threads", options.threads, top.number("threads", 0, 1024));
+  keep("plane_budget", "--plane-budget", options.plane_budget_bytes, top.bytes("plane_budget"));
+  keep("drain_timeout", "--drain-timeout", options.drain_timeout_s, top.number("drain_timeout", 0, 86400));
+  keep("compile_timeout", "--compile-timeout", options.compile_timeout_s,
+       top.number("compile_timeout", 1, 3600));
+  keep("cache_dir", "--cache-dir", options.cache_directory, top.take<std::string>("cache_dir", "a text"));
+  keep("log_level", "--log-level", options.log_level, top.choice("log_level", log_levels()));
+  keep("log_format", "--log-format", options.log_format, top.choice("log_format", {"text", "json"}));
+  keep("metrics", "--metrics", options.metrics,
+       top.take<std::string>("metrics", "a text, \"HOST:PORT\", or \"\" for none"));
+  keep("insecure_i_know", "--insecure-i-know", options.insecure_i_know,
+       top.take<bool>("insecure_i_know", "true or false"));
   EAGLE_RETURN_IF_ERROR(read_listeners(top, name, given("--listen"), options));
+  EAGLE_RETURN_IF_ERROR(read_admins(top, given("--admins"), options));
   EAGLE_RETURN_IF_ERROR(read_tenants(top, name, options));
-  if (const toml::table* const tls = top.table("tls")) {
-    Reader reader(*tls, "[tls] ", name);
-    keep(options.tls.certificate, reader.take<std::string>("certificate", "the path of a PEM file"),
-         given("--tls-cert"));
-    keep(options.tls.key, reader.take<std::string>("key", "the path of a PEM file"), given("--tls-key"));
-    keep(options.tls.client_ca, reader.take<std::string>("client_ca", "the path of a PEM file"),
-         given("--tls-client-ca"));
-    EAGLE_RETURN_IF_ERROR(reader.finish());
-  }
+  EAGLE_RETURN_IF_ERROR(read_limits(top, name, options));
+  EAGLE_RETURN_IF_ERROR(read_tls(top, name, layer, options));
   if (const toml::table* const tokens = top.table("tokens")) {
     Reader reader(*tokens, "[tokens] ", name);
-    keep(options.tokens, reader.take<std::string>("file", "the path of a file"), given("--tokens"));
+    layer.keep(reader, "tokens.", "file", "--tokens", options.tokens,
+               reader.take<std::string>("file", "the path of a file"));
     EAGLE_RETURN_IF_ERROR(reader.finish());
   }
   return top.finish();

@@ -10,7 +10,8 @@
 namespace eagle::server {
 
 // Fills in what `given` does not know: the flags that the command line or the environment has set, as
-// "--threads". BAD_VALUE names file, line and key; an unknown key comes with the nearest one there is.
+// "--threads"; and notes in `origins` what came from the file. BAD_VALUE names file, line and key; an unknown
+// key comes with the nearest one there is.
 Status read_config_file(const std::string& path, const std::function<bool(const std::string& flag)>& given,
                         ProgramOptions& options);
 // The same of a file's text; `name` is for messages.

@@ -3,7 +3,9 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "eagle/v1/state.pb.h"
 #include "engine/run/host.h"
 #include "engine/run/system_memory.h"
+#include "server/log_context.h"
 #include "server/memory_limit.h"
 #include "server/ring/rings.h"
 
@@ -89,6 +92,7 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
     : limits_(options.limits),
       log_(std::move(options.log)),
       ledger_(std::move(options.ledger)),
+      epoch_(options.restored.epoch),
       budget_(std::move(budget)),
       engine_(std::move(engine)),
       published_(limits_),
@@ -102,6 +106,21 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       attachments_([this](const std::shared_ptr<Session>& session) { sessions_.end(session, false); }) {}
 
 Daemon::~Daemon() = default;
+
+void Daemon::set_limits(const Limits& limits) {
+  std::vector<std::size_t> wanted;
+  for_each_limit(limits, [&](const char*, const auto& field, std::int64_t, std::int64_t) {
+    wanted.push_back(static_cast<std::size_t>(field));
+  });
+  for_each_limit(limits_,
+                 [next = wanted.begin()](const char*, auto& field, std::int64_t, std::int64_t) mutable {
+                   if constexpr (std::is_same_v<std::decay_t<decltype(field)>, Bound<std::size_t>>)
+                     field = *next;
+                   ++next;
+                 });
+  executor_.set_capacity(limits_.jobs);
+  budget_->set_planes(limits_.planes);
+}
 
 DaemonInfo Daemon::info() const {
   const Engine::Counters counters = engine_->counters();
@@ -120,6 +139,7 @@ DaemonInfo Daemon::info() const {
   info.kernels_cached = counters.compiler.cached;
   info.jobs = executor_.admitted();
   info.jobs_held = executor_.held();
+  info.restarts = epoch_;
   info.tenants = sessions_.tenants().reports();
   return info;
 }
@@ -132,6 +152,7 @@ StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescripti
   EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory));
   EAGLE_RETURN_IF_ERROR(refuse_writes(built->graph(), planes));
   session.tenant()->note_compiled(built->build_s());
+  const double build_s = built->build_s();
   Built result;
   result.loaded = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(built));
   result.loaded->note_in(ledger_.get(), session.id(), hash);
@@ -142,11 +163,46 @@ StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescripti
     static_cast<void>(session.release_graph(result.graph));
     return written;
   }
-  spdlog::info("session={:016x} graph={} built name=\"{}\" nodes={} in {:.4f} s{}", session.id(),
-               result.graph, loggable(description.name()), result.loaded->nodes(),
-               result.loaded->built().build_s(),
+  note_build(session, result.graph, build_s);
+  const LogScope scope({session.id(), result.graph, 0, {}});
+  spdlog::info("built name=\"{}\" nodes={} in {:.4f} s{}", loggable(description.name()),
+               result.loaded->nodes(), result.loaded->built().build_s(),
                result.loaded->built().compiled() ? "" : ", all code from the cache");
   return result;
+}
+
+void Daemon::note_build(const Session& session, std::uint64_t graph, double seconds) {
+  executor_.meters().build_duration.observe(seconds);
+  const std::int64_t end =
+      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  TimelineEvent event;
+  event.kind = TimelineEvent::Kind::build;
+  event.job = ++builds_;
+  event.begin = end - static_cast<std::int64_t>(seconds * 1e9);
+  event.end = end;
+  event.ids = {session.id(), graph, 0, log_ids().trace};
+  executor_.timeline().add(event);
+}
+
+std::string Daemon::timeline(std::uint64_t session, std::uint64_t graph, std::uint64_t& events,
+                             std::uint64_t& forgotten) {
+  Timeline::Snapshot now = executor_.timeline().snapshot();
+  if (graph != 0) {
+    std::erase_if(now.events, [&](const TimelineEvent& event) {
+      return event.ids.session != session || event.ids.graph != graph;
+    });
+  }
+  events = now.events.size();
+  forgotten = now.forgotten;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> names;
+  for (const auto& [id, open] : sessions_.by_id()) {
+    for (const auto& [number, loaded] : open->graphs()) names[{id, number}] = loaded->built().graph().name;
+  }
+  return to_trace_json(now.events, [&](std::uint64_t owner, std::uint64_t number) {
+    const auto found = names.find({owner, number});
+    const std::string name = found == names.end() ? "" : found->second;
+    return name.empty() ? "graph " + std::to_string(number) : name;
+  });
 }
 
 StatusOr<std::shared_ptr<Ring>> Daemon::open_ring(const std::shared_ptr<Session>& session) {
@@ -159,6 +215,7 @@ StatusOr<std::shared_ptr<Ring>> Daemon::open_ring(const std::shared_ptr<Session>
       events.done(accepts);
       return nullptr;
     }
+    count(executor_.meters().ring_launches);
     return LaunchJob::start(executor_, open, request, deadline, std::move(events));
   };
   auto update = [this, session = std::weak_ptr(session)](const std::string& bytes) -> std::optional<Status> {
@@ -234,8 +291,9 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::build_again(Session& session, std
   }
   auto loaded = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(built));
   loaded->note_in(ledger_.get(), session.id(), hash);
-  spdlog::info("session={:016x} graph={} built again in {:.4f} s", session.id(), id,
-               loaded->built().build_s());
+  note_build(session, id, loaded->built().build_s());
+  const LogScope scope({session.id(), id});
+  spdlog::info("built again in {:.4f} s", loaded->built().build_s());
   return loaded;
 }
 
@@ -269,7 +327,8 @@ Status Daemon::restore(RestoredState& state) {
   if (ledger_) {
     for (const Ledger::Cut& cut : ledger_->cut_off()) {
       mark_torn(cut);
-      spdlog::warn("session={:016x} a launch was cut off; half written may be: {}", cut.session,
+      const LogScope scope({cut.session});
+      spdlog::warn("a launch was cut off; half written may be: {}",
                    cut.all_planes ? "any of its arrays" : text_of(cut.written));
     }
     ledger_->clear();
@@ -332,9 +391,25 @@ void Daemon::seal_off(const std::shared_ptr<PlaneBytes>& bytes, const std::strin
   if (const Status queued = executor_.submit(job); !queued.ok()) done(queued);
 }
 
+void Daemon::begin_drain(std::chrono::seconds time) {
+  drain_ends_ = std::chrono::steady_clock::now() + time;
+  draining_ = true;
+}
+
 Status Daemon::accepts_work() const {
   if (!draining_) return {};
-  return {Reason::shutting_down, "the daemon is going away and takes no new work; try again in a moment"};
+  return {Reason::shutting_down, "the daemon is going away and takes no new work; try again in " +
+                                     std::to_string(retry_after().count()) + " s"};
+}
+
+std::chrono::seconds Daemon::retry_after() const {
+  const auto left =
+      std::chrono::ceil<std::chrono::seconds>(drain_ends_.load() - std::chrono::steady_clock::now());
+  return std::clamp(left, std::chrono::seconds(1), std::chrono::seconds(30));
+}
+
+Status Daemon::admits(const Principal& principal) const {
+  return sessions_.is_admin(principal) ? Status() : accepts_work();
 }
 
 void Daemon::free_unused(std::chrono::seconds since) {
@@ -344,17 +419,20 @@ void Daemon::free_unused(std::chrono::seconds since) {
   executor_.discard(std::make_shared<std::vector<RecycledMemory::Piece>>(std::move(old)));
 }
 
-void Daemon::stop(const std::atomic<bool>& hurry) {
-  begin_drain();
+std::size_t Daemon::stop(const std::atomic<bool>& hurry) {
+  if (!draining_) begin_drain(std::chrono::seconds(0));
   kept_runs_.end_all();  // they would not outlive this process
   executor_.wait_until_idle(hurry);
   // This process goes and needs its memory back from nobody: what clients have mapped, they may read on.
   for (const auto& [id, session] : sessions_.by_id()) {
     for (const auto& plane : session->planes().list()) plane->bytes()->leave_to_clients();
   }
+  const std::size_t left = executor_.admitted();
+  count(executor_.meters().drain_cancelled, left);
   sessions_.end_all();
   static const std::atomic<bool> never = false;
   executor_.wait_until_idle(never);
+  return left;
 }
 
 }  // namespace eagle::server

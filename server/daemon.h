@@ -48,6 +48,7 @@ struct DaemonInfo {
   std::uint64_t kernels_cached = 0;
   std::uint64_t jobs = 0;       // launches and runs in hand
   std::uint64_t jobs_held = 0;  // of them, those that wait for an earlier one over the same bytes
+  std::uint32_t restarts = 0;   // workers that there were before this one
   std::vector<TenantReport> tenants;
 };
 
@@ -73,6 +74,8 @@ public:
   Daemon& operator=(const Daemon&) = delete;
 
   [[nodiscard]] const Limits& limits() const { return limits_; }
+  // The bounds that may change, from the next decision on.
+  void set_limits(const Limits& limits);
   Engine& engine() { return *engine_; }
   Executor& executor() { return executor_; }
   Sessions& sessions() { return sessions_; }
@@ -120,16 +123,23 @@ public:
   // A ring for the session's launches: BAD_MESSAGE when it has one, SESSION_CLOSED, OUT_OF_MEMORY.
   StatusOr<std::shared_ptr<Ring>> open_ring(const std::shared_ptr<Session>& session);
 
-  // New work is refused from here on: SHUTTING_DOWN.
-  void begin_drain() { draining_.store(true); }
+  // Recent events as Chrome's trace-event format: of one graph of a session, or with 0 of everything. How
+  // many events these are, and how many were forgotten since the start.
+  std::string timeline(std::uint64_t session, std::uint64_t graph, std::uint64_t& events,
+                       std::uint64_t& forgotten);
+
+  // New work is refused from here on: SHUTTING_DOWN. What is in hand gets `time`, for what refusals say.
+  void begin_drain(std::chrono::seconds time = std::chrono::seconds(0));
+  [[nodiscard]] bool drains() const { return draining_; }
   [[nodiscard]] Status accepts_work() const;
   // Frees memory that is kept for later, where nobody had use for it for so long. From any thread; does not
   // wait for it.
   void free_unused(std::chrono::seconds since);
-
+  // Whether a new session may be opened: as `accepts_work`, but admins always may, to look.
+  [[nodiscard]] Status admits(const Principal& principal) const;
   // Waits for what runs, until `hurry` becomes true (call `executor().wake()` after setting it), then ends
-  // every session and waits for the rest, which by then has been cancelled.
-  void stop(const std::atomic<bool>& hurry);
+  // every session and waits for the rest, which by then has been cancelled. How many jobs were cancelled so.
+  std::size_t stop(const std::atomic<bool>& hurry);
 
 private:
   Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique_ptr<Engine> engine);
@@ -137,15 +147,20 @@ private:
   void mark_torn(const Ledger::Cut& cut);
   Status restore_entry(const StateKey& key, const std::string& record, RestoredState& state);
   StatusOr<std::shared_ptr<LoadedGraph>> build_again(Session& session, std::uint64_t id);
+  [[nodiscard]] std::chrono::seconds retry_after() const;
+  void note_build(const Session& session, std::uint64_t graph, double seconds);
   [[nodiscard]] Status check_quarantine(const GraphHash& hash, const std::string& name) const;
 
-  const Limits limits_;
+  Limits limits_;
   const std::shared_ptr<StateLog> log_;
   const std::unique_ptr<Ledger> ledger_;
   std::set<GraphHash> quarantined_;  // complete before anything runs
   std::mutex waking_;                // one graph is built again at a time
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  const std::uint32_t epoch_;
+  std::atomic<std::uint64_t> builds_ = 0;
   std::atomic<bool> draining_ = false;
+  std::atomic<std::chrono::steady_clock::time_point> drain_ends_ = {};
   const std::shared_ptr<PlaneBudget> budget_;  // also of scratch memory, which graphs hold
   std::unique_ptr<Engine> engine_;
   Published published_;

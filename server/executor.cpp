@@ -4,10 +4,16 @@
 #include <string>
 #include <utility>
 
-#include "engine/base/clock.h"
 #include "server/ring/rings.h"
 
 namespace eagle::server {
+namespace {
+
+std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+}  // namespace
 
 Executor::Executor(std::size_t capacity)
     : capacity_(capacity), rings_(std::make_shared<Rings>()), thread_([this] { work(); }) {}
@@ -33,7 +39,9 @@ Status Executor::submit(std::shared_ptr<Job> job, Owner owner) {
     Job::Place& place = job->place_;
     place.tenant = std::move(owner.tenant);
     place.share = std::move(share);
-    place.session = owner.session;
+    place.number = ++last_number_;
+    place.kind = owner.kind;
+    place.ids = owner.ids;
     place.footprint = std::move(owner.footprint);
     place.submitted = Clock::now();
     wait_for_earlier(job);
@@ -52,7 +60,8 @@ void Executor::wait_for_earlier(const std::shared_ptr<Job>& job) {
   Job::Place& place = job->place_;
   if (!place.footprint || unfinished_.empty()) return;
   const auto called_it = [&](const Job::Place& other) {
-    return other.session == place.session && place.session != 0 && other.state == Job::State::parked;
+    return other.ids.session == place.ids.session && place.ids.session != 0 &&
+           other.state == Job::State::parked;
   };
   // Those that wait, in the end, for a host call that this job may be part of: it cannot wait for them.
   std::vector<Job*> behind;
@@ -89,13 +98,19 @@ void Executor::make_ready(std::shared_ptr<Job> job) {
 }
 
 void Executor::park(Job& job) {
+  count(meters_.host_calls);
+  const Clock::time_point now = Clock::now();
   const std::lock_guard lock(mutex_);
   if (job.place_.state == Job::State::running) job.place_.state = Job::State::parked;
+  job.place_.parked = now;
 }
 
 void Executor::resume(std::shared_ptr<Job> job) {
   {
     const std::lock_guard lock(mutex_);
+    const Job::Place& place = job->place_;
+    timeline_.add({TimelineEvent::Kind::host_call, Code::ok, 0, place.number, 0, nanoseconds(place.parked),
+                   nanoseconds(Clock::now()), place.ids});
     make_ready(std::move(job));
   }
   rings_->notify();
@@ -127,6 +142,7 @@ void Executor::end_early(const std::shared_ptr<Job>& job) {
   job->place_.state = Job::State::running;
   static_cast<void>(leaving_.submit([this, job] {
     static_cast<void>(job->advance());
+    note_end(*job, Clock::now());
     {
       const std::lock_guard lock(mutex_);
       leave(*job);
@@ -193,7 +209,7 @@ std::shared_ptr<Job> Executor::next(bool& first) {
   }
   Job::Place& place = job->place_;
   place.state = Job::State::running;
-  first = !std::exchange(place.begun, true);
+  first = place.turns++ == 0;
   running_ = job.get();
   return job;
 }
@@ -203,13 +219,47 @@ bool Executor::nothing_to_do() const {
   return ready_.empty() && hurried_.empty() && !ending_;
 }
 
+void Executor::note_turn(const Job& job, Clock::time_point began, Clock::time_point ended) {
+  timeline_.add({TimelineEvent::Kind::turn, Code::ok, 0, job.place_.number, 0, nanoseconds(began),
+                 nanoseconds(ended), job.place_.ids});
+}
+
+void Executor::note_end(Job& job, Clock::time_point ended) {
+  const Job::Place& place = job.place_;
+  if (place.kind == WorkKind::other) return;
+  const bool begun = place.turns > 0;
+  timeline_.add({TimelineEvent::Kind::job, job.code_, place.turns, place.number, nanoseconds(place.submitted),
+                 begun ? nanoseconds(place.began) : 0, nanoseconds(ended), place.ids});
+  TenantMeter& meter = place.tenant->meter();
+  const bool launch = place.kind == WorkKind::launch;
+  count((launch ? meter.launches : meter.runs)[static_cast<std::size_t>(job.code_)]);
+  if (!begun) return;
+  const double seconds = std::chrono::duration<double>(ended - place.began).count();
+  (launch ? meters_.launch_duration : meters_.run_duration).observe(seconds);
+}
+
+bool Executor::goes_round() {
+  const std::uint64_t rounds = rounds_.load(std::memory_order_relaxed);
+  if (std::exchange(rounds_seen_, rounds) != rounds) return true;
+  return asleep_.load(std::memory_order_relaxed) && nothing_to_do();
+}
+
 void Executor::run(std::shared_ptr<Job> job, bool first) {
   const std::shared_ptr<Tenant> tenant = job->place_.tenant;
   const Clock::time_point began = Clock::now();
-  if (first) tenant->note_wait(std::chrono::duration<double>(began - job->place_.submitted).count());
+  if (first) {
+    job->place_.began = began;
+    const double waited = std::chrono::duration<double>(began - job->place_.submitted).count();
+    tenant->note_wait(waited);
+    meters_.queue_wait.observe(waited);
+  }
   const Job::Next next = job->advance();
-  const double seconds = seconds_since(began);
-  tenant->note_computed(seconds);
+  const Clock::time_point ended = Clock::now();
+  const double seconds = std::chrono::duration<double>(ended - began).count();
+  tenant->note_computed(seconds, ended);
+  // A job of one turn tells of it by its end.
+  if (!first || next != Job::Next::done) note_turn(*job, began, ended);
+  if (next == Job::Next::done) note_end(*job, ended);
   {
     const std::lock_guard lock(mutex_);
     running_ = nullptr;
@@ -234,6 +284,7 @@ void Executor::run(std::shared_ptr<Job> job, bool first) {
 
 void Executor::work() {
   for (;;) {
+    rounds_.fetch_add(1, std::memory_order_relaxed);
     static_cast<void>(rings_->visit());
     {
       const std::lock_guard lock(mutex_);
@@ -243,7 +294,9 @@ void Executor::work() {
     if (std::shared_ptr<Job> job = next(first)) {
       run(std::move(job), first);
     } else {
+      asleep_.store(true, std::memory_order_relaxed);
       rings_->sleep([this] { return nothing_to_do(); });
+      asleep_.store(false, std::memory_order_relaxed);
     }
   }
 }

@@ -24,13 +24,19 @@
 #include "engine/base/status.h"
 #include "server/fair_queue.h"
 #include "server/footprint.h"
+#include "server/limits.h"
+#include "server/meters.h"
 #include "server/tenants.h"
+#include "server/timeline.h"
 #include "server/work_pool.h"
 
 namespace eagle::server {
 
 class Executor;
 class Rings;
+
+// For what operators are told.
+enum class WorkKind : std::uint8_t { launch, run, other };
 
 class Job {
 public:
@@ -50,6 +56,10 @@ public:
   // Makes the job end soon, from any thread, at any time, more than once; a parked one resumes itself.
   virtual void cancel() = 0;
 
+protected:
+  // How it ended, before `advance` returns `done`.
+  void ends_with(Code code) { code_ = code; }
+
 private:
   friend Executor;
   enum class State : std::uint8_t { held, ready, running, parked, ended };
@@ -57,16 +67,21 @@ private:
   struct Place {
     std::shared_ptr<Tenant> tenant;
     Tenant::Share share;
-    std::uint64_t session = 0;
+    std::uint64_t number = 0;  // of all jobs there were
+    WorkKind kind = WorkKind::other;
+    WorkIds ids;
     std::shared_ptr<const Footprint> footprint;
     State state = State::held;
-    bool begun = false;
+    std::uint32_t turns = 0;
     std::size_t earlier = 0;                  // jobs that it waits for
     std::uint64_t found_by = 0;               // the last search that came by it
     std::vector<std::shared_ptr<Job>> later;  // jobs that wait for it
     std::chrono::steady_clock::time_point submitted;
+    std::chrono::steady_clock::time_point began;   // its first turn
+    std::chrono::steady_clock::time_point parked;  // its last host call
   };
   Place place_;
+  Code code_ = Code::ok;
 };
 
 // Thread-safe.
@@ -80,8 +95,9 @@ public:
   // Whose a job is, and what it touches (may be null).
   struct Owner {
     std::shared_ptr<Tenant> tenant;
-    std::uint64_t session = 0;
+    WorkIds ids;
     std::shared_ptr<const Footprint> footprint;
+    WorkKind kind = WorkKind::other;
   };
   // QUOTA (jobs) when `capacity` jobs are queued, running or parked; QUOTA of the tenant.
   //
@@ -90,7 +106,7 @@ public:
   // and runs ahead of whatever waits for it.
   Status submit(std::shared_ptr<Job> job, Owner owner);
   // Of nobody in particular.
-  Status submit(std::shared_ptr<Job> job) { return submit(std::move(job), {own_, 0, nullptr}); }
+  Status submit(std::shared_ptr<Job> job) { return submit(std::move(job), {own_, {}, nullptr}); }
   // The job that runs is about to call its client, and will return `parked`: what its session submits from
   // now on may be part of that call. Before the client can know of it. One that was resumed already stays so.
   void park(Job& job);
@@ -99,8 +115,16 @@ public:
   // For a job that has been cancelled: if it is queued or waits for others it ends at once, whatever runs,
   // where it can (`ends_at_once`); else, and if it runs and gives way, it is next. Any other is left alone.
   void expedite(const std::shared_ptr<Job>& job);
+  [[nodiscard]] Meters& meters() { return meters_; }
+  [[nodiscard]] Timeline& timeline() { return timeline_; }
+  // Whether its thread has moved since the last call, or has nothing to do: one caller at a time.
+  bool goes_round();
+
   // Drops the reference, on a thread that may take its time.
   void discard(std::shared_ptr<void> remains);
+
+  // What is over a lower capacity stays.
+  void set_capacity(std::size_t capacity) { capacity_ = capacity; }
 
   // From which launches come, too.
   [[nodiscard]] const std::shared_ptr<Rings>& rings() const { return rings_; }
@@ -121,15 +145,24 @@ private:
   std::shared_ptr<Job> next(bool& first);  // `first`: it has not run before
   [[nodiscard]] bool nothing_to_do() const;
   void end_early(const std::shared_ptr<Job>& job);
+  // For operators.
+  void note_turn(const Job& job, Clock::time_point began, Clock::time_point ended);
+  void note_end(Job& job, Clock::time_point ended);
   // With the lock held, and so in bounded time (Footprint::most_steps_in_a_row): everybody waits for it.
   void wait_for_earlier(const std::shared_ptr<Job>& job);
   void make_ready(std::shared_ptr<Job> job);
   void leave(Job& job);
   void finished();
 
-  const std::size_t capacity_;
+  Bound<std::size_t> capacity_;
   const std::shared_ptr<Tenant> own_ = std::make_shared<Tenant>("eagled", TenantPolicy());
+  Meters meters_;
+  Timeline timeline_;
+  std::atomic<std::uint64_t> rounds_ = 0;
+  std::atomic<bool> asleep_ = false;
+  std::uint64_t rounds_seen_ = 0;  // of whoever asks `goes_round`
   mutable std::mutex mutex_;
+  std::uint64_t last_number_ = 0;
   std::condition_variable idle_;
   FairQueue<std::shared_ptr<Job>> ready_;
   std::deque<std::shared_ptr<Job>> hurried_;      // before all others

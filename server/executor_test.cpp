@@ -372,8 +372,8 @@ TEST(Executor, ThreadTimeGoesByTheWeightsOfTenants) {
   const auto light_tenant = std::make_shared<Tenant>("light", TenantPolicy());
   const auto heavy_tenant = std::make_shared<Tenant>("heavy", three);
   Executor executor(8);
-  ASSERT_TRUE(executor.submit(light.job(), {light_tenant, 0, nullptr}).ok());
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(executor.submit(heavy.job(), {heavy_tenant, 0, nullptr}).ok());
+  ASSERT_TRUE(executor.submit(light.job(), {light_tenant, {}, nullptr}).ok());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(executor.submit(heavy.job(), {heavy_tenant, {}, nullptr}).ok());
   while (light.spent + heavy.spent < 0.3) std::this_thread::yield();
   light.stop = heavy.stop = true;
   const std::atomic<bool> never = false;
@@ -397,15 +397,15 @@ TEST(Executor, AJobOverItsTenantsQuotaIsRefusedAndAnothersIsNot) {
   Executor executor(8);
   const auto blocker = server::testing::Blocker::hold(executor);
   const auto once = [] { return job([] { return Job::Next::done; }); };
-  ASSERT_TRUE(executor.submit(once(), {bounded, 0, nullptr}).ok());
-  const Status refused = executor.submit(once(), {bounded, 0, nullptr});
+  ASSERT_TRUE(executor.submit(once(), {bounded, {}, nullptr}).ok());
+  const Status refused = executor.submit(once(), {bounded, {}, nullptr});
   EXPECT_EQ(refused.reason(), Reason::quota);
   EXPECT_NE(refused.message().find("tenant_jobs"), std::string::npos) << refused.message();
-  EXPECT_TRUE(executor.submit(once(), {other, 0, nullptr}).ok());
+  EXPECT_TRUE(executor.submit(once(), {other, {}, nullptr}).ok());
   blocker->release();
   const std::atomic<bool> never = false;
   executor.wait_until_idle(never);
-  EXPECT_TRUE(executor.submit(once(), {bounded, 0, nullptr}).ok());
+  EXPECT_TRUE(executor.submit(once(), {bounded, {}, nullptr}).ok());
 }
 
 // ---- jobs over the same bytes
@@ -424,7 +424,8 @@ protected:
   }
   void submit(const std::shared_ptr<Job>& job, std::shared_ptr<const Footprint> footprint,
               std::uint64_t session = 1, const std::shared_ptr<Tenant>& tenant = nullptr) {
-    ASSERT_TRUE(executor_.submit(job, {tenant ? tenant : tenant_, session, std::move(footprint)}).ok());
+    ASSERT_TRUE(
+        executor_.submit(job, {tenant ? tenant : tenant_, {session, 0, 0, {}}, std::move(footprint)}).ok());
   }
   // Runs in two pieces and notes them.
   std::shared_ptr<Job> in_two(const std::string& name) {

@@ -17,6 +17,7 @@
 #include "engine/plane/overlap.h"
 #include "engine/plane/packed.h"
 #include "engine/step/result_message.h"
+#include "server/log_context.h"
 #include "server/sessions.h"
 
 namespace eagle::server {
@@ -160,8 +161,8 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
   const Status queued =
       builders_.submit([&engine = engine_, job, description] { job->prepare(engine, *description); });
   if (!queued.ok()) job->refuse(queued);
-  spdlog::info("session={:016x} run={} submitted by {} lease={} s", session->id(), run->id,
-               loggable(run->owner.text()), request.lease_s());
+  const LogScope scope({session->id()});
+  spdlog::info("run={} submitted by {} lease={} s", run->id, loggable(run->owner.text()), request.lease_s());
   return run->id;
 }
 

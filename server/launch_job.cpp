@@ -7,6 +7,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/run/host.h"
+#include "server/log_context.h"
 
 namespace eagle::server {
 namespace {
@@ -35,6 +36,7 @@ LaunchJob::LaunchJob(Executor& executor, std::shared_ptr<Session> session, std::
                      const LaunchRequest& request)
     : executor_(executor),
       request_(request),
+      trace_(request.trace.given() ? request.trace : session->trace()),
       control_(std::make_shared<run::Control>()),
       session_(std::move(session)),
       graph_(std::move(graph)) {}
@@ -42,34 +44,39 @@ LaunchJob::LaunchJob(Executor& executor, std::shared_ptr<Session> session, std::
 std::shared_ptr<LaunchJob> LaunchJob::start(Executor& executor, const std::shared_ptr<Session>& session,
                                             const LaunchRequest& request,
                                             std::optional<Clock::time_point> deadline, LaunchEvents events) {
-  if (request.count < 0) {
-    events.done(Status(Reason::bad_value,
-                       "expected a launch count of at least 0, found " + std::to_string(request.count)));
+  const auto refuse = [&](const Status& status) {
+    count(session->tenant()->meter().launches[static_cast<std::size_t>(status.code())]);
+    events.done(status);
     return nullptr;
+  };
+  if (request.count < 0) {
+    return refuse(Status(Reason::bad_value,
+                         "expected a launch count of at least 0, found " + std::to_string(request.count)));
   }
   if (request.launch_id != 0) {
     const auto admission = session->outcomes().admit(request, events.done, events.asked_for_later);
-    if (!admission.ok()) events.done(admission.status());
-    if (!admission.ok() || *admission == LaunchOutcomes::Admission::again) return nullptr;
+    if (!admission.ok()) return refuse(admission.status());
+    if (*admission == LaunchOutcomes::Admission::again) return nullptr;
     // From here on the outcomes tell whoever asked, this caller among them.
     events.done = [session, id = request.launch_id](const LaunchOutcome& outcome) {
       session->outcomes().settle(id, outcome, false);
     };
   }
   auto graph = take_graph(*session, request, events.host_call != nullptr);
-  if (!graph.ok()) {
-    events.done(graph.status());
-    return nullptr;
-  }
+  if (!graph.ok()) return refuse(graph.status());
   std::shared_ptr<LaunchJob> job(new LaunchJob(executor, session, *std::move(graph), request));
   job->control_->deadline = deadline;
   job->events_ = std::move(events);
   job->replay_.emplace(job->graph_->built(), request.count, job->control_);
   Status refused = session->enter(job, request.launch_id);
   if (refused.ok()) {
-    refused = executor.submit(job, {session->tenant(), session->id(), job->graph_->footprint()});
+    refused = executor.submit(job, {session->tenant(),
+                                    {session->id(), request.graph, request.launch_id, job->trace_},
+                                    job->graph_->footprint(),
+                                    WorkKind::launch});
   }
   if (!refused.ok()) {
+    count(session->tenant()->meter().launches[static_cast<std::size_t>(refused.code())]);
     static_cast<void>(job->finish(refused));
     return nullptr;
   }
@@ -183,9 +190,12 @@ Job::Next LaunchJob::finish(LaunchOutcome outcome) {
     const Status failure = outcome.status();
     outcome = Status(failure.reason(), failure.message() + graph_->mark_torn());
   }
-  spdlog::debug("session={:016x} graph={} launch={} replays={} of {} {}", session_->id(), request_.graph,
-                request_.launch_id, whole, request_.count,
-                outcome.ok() ? "OK" : info(outcome.status().reason()).wire_name);
+  ends_with(outcome.ok() ? Code::ok : outcome.status().code());
+  if (spdlog::should_log(spdlog::level::debug)) {
+    const LogScope scope({session_->id(), request_.graph, request_.launch_id, trace_});
+    spdlog::debug("launched replays={} of {} {}", whole, request_.count,
+                  outcome.ok() ? "OK" : info(outcome.status().reason()).wire_name);
+  }
   replay_.reset();
   graph_->end_launch(whole);
   // The client gave the graph up meanwhile: what it holds may take long to free.

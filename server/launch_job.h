@@ -54,6 +54,7 @@ private:
 
   Executor& executor_;
   const LaunchRequest request_;
+  const TraceContext trace_;
   const std::shared_ptr<run::Control> control_;
 
   // Of the executor's thread, once queued.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/base/trace_context.h"
 #include "engine/run/host.h"
 #include "engine/run/kernel_counts.h"
 #include "server/limits.h"
@@ -32,7 +33,11 @@ struct LaunchRequest {
   std::uint64_t graph = 0;
   std::int64_t count = 0;
   std::uint64_t launch_id = 0;  // 0: none, never remembered
-  friend bool operator==(const LaunchRequest&, const LaunchRequest&) = default;
+  TraceContext trace = {};      // that it belongs to; where none is given, its session's
+  // The trace is not part of what a launch is.
+  friend bool operator==(const LaunchRequest& a, const LaunchRequest& b) {
+    return a.graph == b.graph && a.count == b.count && a.launch_id == b.launch_id;
+  }
 };
 
 // Thread-safe. Receivers are called once each, without a lock held.

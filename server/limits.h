@@ -1,12 +1,31 @@
 // Limits: every bound of the daemon in one place. A refusal names the bound by its key, which is the
-// name of its field here.
+// name of its field here, and in [limits] of the configuration file.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 
 namespace eagle::server {
+
+// A bound that may change while it is looked at: whoever reads it gets the old value or the new one.
+template <typename T>
+class Bound {
+public:
+  constexpr Bound(T value) : value_(value) {}  // NOLINT(*-explicit-*): a number that may change
+  Bound(const Bound& other) : value_(static_cast<T>(other)) {}
+  Bound& operator=(const Bound& other) { return *this = static_cast<T>(other); }
+  Bound& operator=(T value) {
+    value_.store(value, std::memory_order_relaxed);
+    return *this;
+  }
+  ~Bound() = default;
+  operator T() const { return value_.load(std::memory_order_relaxed); }  // NOLINT(*-explicit-*)
+
+private:
+  std::atomic<T> value_;
+};
 
 struct Limits {
   // Connections.
@@ -29,24 +48,24 @@ struct Limits {
   std::chrono::milliseconds longest_lease{24 * 3600 * 1000};
 
   // Sessions and what they hold.
-  std::size_t sessions = 4096;
-  std::size_t planes = 50'000;  // of all sessions: descriptors and mappings
-  std::size_t planes_per_request = 4096;
+  Bound<std::size_t> sessions = 4096;
+  Bound<std::size_t> planes = 50'000;  // of all sessions: descriptors and mappings
+  Bound<std::size_t> planes_per_request = 4096;
   std::uint64_t recycled_bytes = 512u << 20;  // of released planes, that a session keeps for later ones
   std::chrono::seconds recycled_age{10};      // after which it keeps them no more
   std::size_t label_bytes = 256;              // of a plane, of a client's name
-  std::size_t graphs = 10'000;                // of one session
-  std::size_t published = 10'000;             // arrays with a name, of all sessions
+  Bound<std::size_t> graphs = 10'000;         // of one session
+  Bound<std::size_t> published = 10'000;      // arrays with a name, of all sessions
   std::size_t grantees = 128;                 // principals that one of them is granted to
-  std::size_t edge_touches = 4096;            // views of a graph whose edges are listed
+  Bound<std::size_t> edge_touches = 4096;     // views of a graph whose edges are listed
 
   // Work.
-  std::size_t jobs = 4096;  // launches and runs that wait, run or await a reply
-  std::size_t builds = 64;  // requests that wait for a build thread
+  Bound<std::size_t> jobs = 4096;  // launches and runs that wait, run or await a reply
+  std::size_t builds = 64;         // requests that wait for a build thread
   int build_threads = 2;
   std::size_t memory_requests = 1024;            // to make or release planes, that wait for their thread
   std::uint64_t small_memory_bytes = 64u << 20;  // requests over so many bytes wait on a thread of their own
-  std::size_t kept_runs = 64;                    // of one user, running or waiting to be fetched
+  Bound<std::size_t> kept_runs = 64;             // of one user, running or waiting to be fetched
   std::size_t kept_runs_in_all = 1024;
   std::chrono::seconds kept_run_lease{7 * 24 * 3600};
   std::size_t outcomes = 1024;  // launches whose outcome a session keeps; of those that are asked for later
@@ -54,5 +73,28 @@ struct Limits {
   std::size_t launch_waiters = 64;       // calls that wait for one launch
   std::size_t outcome_bytes = 8u << 20;  // that these may take
 };
+
+// Calls `visit(key, field, least, most)` for each bound that can be configured. Those that are `Bound` follow
+// a reload; the others are looked at once, when the daemon starts.
+template <typename AnyLimits, typename Visit>
+void for_each_limit(AnyLimits& limits, Visit&& visit) {
+  constexpr std::int64_t many = 1'000'000'000;
+  visit("sessions", limits.sessions, 1, many);
+  visit("planes", limits.planes, 1, many);
+  visit("planes_per_request", limits.planes_per_request, 1, 1'000'000);
+  visit("graphs", limits.graphs, 1, many);
+  visit("published", limits.published, 1, many);
+  visit("edge_touches", limits.edge_touches, 1, 1'000'000);
+  visit("jobs", limits.jobs, 1, many);
+  visit("kept_runs", limits.kept_runs, 1, many);
+  visit("builds", limits.builds, 1, many);
+  visit("memory_requests", limits.memory_requests, 1, many);
+  visit("waiting_connections", limits.waiting_connections, 1, many);
+  visit("grpc_connections", limits.grpc_connections, 1, many);
+  visit("grpc_connections_per_process", limits.grpc_connections_per_process, 1, many);
+  visit("grpc_connections_per_address", limits.grpc_connections_per_address, 1, many);
+  visit("message_bytes", limits.message_bytes, 1 << 16, 1 << 30);
+  visit("streams", limits.streams, 1, 1'000'000);
+}
 
 }  // namespace eagle::server

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,12 +26,17 @@
 #include "engine/base/unique_fd.h"
 #include "engine/run/spin_limit.h"
 #include "server/access.h"
+#include "server/activation.h"
 #include "server/confinement.h"
 #include "server/fault_point.h"
+#include "server/health_query.h"
 #include "server/keeper/keeper.h"
 #include "server/keeper/worker_link.h"
+#include "server/log_format.h"
 #include "server/log_sink.h"
 #include "server/options.h"
+#include "server/recent_log.h"
+#include "server/reload.h"
 #include "server/serving.h"
 #include "server/sockets/listening_socket.h"
 #include "server/sockets/tcp_socket.h"
@@ -87,10 +93,13 @@ StatusOr<Listening> listen(const ProgramOptions& options) {
   if (!endpoint.empty()) {
     EAGLE_ASSIGN_OR_RETURN(path, unix_path(endpoint));
   }
-  EAGLE_ASSIGN_OR_RETURN(made.sockets, open_tcp(options));
+  EAGLE_ASSIGN_OR_RETURN(std::vector<PassedSocket> passed, passed_sockets());
+  EAGLE_ASSIGN_OR_RETURN(made.sockets, listening_sockets(options, std::move(passed)));
+  bool unix_passed = false;
+  for (const auto& [name, fd] : made.sockets) unix_passed |= !endpoint.empty() && name == endpoint;
   EAGLE_ASSIGN_OR_RETURN(const auto tcp, tcp_endpoints(made.sockets));
   for (const std::string& one : tcp) made.ready_line += " " + one;
-  if (endpoint.empty()) return made;
+  if (endpoint.empty() || unix_passed) return made;
   EAGLE_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::open(path));
   made.unix_socket = std::make_unique<ListeningSocket>(std::move(socket));
   UniqueFd copy(::fcntl(made.unix_socket->fd(), F_DUPFD_CLOEXEC, 0));
@@ -99,15 +108,58 @@ StatusOr<Listening> listen(const ProgramOptions& options) {
   return made;
 }
 
+// ---- what all of them have
+
+// Everything that is logged goes to stderr, and is remembered for a while.
+struct LogSinks {
+  std::shared_ptr<RecentLog> recent = std::make_shared<RecentLog>();
+};
+LogSinks start_log(const ProgramOptions& options) {
+  LogSinks sinks;
+  const auto logger = std::make_shared<spdlog::logger>(
+      "eagled", spdlog::sinks_init_list{std::make_shared<LogSink>(STDERR_FILENO), sinks.recent});
+  logger->set_formatter(std::make_unique<LogFormat>(options.log_format == "json" ? LogFormat::Kind::json
+                                                                                 : LogFormat::Kind::text));
+  spdlog::set_default_logger(logger);
+  spdlog::set_level(spdlog::level::from_str(options.log_level));
+  return sinks;
+}
+
+Surroundings surroundings_of(const ProgramOptions& options, const LogSinks& log) {
+  Surroundings surroundings;
+  // As it is at the start: what a reload changes, the file says.
+  surroundings.configuration = [text = to_toml(options)] { return text; };
+  surroundings.recent_log = [recent = log.recent](std::size_t most) { return recent->newest(most); };
+  return surroundings;
+}
+
+std::string reload_and_tell(ProgramOptions& options, Daemon& daemon, Notifier& notifier) {
+  notifier.reloading();
+  const Status done = reload(options, daemon);
+  if (done.ok()) return "serving";
+  spdlog::error("reload: the configuration stays as it was: {}", done.message());
+  return "reload: " + done.message();
+}
+
 // ---- one process
 
-Status serve_alone(const ProgramOptions& options, UniqueFd& ready) {
+Status serve_alone(ProgramOptions& options, UniqueFd& ready, const LogSinks& log) {
+  Notifier notifier = Notifier::from_environment();
   EAGLE_ASSIGN_OR_RETURN(const UniqueFd owner, inherited(options.owner_fd, "--owner-fd"));
   EAGLE_ASSIGN_OR_RETURN(const UniqueFd signals, block_signals());
   raise_descriptor_limit();
   EAGLE_ASSIGN_OR_RETURN(Listening listening, listen(options));
-  EAGLE_ASSIGN_OR_RETURN(Serving serving, Serving::start(options, std::move(listening.sockets), {}));
+  Surroundings surroundings = surroundings_of(options, log);
+  // By the signal that an operator would send; how long work gets is noted before.
+  std::atomic<std::int64_t> drain_s = -1;
+  surroundings.end = [&drain_s](std::optional<std::uint32_t> within_s) {
+    if (within_s) drain_s = *within_s;
+    ::kill(::getpid(), SIGTERM);
+  };
+  EAGLE_ASSIGN_OR_RETURN(Serving serving,
+                         Serving::start(options, std::move(listening.sockets), {}, surroundings));
   report(ready, listening.ready_line);
+  notifier.ready("serving");
 
   bool owner_ended = false;
   int signal = SIGHUP;
@@ -115,17 +167,28 @@ Status serve_alone(const ProgramOptions& options, UniqueFd& ready) {
     owner_ended = wait_for(signals.get(), owner.get(), std::chrono::milliseconds(-1)) == Event::second;
     if (owner_ended) break;
     signal = take_signal(signals.get());
-    if (signal == SIGHUP) reload(options);
+    if (signal == SIGHUP) notifier.ready(reload_and_tell(options, serving.daemon(), notifier));
   }
+  notifier.stopping("draining");
+  const std::int64_t time_s = drain_s >= 0 ? drain_s.load() : options.drain_timeout_s;
   serving.stop({signals.get(), [&] { take_signal(signals.get()); }},
-               std::chrono::seconds(owner_ended ? 0 : options.drain_timeout_s));
+               std::chrono::seconds(owner_ended ? 0 : time_s));
   return {};
 }
 
 // ---- the keeper
 
-StatusOr<int> keep_alive(const ProgramOptions& options, UniqueFd& ready, std::vector<std::string> command) {
+StatusOr<int> keep_alive(ProgramOptions& options, UniqueFd& ready, std::vector<std::string> command) {
   KeeperOptions keeper;
+  keeper.notifier = Notifier::from_environment();
+  // What is wrong with a file the worker says.
+  keeper.reload = [&options] {
+    if (const auto wanted = parse_again(options); wanted.ok()) {
+      options.drain_timeout_s = wanted->drain_timeout_s;
+      spdlog::set_level(spdlog::level::from_str(wanted->log_level));
+    }
+    return static_cast<std::uint32_t>(options.drain_timeout_s);
+  };
   EAGLE_ASSIGN_OR_RETURN(keeper.owner, inherited(options.owner_fd, "--owner-fd"));
   EAGLE_ASSIGN_OR_RETURN(keeper.signals, block_signals());
   raise_descriptor_limit();
@@ -156,7 +219,7 @@ struct Orders {
 };
 
 // Nothing outlives its keeper: without it nobody would end this process, nor hold what it makes.
-void obey(WorkerLink& link, Orders& orders, const ProgramOptions& options) {
+void obey(WorkerLink& link, Orders& orders, ProgramOptions& options) {
   link.obey({[&](std::uint32_t seconds) {
                orders.drain_s = seconds;
                ::eventfd_write(orders.said.get(), 1);
@@ -166,12 +229,18 @@ void obey(WorkerLink& link, Orders& orders, const ProgramOptions& options) {
                const std::lock_guard lock(orders.mutex);
                if (orders.daemon != nullptr) orders.daemon->sessions().client_died(session);
              },
-             [&] { reload(options); }});
+             [&] {
+               const std::lock_guard lock(orders.mutex);
+               if (orders.daemon == nullptr) return link.reloaded("not while it ends");
+               const Status done = reload(options, *orders.daemon);
+               if (!done.ok()) spdlog::error("reload: the configuration stays as it was: {}", done.message());
+               link.reloaded(done.message());
+             }});
   spdlog::error("the keeper is gone; ending");
   std::_Exit(1);
 }
 
-Status work(ProgramOptions& options, WorkerLink& link) {
+Status work(ProgramOptions& options, WorkerLink& link, const LogSinks& log) {
   // Of a process group of its own; signals to this process are the keeper's to send.
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   raise_descriptor_limit();
@@ -181,9 +250,12 @@ Status work(ProgramOptions& options, WorkerLink& link) {
   EAGLE_ASSIGN_OR_RETURN(Ledger ledger, Ledger::open(std::move(inheritance.ledger)));
   // The link outlives the daemon.
   Serving::Survival survival{std::shared_ptr<StateLog>(&link, [](StateLog*) {}), std::move(inheritance.state),
-                             std::make_unique<Ledger>(std::move(ledger)), [&link] { link.beat(); }};
-  EAGLE_ASSIGN_OR_RETURN(Serving serving,
-                         Serving::start(options, std::move(inheritance.listening), std::move(survival)));
+                             std::make_unique<Ledger>(std::move(ledger)),
+                             [&link](bool goes_round) { link.beat(goes_round); }};
+  Surroundings surroundings = surroundings_of(options, log);
+  surroundings.end = [&link](std::optional<std::uint32_t> within_s) { link.end(within_s); };
+  EAGLE_ASSIGN_OR_RETURN(Serving serving, Serving::start(options, std::move(inheritance.listening),
+                                                         std::move(survival), std::move(surroundings)));
   link.serves();
   Orders orders;
   orders.daemon = &serving.daemon();
@@ -199,11 +271,11 @@ Status work(ProgramOptions& options, WorkerLink& link) {
 }
 
 // What a keeper has given up, it has given up for its workers, too.
-int run_worker(ProgramOptions& options) {
+int run_worker(ProgramOptions& options, const LogSinks& log) {
   ::prctl(PR_SET_NAME, "eagled-worker");
   ::fcntl(worker_fd, F_SETFD, FD_CLOEXEC);
   WorkerLink link{UniqueFd(worker_fd)};
-  const Status status = work(options, link);
+  const Status status = work(options, link, log);
   spdlog::error("{}", status.to_string());
   link.failed(status.message());
   return 1;
@@ -225,11 +297,19 @@ StatusOr<std::string> answer(const ProgramOptions& options) {
                               : unix_path(listener.endpoint).status());
     EAGLE_RETURN_IF_ERROR(access_of(listener, options.tls, options.loaded_tokens).status());
   }
+  if (!options.metrics.empty()) EAGLE_RETURN_IF_ERROR(tcp_address("dns:" + options.metrics).status());
   return options.print_config ? to_toml(options) : "the configuration is good\n";
 }
 
 // `ended`: the exit status after an orderly end.
-Status run(ProgramOptions& options, UniqueFd& ready, std::vector<std::string> command, int& ended) {
+Status run(ProgramOptions& options, UniqueFd& ready, std::vector<std::string> command, const LogSinks& log,
+           int& ended) {
+  if (options.ask_health) {
+    EAGLE_ASSIGN_OR_RETURN(const std::string said, health_of(options, options.health));
+    ended = said == "SERVING" ? 0 : 1;
+    std::puts(said.c_str());
+    return {};
+  }
   EAGLE_RETURN_IF_ERROR(confine());
   EAGLE_ASSIGN_OR_RETURN(options.loaded_tokens, tokens_of(options));
   if (options.check_config || options.print_config || !options.new_token.empty()) {
@@ -237,7 +317,7 @@ Status run(ProgramOptions& options, UniqueFd& ready, std::vector<std::string> co
     std::fputs(text.c_str(), stdout);
     return std::fflush(stdout) == 0 ? Status() : failed("write");
   }
-  if (!options.keeper) return serve_alone(options, ready);
+  if (!options.keeper) return serve_alone(options, ready, log);
   EAGLE_ASSIGN_OR_RETURN(ended, keep_alive(options, ready, std::move(command)));
   return {};
 }
@@ -254,16 +334,13 @@ int main(int argc, char** argv) {
   // less well.
   if (!options.worker && run::limit_spinning() && !options.keeper) ::execv("/proc/self/exe", argv);
   if (!options.worker) ::prctl(PR_SET_NAME, "eagled");
-  spdlog::set_default_logger(
-      std::make_shared<spdlog::logger>("eagled", std::make_shared<server::LogSink>(STDERR_FILENO)));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
-  spdlog::set_level(spdlog::level::from_str(options.log_level));
-  if (options.worker) return server::run_worker(options);
+  const server::LogSinks log = server::start_log(options);
+  if (options.worker) return server::run_worker(options, log);
 
   StatusOr<UniqueFd> ready = server::inherited(options.ready_fd, "--ready-fd");
   Status status = ready.status();
   int ended = 0;
-  if (status.ok()) status = server::run(options, *ready, {argv, argv + argc}, ended);
+  if (status.ok()) status = server::run(options, *ready, {argv, argv + argc}, log, ended);
   if (status.ok()) return ended;
   spdlog::error("{}", status.to_string());
   if (ready.ok()) server::report(*ready, "error: " + status.message());

@@ -1,7 +1,9 @@
 #include "server/options.h"
 
-#include <toml++/toml.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <iostream>
 
 #include "engine/codegen/disk_cache.h"
@@ -12,6 +14,38 @@ namespace eagle::server {
 namespace {
 
 constexpr const char* config_key = "--config";
+
+// Flags and the keys that they stand for.
+struct Setting {
+  const char* flag;
+  const char* key;
+};
+constexpr std::array<Setting, 16> settings{{
+    {"--listen", "listen"},
+    {"--threads", "threads"},
+    {"--plane-budget", "plane_budget"},
+    {"--drain-timeout", "drain_timeout"},
+    {"--compile-timeout", "compile_timeout"},
+    {"--cache-dir", "cache_dir"},
+    {"--log-level", "log_level"},
+    {"--log-format", "log_format"},
+    {"--metrics", "metrics"},
+    {"--admins", "admins"},
+    {"--tls-cert", "tls.certificate"},
+    {"--tls-key", "tls.key"},
+    {"--tls-client-ca", "tls.client_ca"},
+    {"--tokens", "tokens.file"},
+    {"--insecure-i-know", "insecure_i_know"},
+    {"--config", "config"},
+}};
+
+std::string variable_of(std::string flag) {
+  std::string name = "EAGLED_" + flag.erase(0, 2);
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+    return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  });
+  return name;
+}
 
 // Flags that stand for keys of the file, in its order. A flag that was given, there or in the environment,
 // wins.
@@ -40,7 +74,15 @@ void add_settings(CLI::App& app, ProgramOptions& options, std::vector<std::strin
       ->capture_default_str();
   app.add_option("--log-level", options.log_level,
                  "How much it says on stderr (default info; warn with --owner-fd)")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}));
+      ->check(CLI::IsMember(log_levels()));
+  app.add_option("--log-format", options.log_format, "\"text\", or \"json\": an object a line")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  app.add_option("--metrics", options.metrics,
+                 "HOST:PORT where Prometheus finds metrics over HTTP, as 127.0.0.1:7412 (\"\": nowhere)");
+  app.add_option("--admins", options.admins,
+                 "Principals who may use Admin, as uid:0,token:ops (default: root and the daemon's own user)")
+      ->delimiter(',');
   app.add_option("--tls-cert", options.tls.certificate,
                  "PEM file: the certificate of TCP listeners, with its chain");
   app.add_option("--tls-key", options.tls.key, "PEM file: the private key of --tls-cert");
@@ -50,22 +92,22 @@ void add_settings(CLI::App& app, ProgramOptions& options, std::vector<std::strin
                  "File of the digests of tokens that clients may show (--new-token)");
   app.add_flag("--insecure-i-know", options.insecure_i_know,
                "Listen for other machines also without TLS or authentication; warns each minute");
-  for (CLI::Option* option : app.get_options()) {
-    if (option->get_lnames().empty() || option->get_lnames().front() == "help") continue;
-    std::string name = "EAGLED_" + option->get_lnames().front();
-    std::transform(name.begin(), name.end(), name.begin(), [](char c) {
-      return c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    });
-    if (name != "EAGLED_VERSION") option->envname(name);
+  for (const Setting& setting : settings) {
+    if (setting.flag != std::string_view(config_key))
+      app.get_option(setting.flag)->envname(variable_of(setting.flag));
   }
 }
 
 void add_commands(CLI::App& app, ProgramOptions& options) {
   app.add_option(config_key, options.config,
                  "TOML file with the same settings; flags and EAGLED_* win over it")
-      ->envname("EAGLED_CONFIG");
+      ->envname(variable_of(config_key));
   app.add_flag("--check-config", options.check_config, "Say whether the configuration is good, and end");
   app.add_flag("--print-config", options.print_config, "Print the configuration as it would hold, and end");
+  app.add_option("--health", options.health,
+                 "Ask the daemon that runs how this service is (\"\": the daemon, eagled.ready, "
+                 "eagled.device.cpu), and end: status 0 where it serves")
+      ->expected(0, 1);
   app.add_option("--new-token", options.new_token,
                  "Make a token for this subject, print it with its line, and end");
   app.add_option("--owner-fd", options.owner_fd,
@@ -114,76 +156,72 @@ std::string ProgramOptions::unix_endpoint() const {
   return {};
 }
 
-bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code) {
-  CLI::App app("eagled: builds graphs of kernels and runs them over memory that it shares with its clients.");
-  app.set_version_flag("--version", "eagled " EAGLE_VERSION);
+namespace {
+
+bool on_command_line(const std::vector<std::string>& arguments, const std::string& flag) {
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [&](const std::string& word) { return word == flag || word.starts_with(flag + "="); });
+}
+
+// What all of them say together. Throws CLI::ParseError for the command line and the environment.
+Status read(CLI::App& app, const std::vector<std::string>& arguments, ProgramOptions& options) {
   std::vector<std::string> listen;
   add_settings(app, options, listen);
   add_commands(app, options);
+  std::vector<std::string> backwards(arguments.rbegin(), arguments.rend());  // as CLI11 takes them
+  app.parse(backwards);
+  for (const std::string& endpoint : listen) options.listen.push_back({endpoint, {}});
+  options.ask_health = given(app, "--health");
+  for (const auto& [flag, key] : settings) {
+    if (!given(app, flag)) continue;
+    options.origins[key] =
+        on_command_line(arguments, flag) ? std::string("flag ") + flag : "environment " + variable_of(flag);
+  }
+  if (!options.config.empty()) {
+    EAGLE_RETURN_IF_ERROR(read_config_file(
+        options.config, [&app](const std::string& flag) { return given(app, flag); }, options));
+  }
+  if (options.new_token.empty()) EAGLE_RETURN_IF_ERROR(check_listeners(options));
+  if (options.log_level.empty()) options.log_level = options.owner_fd < 0 ? "info" : "warn";
+  options.arguments = arguments;
+  return {};
+}
+
+constexpr const char* what_it_is =
+    "eagled: builds graphs of kernels and runs them over memory that it shares with its clients.";
+
+}  // namespace
+
+const std::vector<std::string>& log_levels() {
+  static const std::vector<std::string> levels = {"trace", "debug", "info", "warn", "error", "off"};
+  return levels;
+}
+
+bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code) {
+  CLI::App app(what_it_is);
+  app.set_version_flag("--version", "eagled " EAGLE_VERSION);
+  Status status;
   try {
-    app.parse(argc, argv);
+    status = read(app, {argv + 1, argv + argc}, options);
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error);
     return false;
   }
-  for (const std::string& endpoint : listen) options.listen.push_back({endpoint, {}});
-  Status status;
-  if (!options.config.empty()) {
-    status = read_config_file(
-        options.config, [&app](const std::string& flag) { return given(app, flag); }, options);
-  }
-  if (status.ok() && options.new_token.empty()) status = check_listeners(options);
-  if (!status.ok()) {
-    std::cerr << "eagled: " << status.message() << '\n';
-    exit_code = 2;
-    return false;
-  }
-  if (options.log_level.empty()) options.log_level = options.owner_fd < 0 ? "info" : "warn";
-  return true;
+  if (status.ok()) return true;
+  std::cerr << "eagled: " << status.message() << '\n';
+  exit_code = 2;
+  return false;
 }
 
-std::string to_toml(const ProgramOptions& options) {
-  toml::array listeners;
-  for (const ListenOptions& listener : options.listen) {
-    toml::table one{{"endpoint", listener.endpoint}};
-    if (!listener.identity.empty()) one.insert("identity", listener.identity);
-    listeners.push_back(std::move(one));
+StatusOr<ProgramOptions> parse_again(const ProgramOptions& options) {
+  CLI::App app(what_it_is);
+  ProgramOptions fresh;
+  try {
+    EAGLE_RETURN_IF_ERROR(read(app, options.arguments, fresh));
+  } catch (const CLI::ParseError& error) {
+    return Status(Reason::bad_value, error.what());
   }
-  toml::table table{
-      {"threads", options.threads},
-      {"plane_budget", static_cast<std::int64_t>(options.plane_budget_bytes)},
-      {"drain_timeout", options.drain_timeout_s},
-      {"compile_timeout", options.compile_timeout_s},
-      {"cache_dir", options.cache_directory},
-      {"log_level", options.log_level},
-      {"insecure_i_know", options.insecure_i_know},
-      {"listen", std::move(listeners)},
-  };
-  if (options.tls.used()) {
-    table.insert("tls", toml::table{{"certificate", options.tls.certificate},
-                                    {"key", options.tls.key},
-                                    {"client_ca", options.tls.client_ca}});
-  }
-  toml::array tenants;
-  for (const auto& [principal, policy] : options.tenants) {
-    const auto quota = [&](Held kind) {
-      return static_cast<std::int64_t>(policy.quotas[static_cast<std::size_t>(kind)]);
-    };
-    tenants.push_back(toml::table{{"principal", principal},
-                                  {"weight", policy.weight},
-                                  {"priority", policy.priority},
-                                  {"sessions", quota(Held::sessions)},
-                                  {"plane_bytes", quota(Held::plane_bytes)},
-                                  {"graphs", quota(Held::graphs)},
-                                  {"jobs", quota(Held::jobs)},
-                                  {"compile_seconds", policy.compile_seconds},
-                                  {"device_share", policy.device_share}});
-  }
-  if (!tenants.empty()) table.insert("tenant", std::move(tenants));
-  if (!options.tokens.empty()) table.insert("tokens", toml::table{{"file", options.tokens}});
-  std::ostringstream text;
-  text << table << '\n';
-  return text.str();
+  return fresh;
 }
 
 }  // namespace eagle::server

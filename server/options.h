@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "server/limits.h"
 #include "server/tenants.h"
 #include "server/tls_files.h"
 #include "server/tokens.h"
@@ -18,6 +19,7 @@ namespace eagle::server {
 struct ListenOptions {
   std::string endpoint;  // "unix:PATH" or "dns:HOST:PORT"
   std::string identity;  // "uid", "certificate", "token", "anonymous"; empty: what suits
+  friend bool operator==(const ListenOptions&, const ListenOptions&) = default;
 };
 
 struct ProgramOptions {
@@ -25,36 +27,59 @@ struct ProgramOptions {
   int threads = 0;                       // 0: what the machine and cgroup allow
   std::uint64_t plane_budget_bytes = 0;  // 0: three quarters of what the process may use
   int drain_timeout_s = 30;
-  int crash_window_s = 60;      // in which a worker may die so often, and is then started no more
-  int compile_timeout_s = 60;   // of one kernel
-  std::string cache_directory;  // of compiled kernels; empty: none
-  std::string log_level;        // empty: info; warn for a private daemon, whose stderr is its client's
-  bool keeper = true;           // false: one process, which nothing outlives
-  bool worker = false;          // it was started by a keeper
+  int crash_window_s = 60;          // in which a worker may die so often, and is then started no more
+  int compile_timeout_s = 60;       // of one kernel
+  std::string cache_directory;      // of compiled kernels; empty: none
+  std::string log_level;            // empty: info; warn for a private daemon, whose stderr is its client's
+  std::string log_format = "text";  // or "json": an object a line
+  std::string metrics;              // "HOST:PORT" where Prometheus finds them; empty: nowhere
+  // Principals whom Admin obeys; empty: root and whom the daemon runs as.
+  std::vector<std::string> admins;
+  bool keeper = true;   // false: one process, which nothing outlives
+  bool worker = false;  // it was started by a keeper
   TlsFiles tls;
   std::string tokens;  // the file; empty: none
   bool insecure_i_know = false;
   std::map<std::string, TenantPolicy> tenants;  // by principal; "*": everybody else
+  Limits limits;
   int owner_fd = -1;
   int ready_fd = -1;
 
-  std::string config;                     // the file; empty: none
-  std::string new_token;                  // print one for this subject, and end
-  bool check_config = false;              // say whether it is good, and end
-  bool print_config = false;              // print it, and end
+  std::string config;         // the file; empty: none
+  std::string new_token;      // print one for this subject, and end
+  bool check_config = false;  // say whether it is good, and end
+  bool print_config = false;  // print it, and end
+  std::string health;         // ask the daemon that runs about this service, and end
+  bool ask_health = false;
   std::shared_ptr<Tokens> loaded_tokens;  // of `tokens`, by main()
+
+  std::vector<std::string> arguments;  // the command line, for `parse_again`
+  // Where settings come from that have no default value, by their key in the file ("tls.key").
+  std::map<std::string, std::string> origins;
 
   // The path of the unix socket, or empty.
   [[nodiscard]] std::string unix_endpoint() const;
 };
+
+// What log_level may be.
+const std::vector<std::string>& log_levels();
 
 // What the command line, the environment (`EAGLED_` and the option's name) and the file say. Returns false
 // when the program is to end with `exit_code`: after --help, --version or a mistake, which has been explained
 // on stderr.
 bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code);
 
-// As a configuration file would say it. Secrets are in files of their own, which are named here and not
-// shown.
+// What the same command line and environment say with the file as it is now. BAD_VALUE.
+StatusOr<ProgramOptions> parse_again(const ProgramOptions& options);
+
+// As a configuration file would say it, each setting with a comment that says where it comes from. Secrets
+// are in files of their own, which are named here and not shown.
 std::string to_toml(const ProgramOptions& options);
+
+// The keys whose settings differ between the two and that a running daemon does not follow.
+std::vector<std::string> need_a_restart(const ProgramOptions& now, const ProgramOptions& wanted);
+
+// Principals who may use Admin, as they are configured or by default.
+std::vector<std::string> admins_of(const ProgramOptions& options);
 
 }  // namespace eagle::server

@@ -145,6 +145,50 @@ sessions = 1
   EXPECT_EQ(to_toml(*again), to_toml(*options));
 }
 
+TEST(ConfigFile, SaysWhereEachSettingComesFrom) {
+  const auto options = configured("threads = 8\ndrain_timeout = 3\n[limits]\njobs = 5\n", {"--threads"});
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  EXPECT_EQ(options->origins.count("threads"), 0u);
+  EXPECT_EQ(options->origins.at("drain_timeout"), "file 'eagled.toml' line 2");
+  EXPECT_EQ(options->origins.at("limits.jobs"), "file 'eagled.toml' line 4");
+  EXPECT_THAT(to_toml(*options), ::testing::HasSubstr("drain_timeout = 3  # file 'eagled.toml' line 2\n"));
+  EXPECT_THAT(to_toml(*options), ::testing::HasSubstr("compile_timeout = 60  # default\n"));
+}
+
+TEST(ConfigFile, EveryLimitCanBeSet) {
+  std::string text = "[limits]\n";
+  for_each_limit(Limits(), [&](const char* key, const auto&, std::int64_t least, std::int64_t) {
+    text += std::string(key) + " = " + std::to_string(least + 1) + "\n";
+  });
+  const auto options = configured(text);
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  for_each_limit(options->limits, [](const char* key, const auto& field, std::int64_t least, std::int64_t) {
+    EXPECT_EQ(static_cast<std::int64_t>(static_cast<std::uint64_t>(field)), least + 1) << key;
+  });
+}
+
+TEST(ConfigFile, WhatARunningDaemonDoesNotFollowIsNamed) {
+  const auto keys = [](std::string_view before, std::string_view after) {
+    return need_a_restart(*configured(before), *configured(after));
+  };
+  using ::testing::ElementsAre;
+  using ::testing::IsEmpty;
+  EXPECT_THAT(keys("threads = 1", "threads = 1"), IsEmpty());
+  EXPECT_THAT(keys("log_level = \"info\"", "log_level = \"warn\"\nadmins = [\"uid:7\"]"), IsEmpty());
+  EXPECT_THAT(keys("[limits]\njobs = 1", "[limits]\njobs = 2"), IsEmpty());
+  EXPECT_THAT(keys("", "[[tenant]]\nprincipal = \"*\"\nweight = 3"), IsEmpty());
+  EXPECT_THAT(keys("threads = 1", "threads = 2"), ElementsAre("threads"));
+  EXPECT_THAT(keys("[limits]\nstreams = 9", ""), ElementsAre("limits.streams"));
+  EXPECT_THAT(keys("", "[tls]\ncertificate = \"a\"\nkey = \"b\""), ElementsAre("tls.certificate", "tls.key"));
+  EXPECT_THAT(keys("", "[[listen]]\nendpoint = \"unix:/other\""), ElementsAre("listen"));
+}
+
+TEST(Options, AdminsAreRootAndTheDaemonsOwnUserUnlessOthersAreNamed) {
+  EXPECT_EQ(admins_of(ProgramOptions()).front(), "uid:0");
+  EXPECT_THAT(admins_of(*parsed({"--admins", "uid:7,token:ops"})),
+              ::testing::ElementsAre("uid:7", "token:ops"));
+}
+
 TEST(ConfigFile, FlagsWinOverIt) {
   const auto options =
       configured("threads = 8\n[[listen]]\nendpoint = \"unix:/s\"\n", {"--threads", "--listen"});
@@ -188,6 +232,12 @@ TEST(ConfigFile, AMistakeIsNamedWithItsLineAndTheNearestKey) {
       {"[[tenant]]\nprincipal = \"*\"\ndevice_share = 1.5", {"device_share"}},
       {"[[tenant]]\nprincipal = \"*\"\njobs = -1", {"jobs"}},
       {"[[tenant]]\nprincipal = \"*\"\nsesions = 1", {"'sessions'"}},
+      {"[limits]\njobs = 0", {"line 2", "[limits] jobs", "from 1 to"}},
+      {"[limits]\njob = 3", {"'jobs'"}},
+      {"admins = [\"*\"]", {"admins", "uid:N"}},
+      {"admins = [7]", {"admins", "principals"}},
+      {"admins = \"uid:0\"", {"admins", "principals"}},
+      {"log_format = \"xml\"", {"log_format", "\"json\""}},
       {"threads = 1\nthreads = 2", {"line 2"}},
       {"[tls", {"line 1"}},
       {"\"\\u0000\" = 1", {"no such key"}},

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "engine/base/status.h"
+#include "server/limits.h"
 
 namespace eagle::server {
 
@@ -47,6 +48,8 @@ public:
 
   // What is kept of released planes.
   [[nodiscard]] RecycledMemory& recycled() { return *recycled_; }
+  // What is over a lower number stays.
+  void set_planes(std::size_t planes) { planes_ = planes; }
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   // Without what is kept for later.
@@ -59,7 +62,7 @@ private:
   void give_back(std::uint64_t bytes);
 
   const std::uint64_t bytes_;
-  const std::size_t planes_;
+  Bound<std::size_t> planes_;
   mutable std::mutex mutex_;
   std::uint64_t used_bytes_ = 0;
   std::size_t used_planes_ = 0;

@@ -44,8 +44,6 @@ bool Principal::same_as(const Principal& other) const {
   return identity == Identity::user ? uid == other.uid : subject == other.subject;
 }
 
-bool Principal::is_operator() const { return identity == Identity::user && (uid == 0 || uid == ::geteuid()); }
-
 Principal remote_principal(Identity identity, std::string subject) {
   return {static_cast<uid_t>(-1), static_cast<gid_t>(-1), 0, identity, std::move(subject)};
 }

@@ -29,8 +29,6 @@ struct Principal {
   // "uid:1000", "certificate:NAME", "token:NAME", "anonymous:NUMBER". Equal texts are the same principal.
   [[nodiscard]] std::string text() const;
   [[nodiscard]] bool same_as(const Principal& other) const;
-  // Root, and whom the daemon runs as: they may look at everybody's graphs.
-  [[nodiscard]] bool is_operator() const;
 };
 // One that is not a user of this machine.
 Principal remote_principal(Identity identity, std::string subject);

@@ -12,6 +12,9 @@
 #include <cstring>
 #include <thread>
 
+#include "server/metrics_text.h"
+#include "server/reload.h"
+
 namespace eagle::server {
 namespace {
 
@@ -40,16 +43,6 @@ void expect_end(const Beside& work) {
   std::_Exit(1);
 }
 
-// A tenant is a principal.
-Tenants::Rules rules_of(const std::map<std::string, TenantPolicy>& tenants) {
-  return {[](const Principal& principal) { return principal.text(); },
-          [tenants](const std::string& name) {
-            auto found = tenants.find(name);
-            if (found == tenants.end()) found = tenants.find("*");
-            return found == tenants.end() ? TenantPolicy() : found->second;
-          }};
-}
-
 }  // namespace
 
 void raise_descriptor_limit() {
@@ -73,46 +66,45 @@ Event wait_for(int first, int second, std::chrono::milliseconds timeout) {
   }
 }
 
-// (gRPC itself looks whether the files of TLS have changed.)
-void reload(const ProgramOptions& options) {
-  if (const Status tls = check(options.tls); !tls.ok()) spdlog::error("SIGHUP: {}", tls.message());
-  if (!options.loaded_tokens) return;
-  const Status tokens = options.loaded_tokens->reload();
-  if (tokens.ok()) {
-    spdlog::info("SIGHUP: {} tokens", options.loaded_tokens->size());
-  } else {
-    spdlog::error("SIGHUP: the tokens stay as they were: {}", tokens.message());
-  }
-}
-
 // The unix socket, and gRPC behind it.
 Status Serving::serve_unix(const ProgramOptions& options, UniqueFd listening,
-                           const std::vector<std::string>& all, std::function<void()> beat) {
+                           const Surroundings& surroundings, std::function<void()> beat) {
   Access access;
   for (const ListenOptions& listener : options.listen) {
     if (listener.endpoint != options.unix_endpoint()) continue;
     EAGLE_ASSIGN_OR_RETURN(access, access_of(listener, options.tls, options.loaded_tokens));
   }
-  EAGLE_ASSIGN_OR_RETURN(rpc_, RpcServer::start(*daemon_, all));
+  EAGLE_ASSIGN_OR_RETURN(rpc_, RpcServer::start(*daemon_, surroundings));
   listener_ = std::make_unique<Listener>(
       *daemon_, std::move(listening), [&rpc = *rpc_](UniqueFd fd) { rpc.adopt(std::move(fd)); },
       std::move(access), std::move(beat));
   return {};
 }
 
-StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets listening,
-                                 Survival survival) {
+void Serving::serve_metrics(ListeningSockets& listening) {
+  std::vector<UniqueFd> sockets;
+  for (auto& [endpoint, fd] : listening) {
+    if (endpoint == metrics_endpoint) sockets.push_back(std::move(fd));
+  }
+  if (sockets.empty()) return;
+  metrics_ = std::make_unique<MetricsListener>(std::move(sockets),
+                                               [daemon = daemon_.get()] { return metrics_text(*daemon); });
+}
+
+StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets listening, Survival survival,
+                                 Surroundings surroundings) {
   Serving serving;
   Daemon::Options daemon;
   daemon.threads = options.threads;
   daemon.plane_budget_bytes = options.plane_budget_bytes;
+  daemon.limits = options.limits;
   daemon.compiler.timeout = std::chrono::seconds(options.compile_timeout_s);
   daemon.compiler.cache_directory = options.cache_directory;
   daemon.log = std::move(survival.log);
   daemon.restored = std::move(survival.restored);
   daemon.ledger = std::move(survival.ledger);
   EAGLE_ASSIGN_OR_RETURN(serving.daemon_, Daemon::create(std::move(daemon)));
-  if (!options.tenants.empty()) serving.daemon_->sessions().tenants().set_rules(rules_of(options.tenants));
+  follow(options, *serving.daemon_);
   if (const Status cache = serving.daemon_->engine().compiler().disk_cache(); !cache.ok()) {
     spdlog::warn("compiled kernels are not kept: {}", cache.message());
   }
@@ -121,11 +113,18 @@ StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets
     if (endpoint == options.unix_endpoint()) unix_socket = std::move(fd);
   }
   EAGLE_ASSIGN_OR_RETURN(serving.tcp_, TcpServing::open(options, listening));
+  serving.serve_metrics(listening);
   std::vector<std::string> endpoints = serving.tcp_->endpoints();
   if (unix_socket.valid()) endpoints.insert(endpoints.begin(), options.unix_endpoint());
-  EAGLE_RETURN_IF_ERROR(
-      serving.serve_unix(options, std::move(unix_socket), endpoints, std::move(survival.beat)));
-  EAGLE_RETURN_IF_ERROR(serving.tcp_->start(*serving.daemon_, endpoints));
+  surroundings.listen = endpoints;
+  std::function<void()> beat;
+  if (survival.beat) {
+    beat = [tell = std::move(survival.beat), &executor = serving.daemon_->executor()] {
+      tell(executor.goes_round());
+    };
+  }
+  EAGLE_RETURN_IF_ERROR(serving.serve_unix(options, std::move(unix_socket), surroundings, std::move(beat)));
+  EAGLE_RETURN_IF_ERROR(serving.tcp_->start(*serving.daemon_, surroundings));
   std::string all;
   for (const std::string& endpoint : endpoints) all += (all.empty() ? "" : ", ") + endpoint;
   spdlog::info("eagled {} serves {} threads={} plane_budget={} bytes", EAGLE_VERSION, all,
@@ -134,6 +133,7 @@ StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets
 }
 
 void Serving::clear() {
+  metrics_.reset();
   tcp_.reset();
   listener_.reset();
   rpc_.reset();
@@ -141,19 +141,25 @@ void Serving::clear() {
 }
 
 void Serving::stop(const EndOrders& orders, std::chrono::seconds drain) {
-  listener_->stop_accepting();
-  tcp_->stop_accepting();
-  daemon_->begin_drain();
-  spdlog::info("ending: jobs={} sessions={}", daemon_->executor().admitted(), daemon_->sessions().size());
+  // Who connects is told: by health, and by refusals of new work.
+  rpc_->set_serving(false);
+  tcp_->set_serving(false);
+  daemon_->begin_drain(drain);
+  const std::size_t jobs = daemon_->executor().admitted();
+  spdlog::info("ending: jobs={} sessions={}", jobs, daemon_->sessions().size());
   std::atomic<bool> hurry = false;
+  std::size_t cancelled = 0;
   {
-    const Beside draining([&] { daemon_->stop(hurry); });
+    const Beside draining([&] { cancelled = daemon_->stop(hurry); });
     if (wait_for(orders.fd, draining.done(), drain) != Event::second) {
       hurry.store(true);
       daemon_->executor().wake();
       expect_end(draining);
     }
   }
+  spdlog::info("drained: {} of {} jobs were cancelled", cancelled, std::max(jobs, cancelled));
+  listener_->stop_accepting();
+  tcp_->stop_accepting();
   const Beside clearing([&] { clear(); });
   expect_end(clearing);
 }

@@ -14,6 +14,8 @@
 #include "server/options.h"
 #include "server/rpc/rpc_server.h"
 #include "server/sockets/listener.h"
+#include "server/sockets/metrics_listener.h"
+#include "server/surroundings.h"
 #include "server/tcp_serving.h"
 
 namespace eagle::server {
@@ -31,8 +33,8 @@ Event wait_for(int first, int second, std::chrono::milliseconds timeout);
 // Descriptors of clients and planes are many; the soft limit is for programs that still use select().
 void raise_descriptor_limit();
 
-// What may change without a restart: files that `options` name, on SIGHUP.
-void reload(const ProgramOptions& options);
+// Among the listening sockets, those where metrics are read.
+constexpr const char* metrics_endpoint = "metrics";
 
 class Serving {
 public:
@@ -41,11 +43,11 @@ public:
     std::shared_ptr<StateLog> log;
     RestoredState restored;
     std::unique_ptr<Ledger> ledger;
-    std::function<void()> beat;
+    std::function<void(bool goes_round)> beat;
   };
   // `listening`: the sockets of `options.listen`, by endpoint.
-  static StatusOr<Serving> start(const ProgramOptions& options, ListeningSockets listening,
-                                 Survival survival);
+  static StatusOr<Serving> start(const ProgramOptions& options, ListeningSockets listening, Survival survival,
+                                 Surroundings surroundings);
   Serving(Serving&&) = default;
   Serving& operator=(Serving&&) = delete;
   ~Serving() { clear(); }
@@ -56,8 +58,9 @@ public:
 
 private:
   Serving() = default;
-  Status serve_unix(const ProgramOptions& options, UniqueFd listening, const std::vector<std::string>& all,
+  Status serve_unix(const ProgramOptions& options, UniqueFd listening, const Surroundings& surroundings,
                     std::function<void()> beat);
+  void serve_metrics(ListeningSockets& listening);
   void clear();
 
   // In the order in which they are made; they end in the opposite one.
@@ -65,6 +68,7 @@ private:
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<TcpServing> tcp_;
+  std::unique_ptr<MetricsListener> metrics_;
 };
 
 }  // namespace eagle::server

@@ -129,6 +129,26 @@ void Session::cancel(std::uint64_t launch_id) {
   for (const auto& job : meant) job->cancel();
 }
 
+TraceContext Session::trace() const {
+  const std::lock_guard lock(mutex_);
+  return trace_;
+}
+
+void Session::set_trace(const TraceContext& trace) {
+  const std::lock_guard lock(mutex_);
+  trace_ = trace;
+}
+
+bool Session::has_ring() const {
+  const std::lock_guard lock(mutex_);
+  return ring_ != nullptr;
+}
+
+std::size_t Session::jobs() const {
+  const std::lock_guard lock(mutex_);
+  return jobs_.size();
+}
+
 Status Session::attach(std::shared_ptr<Rings> rings, std::shared_ptr<Ring> ring) {
   const std::lock_guard lock(mutex_);
   if (ended_) return closed();

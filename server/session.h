@@ -12,7 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/clock.h"
 #include "engine/base/status.h"
+#include "engine/base/trace_context.h"
 #include "server/executor.h"
 #include "server/graph_records.h"
 #include "server/launch_outcomes.h"
@@ -66,6 +68,14 @@ public:
   // It came over TCP: no descriptor reaches its client.
   [[nodiscard]] bool over_tcp() const { return over_tcp_.load(std::memory_order_relaxed); }
   void set_over_tcp() { over_tcp_.store(true, std::memory_order_relaxed); }
+
+  // The trace of the user's that it was opened in, for what says no other.
+  [[nodiscard]] TraceContext trace() const;
+  void set_trace(const TraceContext& trace);
+  // Whether its launches may come from a ring.
+  [[nodiscard]] bool has_ring() const;
+  [[nodiscard]] std::size_t jobs() const;  // launches and runs in hand
+  [[nodiscard]] double age_s() const { return seconds_since(began_); }
 
   // How long it is kept once its connection has ended.
   [[nodiscard]] std::chrono::seconds lease() const { return lease_.load(std::memory_order_relaxed); }
@@ -127,8 +137,11 @@ private:
   GraphRecords records_;
   std::atomic<std::chrono::seconds> lease_;
 
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+
   mutable std::mutex mutex_;
   bool ended_ = false;
+  TraceContext trace_;
   std::uint64_t last_graph_;
   std::map<std::uint64_t, std::shared_ptr<LoadedGraph>> graphs_;
   std::map<std::uint64_t, Tenant::Share> dormant_;

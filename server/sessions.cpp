@@ -9,6 +9,7 @@
 
 #include "eagle/v1/state.pb.h"
 #include "server/fault_point.h"
+#include "server/log_context.h"
 
 namespace eagle::server {
 namespace {
@@ -41,6 +42,15 @@ std::string loggable(std::string_view text) {
   }
   return shown;
 }
+
+Sessions::Sessions(PlaneBudget& budget, const Limits& limits, StateLog* log, std::uint32_t epoch,
+                   std::function<void(const Session&)> ended)
+    : budget_(budget),
+      limits_(limits),
+      log_(log),
+      epoch_(epoch),
+      ended_(std::move(ended)),
+      admins_{"uid:0", "uid:" + std::to_string(::geteuid())} {}
 
 Status Sessions::write_down(const Session& session, const Principal& principal, const Digest& digest,
                             int process, const std::string& attempt) {
@@ -118,8 +128,10 @@ StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std:
     return written;
   }
   fault_point("session.open.after");
-  spdlog::info("session={:016x} opened by {} pid={} client=\"{}\"", id, loggable(principal.text()),
-               principal.pid, loggable(client));
+  opened.session->set_trace(options.trace);
+  const LogScope scope({id, 0, 0, options.trace});
+  spdlog::info("opened by {} pid={} client=\"{}\"", loggable(principal.text()), principal.pid,
+               loggable(client));
   return opened;
 }
 
@@ -184,8 +196,9 @@ StatusOr<Sessions::Opened> Sessions::resume(const Principal& principal, const Re
   EAGLE_RETURN_IF_ERROR(write_down(*opened.session, principal, digest, resumption.process, {}));
   fault_point("session.resume.after");
   opened.session->detach_ring();
-  spdlog::info("session={:016x} resumed by {} pid={}", opened.session->id(), loggable(principal.text()),
-               principal.pid);
+  opened.session->set_trace(resumption.trace);
+  const LogScope scope({opened.session->id(), 0, 0, resumption.trace});
+  spdlog::info("resumed by {} pid={}", loggable(principal.text()), principal.pid);
   return opened;
 }
 
@@ -228,7 +241,8 @@ PlaneStore::Planes Sessions::detach(const std::shared_ptr<Session>& session, std
     if (session->lease().count() > 0) {
       entry->attachment = 0;
       entry->ends_at = Clock::now() + session->lease();
-      spdlog::info("session={:016x} is kept for {} s", session->id(), session->lease().count());
+      const LogScope scope({session->id()});
+      spdlog::info("is kept for {} s", session->lease().count());
       return {};
     }
   }
@@ -260,7 +274,8 @@ void Sessions::expire(Clock::time_point now) {
     }
   }
   for (const auto& session : over) {
-    spdlog::info("session={:016x} was not resumed in time", session->id());
+    const LogScope scope({session->id()});
+    spdlog::info("was not resumed in time");
     static_cast<void>(end(session, false));
   }
 }
@@ -284,8 +299,18 @@ StatusOr<std::shared_ptr<Session>> Sessions::find(std::string_view secret_hex) c
                 "knows: the session was closed, or the daemon started anew; open a session first");
 }
 
+void Sessions::set_admins(std::vector<std::string> admins) {
+  const std::lock_guard lock(mutex_);
+  admins_ = std::move(admins);
+}
+
+bool Sessions::is_admin(const Principal& principal) const {
+  const std::lock_guard lock(mutex_);
+  return std::find(admins_.begin(), admins_.end(), principal.text()) != admins_.end();
+}
+
 std::vector<std::shared_ptr<Session>> Sessions::visible_to(const Principal& caller) const {
-  const bool sees_all = caller.is_operator();
+  const bool sees_all = is_admin(caller);
   std::vector<std::shared_ptr<Session>> visible;
   {
     const std::lock_guard lock(mutex_);
@@ -315,8 +340,8 @@ PlaneStore::Planes Sessions::end(const std::shared_ptr<Session>& session, bool c
     fault_point("session.end.after");
   }
   if (ended_) ended_(*session);
-  spdlog::info("session={:016x} ended planes={} graphs={}", session->id(), remains->planes.size(),
-               remains->graphs.size());
+  const LogScope scope({session->id(), 0, 0, session->trace()});
+  spdlog::info("ended planes={} graphs={}", remains->planes.size(), remains->graphs.size());
   PlaneStore::Planes kept;
   if (client_lives) {
     for (const auto& plane : remains->planes) {
@@ -325,6 +350,12 @@ PlaneStore::Planes Sessions::end(const std::shared_ptr<Session>& session, bool c
   }
   static_cast<void>(reaper_.submit([remains = std::move(remains)]() mutable { remains.reset(); }));
   return kept;
+}
+
+bool Sessions::attached(const Session& session) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = digest_of_.find(session.id());
+  return known != digest_of_.end() && by_digest_.at(known->second).attachment != 0;
 }
 
 void Sessions::reap(PlaneStore::Planes planes) {

@@ -46,8 +46,7 @@ public:
   // `log`: where sessions are written down; null: nowhere. `epoch`: how many workers there were before.
   // `ended` (may be empty) is told of every session that has ended, before what it held goes.
   Sessions(PlaneBudget& budget, const Limits& limits, StateLog* log = nullptr, std::uint32_t epoch = 0,
-           std::function<void(const Session&)> ended = {})
-      : budget_(budget), limits_(limits), log_(log), epoch_(epoch), ended_(std::move(ended)) {}
+           std::function<void(const Session&)> ended = {});
   Sessions(const Sessions&) = delete;
   Sessions& operator=(const Sessions&) = delete;
 
@@ -64,6 +63,7 @@ public:
     std::string attempt;
     // False: it ends with this worker, whatever is written down of others.
     bool survives = true;
+    TraceContext trace = {};  // of the user's, that it belongs to
   };
   // QUOTA (sessions); BAD_VALUE for a client name over label_bytes or a lease over `longest_lease`.
   StatusOr<Opened> open(const Principal& principal, const std::string& client, OpenOptions options);
@@ -76,6 +76,7 @@ public:
     Secret secret{};
     std::uint64_t last_launch = 0;  // the highest id that the client has used
     int process = -1;               // as in OpenOptions
+    TraceContext trace = {};        // likewise
   };
   // The session goes on with whoever calls this, and with nobody else from then on. UNAUTHENTICATED unless it
   // is there, with that secret, and of the same user.
@@ -85,6 +86,7 @@ public:
   PlaneStore::Planes detach(const std::shared_ptr<Session>& session, std::uint64_t attachment,
                             bool client_lives);
   [[nodiscard]] bool attached(const Session& session, std::uint64_t attachment) const;
+  [[nodiscard]] bool attached(const Session& session) const;  // to anybody
   // The client wants it no more: it ends with its connection, or with this worker.
   Status leave(const std::shared_ptr<Session>& session);
   // A client's process has ended, whether or not its connection tells.
@@ -103,8 +105,11 @@ public:
   Tenants& tenants() { return tenants_; }
   [[nodiscard]] const Tenants& tenants() const { return tenants_; }
 
-  // The sessions whose graphs the caller may look at: those of its user, and for root and whom the daemon
-  // runs as all of them. Ordered by id.
+  // Principals (as text) whom Admin obeys; at first root and whom the daemon runs as.
+  void set_admins(std::vector<std::string> admins);
+  [[nodiscard]] bool is_admin(const Principal& principal) const;
+
+  // The sessions that the caller may look at: those of its user, and for admins all of them. Ordered by id.
   std::vector<std::shared_ptr<Session>> visible_to(const Principal& caller) const;
 
   // The session is found no more, its jobs are cancelled, and what it held goes on a thread that may take
@@ -139,6 +144,7 @@ private:
   const std::uint32_t epoch_;
   const std::function<void(const Session&)> ended_;
   mutable std::mutex mutex_;
+  std::vector<std::string> admins_;
   std::uint64_t last_attachment_ = 0;
   std::map<Digest, Entry> by_digest_;
   std::map<std::uint64_t, Digest> digest_of_;  // by session id

@@ -8,6 +8,7 @@
 #include "eagle/v1/run.pb.h"
 #include "engine/graph/edges.h"
 #include "engine/plane/overlap.h"
+#include "server/log_context.h"
 #include "server/torn_planes.h"
 
 namespace eagle::server {
@@ -17,6 +18,7 @@ StatusOr<std::shared_ptr<SimulationJob>> SimulationJob::enter(
     std::optional<std::chrono::steady_clock::time_point> deadline, SimulationEvents events) {
   std::shared_ptr<SimulationJob> job(new SimulationJob(executor, session, std::move(events)));
   job->control_->deadline = deadline;
+  job->launch_id_ = launch_id;
   EAGLE_RETURN_IF_ERROR(session->enter(job, launch_id));
   return job;
 }
@@ -54,8 +56,10 @@ Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& descr
   }
   const auto self = shared_from_this();
   const graph::Touches& touches = simulation_->touches();
-  EAGLE_RETURN_IF_ERROR(executor_.submit(
-      self, {session_->tenant(), session_->id(), Footprint::of({&touches, 1}, bytes_of(by_index_))}));
+  EAGLE_RETURN_IF_ERROR(executor_.submit(self, {session_->tenant(),
+                                                {session_->id(), 0, launch_id_, trace_},
+                                                Footprint::of({&touches, 1}, bytes_of(by_index_)),
+                                                WorkKind::run}));
   if (control_->cancelled()) executor_.expedite(self);  // while it was being built
   return {};
 }
@@ -187,8 +191,9 @@ Status SimulationJob::answer(std::uint64_t sequence, Status result, bool stop, b
 Job::Next SimulationJob::finish(StatusOr<step::RunResult> outcome) {
   if (!outcome.ok()) outcome = Status(outcome.status().reason(), outcome.status().message() + mark_torn());
   const StatusOr<step::RunResult> kept = std::move(outcome);
-  spdlog::debug("session={:016x} run {}", session_->id(),
-                kept.ok() ? step::name_of(kept->status) : info(kept.status().reason()).wire_name);
+  ends_with(kept.status().code());
+  const LogScope scope({session_->id(), 0, launch_id_, trace_});
+  spdlog::debug("run {}", kept.ok() ? step::name_of(kept->status) : info(kept.status().reason()).wire_name);
   simulation_.reset();
   executor_.discard(std::make_shared<PlaneStore::Planes>(std::move(planes_)));
   session_->leave(this);

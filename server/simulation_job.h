@@ -43,6 +43,8 @@ public:
   // A run of no session's own: it outlives this one, whose planes it was given beforehand.
   static std::shared_ptr<SimulationJob> detached(Executor& executor, const std::shared_ptr<Session>& session,
                                                  ResolvedPlanes planes, SimulationEvents events);
+  // The trace that it belongs to, where that is not its session's. Before `prepare`.
+  void set_trace(const TraceContext& trace) { trace_ = trace; }
   // Verifies, compiles and queues; takes as long as that takes.
   void prepare(Engine& engine, const v1::RunDescription& description);
   // Instead of `prepare`.
@@ -61,7 +63,10 @@ public:
 
 private:
   SimulationJob(Executor& executor, std::shared_ptr<Session> session, SimulationEvents events)
-      : executor_(executor), session_(std::move(session)), events_(std::move(events)) {}
+      : executor_(executor),
+        session_(std::move(session)),
+        trace_(session_->trace()),
+        events_(std::move(events)) {}
   Status make_ready(Engine& engine, const v1::RunDescription& description);
   Next ask();
   [[nodiscard]] Status check_torn() const;
@@ -73,6 +78,8 @@ private:
   Executor& executor_;
   const std::shared_ptr<run::Control> control_ = std::make_shared<run::Control>();
   std::shared_ptr<Session> session_;
+  TraceContext trace_;
+  std::uint64_t launch_id_ = 0;
   PlaneStore::Planes planes_;     // outlive what is bound to them
   std::vector<Plane*> by_index_;  // by plane of the description; null for the client's private ones
   bool begun_ = false;

@@ -130,6 +130,7 @@ StatusOr<ListeningSockets> open_tcp(const ProgramOptions& options) {
 StatusOr<std::vector<std::string>> tcp_endpoints(const ListeningSockets& sockets) {
   std::vector<std::string> all;
   for (const auto& [endpoint, fd] : sockets) {
+    if (!endpoint.starts_with("dns:")) continue;
     UniqueFd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
     EAGLE_ASSIGN_OR_RETURN(const TcpSocket socket, TcpSocket::adopt(std::move(copy)));
     all.push_back(socket.endpoint());
@@ -179,9 +180,9 @@ std::vector<std::string> TcpServing::endpoints() const {
   return all;
 }
 
-Status TcpServing::start(Daemon& daemon, const std::vector<std::string>& all) {
+Status TcpServing::start(Daemon& daemon, const Surroundings& surroundings) {
   for (State::One& one : state_->listeners) {
-    EAGLE_ASSIGN_OR_RETURN(one.rpc, RpcServer::start_remote(daemon, all, one.access, state_->tls));
+    EAGLE_ASSIGN_OR_RETURN(one.rpc, RpcServer::start_remote(daemon, surroundings, one.access, state_->tls));
     spdlog::info("TCP at {}: {}, callers known by {}", one.endpoint,
                  !state_->tls.used()             ? "in the clear"
                  : state_->tls.client_ca.empty() ? "TLS"
@@ -192,6 +193,12 @@ Status TcpServing::start(Daemon& daemon, const std::vector<std::string>& all) {
                                       [&rpc = *one.rpc](UniqueFd fd) { rpc.adopt(std::move(fd)); });
   }
   return {};
+}
+
+void TcpServing::set_serving(bool serving) {
+  for (State::One& one : state_->listeners) {
+    if (one.rpc) one.rpc->set_serving(serving);
+  }
 }
 
 void TcpServing::stop_accepting() {

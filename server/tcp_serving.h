@@ -12,6 +12,7 @@
 #include "server/daemon.h"
 #include "server/options.h"
 #include "server/sockets/tcp_socket.h"
+#include "server/surroundings.h"
 
 namespace eagle::server {
 
@@ -19,7 +20,7 @@ namespace eagle::server {
 using ListeningSockets = std::vector<std::pair<std::string, UniqueFd>>;
 // Opens the sockets of all `dns:` listeners. BAD_ENDPOINT, SYSTEM.
 StatusOr<ListeningSockets> open_tcp(const ProgramOptions& options);
-// As clients would name them, with the ports that the system chose.
+// Those of `dns:` listeners, as clients would name them, with the ports that the system chose.
 StatusOr<std::vector<std::string>> tcp_endpoints(const ListeningSockets& sockets);
 
 // Thread-safe.
@@ -35,8 +36,10 @@ public:
 
   // As clients would name them, with the ports that the system chose.
   [[nodiscard]] std::vector<std::string> endpoints() const;
-  // Begins to serve. `all`: every endpoint of the daemon, for people. The daemon outlives this object.
-  Status start(Daemon& daemon, const std::vector<std::string>& all);
+  // Begins to serve. The daemon outlives this object.
+  Status start(Daemon& daemon, const Surroundings& surroundings);
+  // As RpcServer::set_serving.
+  void set_serving(bool serving);
   // What is connected stays connected.
   void stop_accepting();
 

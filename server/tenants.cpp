@@ -41,7 +41,10 @@ double Allowance::wait(double rate, Time now) {
   return rate > 0 ? std::max(used_ / rate - averaged_s, 0.0) : 0.0;
 }
 
-Tenant::Tenant(std::string name, const TenantPolicy& policy) : name_(std::move(name)) { set_policy(policy); }
+Tenant::Tenant(std::string name, const TenantPolicy& policy, std::shared_ptr<TenantMeter> meter)
+    : name_(std::move(name)), meter_(std::move(meter)) {
+  set_policy(policy);
+}
 
 TenantPolicy Tenant::policy() const {
   const std::lock_guard lock(mutex_);
@@ -108,12 +111,14 @@ Status Tenant::may_compute(Clock::time_point now) {
 }
 
 void Tenant::note_compiled(double seconds, Clock::time_point now) {
+  count(meter_->compile_ns, static_cast<std::uint64_t>(seconds * 1e9));
   const std::lock_guard lock(mutex_);
   compile_s_ += seconds;
   if (policy_.compile_seconds > 0) compiling_.use(seconds, policy_.compile_seconds / averaged_s, now);
 }
 
 void Tenant::note_computed(double seconds, Clock::time_point now) {
+  count(meter_->device_ns, static_cast<std::uint64_t>(seconds * 1e9));
   const std::lock_guard lock(mutex_);
   device_s_ += seconds;
   if (policy_.device_share > 0) computing_.use(seconds, policy_.device_share, now);
@@ -155,7 +160,8 @@ std::shared_ptr<Tenant> Tenants::of(const Principal& principal) {
   const auto known = by_name_.find(name);
   if (known != by_name_.end()) return known->second;
   if (by_name_.size() >= most_idle) forget_idle();
-  return by_name_.emplace(name, std::make_shared<Tenant>(name, rules_.policy_of(name))).first->second;
+  return by_name_.emplace(name, std::make_shared<Tenant>(name, rules_.policy_of(name), meters_.of(name)))
+      .first->second;
 }
 
 // Nobody else has a reference, so nobody can get one meanwhile: they are handed out under the lock.

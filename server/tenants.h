@@ -21,6 +21,7 @@
 #include "engine/base/status.h"
 #include "server/fair_queue.h"
 #include "server/limits.h"
+#include "server/meters.h"
 #include "server/principal.h"
 
 namespace eagle::server {
@@ -77,7 +78,8 @@ class Tenant : public std::enable_shared_from_this<Tenant> {
 public:
   using Clock = std::chrono::steady_clock;
 
-  Tenant(std::string name, const TenantPolicy& policy);
+  Tenant(std::string name, const TenantPolicy& policy,
+         std::shared_ptr<TenantMeter> meter = std::make_shared<TenantMeter>());
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] TenantPolicy policy() const;
   // From the next decision on. What is held over a lower quota stays.
@@ -115,6 +117,7 @@ public:
   void note_end() { ended_.fetch_add(1, relaxed); }
 
   [[nodiscard]] TenantReport report() const;
+  [[nodiscard]] TenantMeter& meter() { return *meter_; }
 
   // The executor's, under its lock.
   using Flow = FairQueue<std::shared_ptr<Job>>::Flow;
@@ -125,6 +128,7 @@ private:
   Status over(const char* what, const char* key, double bound, double wait_s);
 
   const std::string name_;
+  const std::shared_ptr<TenantMeter> meter_;
   std::array<std::atomic<std::uint64_t>, held_kinds> held_ = {};
   std::atomic<std::uint64_t> ended_ = 0;
   std::atomic<std::uint64_t> refused_ = 0;
@@ -156,12 +160,14 @@ public:
   void set_rules(Rules rules);
   std::shared_ptr<Tenant> of(const Principal& principal);
   [[nodiscard]] std::vector<TenantReport> reports() const;  // by name
+  [[nodiscard]] const TenantMeters& meters() const { return meters_; }
 
 private:
   // More are forgotten, with their counts, once nobody of them is here.
   static constexpr std::size_t most_idle = 1024;
   void forget_idle();
 
+  TenantMeters meters_;
   mutable std::mutex mutex_;
   Rules rules_;
   std::map<std::string, std::shared_ptr<Tenant>> by_name_;

@@ -59,7 +59,7 @@ public:
     auto socket = ListeningSocket::open(path());
     EXPECT_TRUE(socket.ok()) << socket.status().to_string();
     socket_ = std::make_unique<ListeningSocket>(*std::move(socket));
-    auto rpc = RpcServer::start(*daemon_, {"unix:" + path()});
+    auto rpc = RpcServer::start(*daemon_, {{"unix:" + path()}});
     EXPECT_TRUE(rpc.ok()) << rpc.status().to_string();
     rpc_ = *std::move(rpc);
     listener_ = std::make_unique<Listener>(*daemon_, UniqueFd(::dup(socket_->fd())),

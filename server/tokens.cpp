@@ -66,14 +66,19 @@ Digest digest_of_text(std::string_view text) {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<Tokens>> Tokens::load(std::string path) {
-  std::shared_ptr<Tokens> tokens(new Tokens(std::move(path)));
-  EAGLE_RETURN_IF_ERROR(tokens->reload());
+StatusOr<std::shared_ptr<Tokens>> Tokens::load(const std::string& path) {
+  std::shared_ptr<Tokens> tokens(new Tokens());
+  EAGLE_RETURN_IF_ERROR(tokens->read(path));
   return tokens;
 }
 
-Status Tokens::reload() {
-  EAGLE_ASSIGN_OR_RETURN(const std::string text, read_file(path_));
+void Tokens::replace_by(const Tokens& other) {
+  const std::scoped_lock lock(mutex_, other.mutex_);
+  entries_ = other.entries_;
+}
+
+Status Tokens::read(const std::string& path) {
+  EAGLE_ASSIGN_OR_RETURN(const std::string text, read_file(path));
   std::vector<Entry> entries;
   std::istringstream lines(text);
   std::string line;
@@ -89,7 +94,7 @@ Status Tokens::reload() {
     // The line itself is not shown: it may be a token that somebody pasted here.
     if (!digest || !is_subject(subject)) {
       return {Reason::bad_value,
-              "'" + path_ + "' line " + std::to_string(number) +
+              "'" + path + "' line " + std::to_string(number) +
                   ": expected 'sha256:' with 64 hexadecimal digits, a space and a subject of "
                   "letters, digits and . - _ @ /; `eagled --new-token SUBJECT` makes such a line"};
     }

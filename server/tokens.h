@@ -24,10 +24,10 @@ public:
   static constexpr std::size_t fewest_bytes = 16;
 
   // BAD_VALUE names file and line; PERMISSION_DENIED for a file that others could write to; SYSTEM.
-  static StatusOr<std::shared_ptr<Tokens>> load(std::string path);
+  static StatusOr<std::shared_ptr<Tokens>> load(const std::string& path);
 
-  // Reads the file again. After an error what was there before holds on.
-  Status reload();
+  // Holds what `other` holds from now on.
+  void replace_by(const Tokens& other);
   // Whose token this is. The time that it takes says nothing about the tokens there are.
   [[nodiscard]] std::optional<std::string> subject_of(std::string_view token) const;
   [[nodiscard]] std::size_t size() const;
@@ -44,9 +44,9 @@ private:
     Digest digest{};
     std::string subject;
   };
-  explicit Tokens(std::string path) : path_(std::move(path)) {}
+  Tokens() = default;
+  Status read(const std::string& path);
 
-  const std::string path_;
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;
 };

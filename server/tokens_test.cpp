@@ -69,16 +69,15 @@ TEST_F(TokenFile, ABadLineIsNamedByItsNumberAndNotShown) {
   }
 }
 
-TEST_F(TokenFile, AFailedReloadLeavesWhatWasThere) {
+TEST_F(TokenFile, OthersTakeThePlaceOfThoseThatAreThere) {
   const Tokens::Made alice = *Tokens::make("alice");
+  const Tokens::Made bob = *Tokens::make("bob");
   write(alice.line + "\n");
   const auto tokens = *Tokens::load(path_);
-  write("garbage\n");
-  EXPECT_EQ(tokens->reload().reason(), Reason::bad_value);
-  EXPECT_EQ(tokens->subject_of(alice.token), "alice");
-  write("");
-  EXPECT_TRUE(tokens->reload().ok());
+  write(bob.line + "\n");
+  tokens->replace_by(**Tokens::load(path_));
   EXPECT_EQ(tokens->subject_of(alice.token), std::nullopt);
+  EXPECT_EQ(tokens->subject_of(bob.token), "bob");
 }
 
 TEST_F(TokenFile, OneThatOthersCanWriteToIsRefused) {

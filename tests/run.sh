@@ -3,8 +3,8 @@
 #
 #   tests/run.sh [--suite NAME[,NAME]]... [--asan | --tsan] [--long] [--list]
 #
-#   --suite   structure, unit, conformance, python, integration or service; all of these when not given. Only by
-#             name: differential, which compares with raptor-eagle in a virtual environment of its own
+#   --suite   structure, unit, conformance, python, integration, service or operations; all of these when not
+#             given. Only by name: differential, which compares with raptor-eagle in a virtual environment of its own
 #   --asan    unit and conformance suites under AddressSanitizer and UndefinedBehaviorSanitizer
 #   --tsan    unit and conformance suites under ThreadSanitizer
 #   --long    more rounds of the tests that make up their input
@@ -14,7 +14,7 @@
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../deploy/steps.sh"
 
-all_suites=(structure unit conformance python integration service)
+all_suites=(structure unit conformance python integration service operations)
 extra_suites=(differential)
 suites=()
 preset=release
@@ -61,12 +61,14 @@ prepare() {
     build "$preset"
     return
   fi
-  install_packages
+  if wants operations; then install_packages --operations; else install_packages; fi
   make_venv "$root/tests/requirements.txt"
   local name needs_build=false
   for name in "${suites[@]}"; do [[ $name == structure ]] || needs_build=true; done
   if $needs_build; then build release; fi
-  if wants python || wants integration || wants service || wants differential; then install_package; fi
+  if wants python || wants integration || wants service || wants operations || wants differential; then
+    install_package
+  fi
 }
 
 sanitizer_options() {

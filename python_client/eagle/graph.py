@@ -26,8 +26,11 @@ eagle.Graph  2 nodes · 0 groups · backend: cpu
 from __future__ import annotations
 
 import itertools
+import json
 import math
+import os
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, NamedTuple, Sequence, overload
 
 from eagle import _core, _plot
@@ -518,6 +521,17 @@ class Graph:
     def _repr_svg_(self) -> str:
         """What a notebook shows."""
         return self.to_svg()
+
+    def timeline(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """What the graph did lately in its daemon, in Chrome's trace-event format: launches, their turns on the team,
+        host calls and builds. With ``path`` it is also written there, to open in chrome://tracing or ui.perfetto.dev.
+
+        Raises EagleError before the build, and for a session in this process, which keeps no timeline.
+        """
+        content = _core.timeline(self._built("timeline"))
+        if path is not None:
+            Path(path).write_text(content, encoding="utf-8")
+        return json.loads(content)
 
     def plot(self, ax: Axes | None = None, edge_labels: bool = True, show_schedule: bool = True) -> Figure:
         """Draws the picture with matplotlib; returns the figure, a plain ``matplotlib.figure.Figure``.

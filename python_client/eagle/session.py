@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import itertools
 import os
+import sys
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Iterable, NamedTuple, Sequence, Tuple, Union
@@ -341,6 +342,7 @@ def connect(
     lease: float | None = None,
     resume: str | None = None,
     timeout: float = 10.0,
+    traceparent: str | None = None,
 ) -> Session:
     """A session in a daemon.
 
@@ -351,7 +353,9 @@ def connect(
     starts a private daemon that ends with this process. ``timeout`` (seconds) bounds connecting and every short call.
     With ``lease`` (seconds) the daemon keeps the session for so long when this process goes without closing it, or
     over TCP when the connection breaks (there None is as the daemon likes, 30); ``resume``, the ``resume_token`` of a
-    session that was kept, goes on with it on a unix socket. Raises DaemonUnavailable (a ConnectionError),
+    session that was kept, goes on with it on a unix socket. ``traceparent`` (W3C Trace Context) stands on the daemon's
+    log lines and spans of what the session does; None takes the current span of OpenTelemetry, where the program uses
+    that. Raises DaemonUnavailable (a ConnectionError),
     ProtocolMismatch, and EagleError: a ValueError for an endpoint that cannot be one, a PermissionError for a token
     that the daemon does not know, or where there is no session to resume.
     """
@@ -362,7 +366,18 @@ def connect(
         raise refusal("BAD_VALUE", f"connect: a lease of {stays} s; expected above 0 and up to {_LONGEST_LEASE_S}")
     token = text("connect: auth", auth)
     again = text("connect: resume", resume)
-    return Session(_core.connect(text("connect: endpoint", endpoint), wait, _tls_files(tls), token, stays, again))
+    trace = _current_span() if traceparent is None else text("connect: traceparent", traceparent)
+    where = text("connect: endpoint", endpoint)
+    return Session(_core.connect(where, wait, _tls_files(tls), token, stays, again, trace))
+
+
+def _current_span() -> str:
+    """The traceparent of OpenTelemetry's current span, where the program has loaded that; else nothing."""
+    api = sys.modules.get("opentelemetry.trace")
+    span = api.get_current_span().get_span_context() if api is not None else None
+    if span is None or not span.is_valid:
+        return ""
+    return f"00-{span.trace_id:032x}-{span.span_id:016x}-{int(span.trace_flags):02x}"
 
 
 def local(threads: int | None = None) -> Session:

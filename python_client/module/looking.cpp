@@ -173,6 +173,10 @@ void bind_looking(nb::module_& m) {
     const Released released;
     return take(graph.picture(wanted));
   });
+  m.def("timeline", [](const Graph& graph) {
+    const Released released;
+    return take(graph.timeline());
+  });
   m.def("host_picture", [](const Graph& graph, std::string_view format) {
     const PictureFormat wanted = format_named(format);
     const Released released;

@@ -40,13 +40,15 @@ Milliseconds milliseconds(double seconds, const char* where) {
 // `tls`: (ca, certificate, key), or None. `lease`: seconds; 0: none, or over TCP as the daemon likes.
 Session connect_to(const std::string& endpoint, double timeout,
                    const std::optional<std::tuple<std::string, std::string, std::string>>& tls,
-                   const std::string& token, double lease, const std::string& resume) {
+                   const std::string& token, double lease, const std::string& resume,
+                   const std::string& traceparent) {
   ConnectOptions options;
   options.timeout = milliseconds(timeout, "connect");
   if (tls) options.tls = TlsOptions{std::get<0>(*tls), std::get<1>(*tls), std::get<2>(*tls), {}};
   options.token = token;
   if (lease > 0) options.lease = milliseconds(lease, "connect: lease");
   options.resume = resume;
+  options.traceparent = traceparent;
   const Released released;
   return take(connect(endpoint, options));
 }
@@ -145,7 +147,7 @@ void bind_sessions(nb::module_& m) {
       .def_prop_ro("remote", &Session::remote)
       .def_prop_ro("copies", &Session::copies);
   m.def("connect", connect_to, nb::arg("endpoint"), nb::arg("timeout"), nb::arg("tls").none(),
-        nb::arg("token"), nb::arg("lease"), nb::arg("resume"));
+        nb::arg("token"), nb::arg("lease"), nb::arg("resume"), nb::arg("traceparent"));
   m.def("local", open_local);
 }
 

@@ -72,7 +72,9 @@ private:
   Status start_worker();
   void handle(const epoll_event& event);
   void take_signal();
+  void reload();
   void drain(std::uint32_t seconds);
+  [[nodiscard]] std::string state() const;  // for the service manager
   void client_ended(std::uint64_t session);
 
   void hear();
@@ -273,16 +275,27 @@ void Keeper::take_signal() {
   signalfd_siginfo info{};
   if (::read(options_.signals.get(), &info, sizeof info) != sizeof info) return;
   spdlog::info("signal {} from pid {}", info.ssi_signo, info.ssi_pid);
-  if (info.ssi_signo != SIGHUP) return drain(options_.drain_timeout_s);
-  if (!handed_over_) return;  // it has just read its files
+  info.ssi_signo == SIGHUP ? reload() : drain(options_.drain_timeout_s);
+}
+
+void Keeper::reload() {
+  if (options_.reload) options_.drain_timeout_s = options_.reload();
+  if (!handed_over_) return;  // the worker has just read its files
+  options_.notifier.reloading();
   v1::KeeperMessage message;
   message.set_reload(true);
   tell(message);
 }
 
+std::string Keeper::state() const {
+  return "serving, worker " + std::to_string(epoch_ + 1) + " has pid " +
+         std::to_string(worker_ ? worker_->pid() : 0);
+}
+
 // Once: running work gets its time. Again: it gets none.
 void Keeper::drain(std::uint32_t time_s) {
   v1::KeeperMessage message;
+  options_.notifier.stopping(draining_ ? "ending now" : "draining");
   if (draining_) {
     message.set_hurry(true);
     drain_ends_ = Clock::now() + longest_end;
@@ -340,8 +353,15 @@ void Keeper::hear(const v1::WorkerMessage& message, std::vector<UniqueFd> descri
     why_failed_ = message.failed();
   } else if (message.has_adopted()) {
     hand_over_more();
+  } else if (message.has_beat()) {
+    if (message.goes_round()) options_.notifier.goes_round();
+  } else if (message.has_end()) {
+    drain(message.has_end_within_s() ? message.end_within_s() : options_.drain_timeout_s);
+  } else if (message.has_reloaded()) {
+    options_.notifier.ready(message.reloaded().empty() ? state() : "reload: " + message.reloaded());
   } else if (message.has_serves()) {
     serves_ = true;
+    options_.notifier.ready(state());
     if (!std::exchange(served_once_, true)) report(options_.ready, options_.ready_line);
   }
 }
@@ -369,6 +389,7 @@ void Keeper::after_death(const Ending& ending, bool served) {
     return give_up(why_failed_.empty() ? "the worker " + ending.text() + " before it served" : why_failed_);
   }
   blame_graphs();
+  options_.notifier.status("the worker " + ending.text() + "; starting another");
   spdlog::error("the worker {}{}{}; starting another", ending.text(), why_failed_.empty() ? "" : ": ",
                 why_failed_);
   if (too_many_deaths()) {

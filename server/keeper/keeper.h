@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/base/unique_fd.h"
+#include "server/keeper/notifier.h"
 
 namespace eagle::server {
 
@@ -25,6 +27,10 @@ struct KeeperOptions {
   std::uint32_t drain_timeout_s = 30;
   std::uint32_t crash_window_s =
       60;  // five deaths of a worker within this, and there is no sense in going on
+  // On SIGHUP: takes over what of the configuration is the keeper's own, and returns the drain timeout that
+  // holds from then on. May be empty.
+  std::function<std::uint32_t()> reload;
+  Notifier notifier;  // the keeper alone speaks to the service manager
 };
 
 // Where the worker finds its end of the socket.

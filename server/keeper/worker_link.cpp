@@ -80,27 +80,44 @@ Status WorkerLink::send(const std::string& bytes, std::span<const int> descripto
   return send_packet(socket_.get(), bytes, descriptors, Wait::yes).status();
 }
 
-// A beat tells nothing that a record in between does not.
-void WorkerLink::beat() {
+// A beat tells nothing that a record in between does not, but whether the scheduler goes round.
+void WorkerLink::beat(bool goes_round) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;
   v1::WorkerMessage message;
   message.set_beat(true);
+  message.set_goes_round(goes_round);
+  static_cast<void>(send(message.SerializeAsString()));
+}
+
+void WorkerLink::say(const v1::WorkerMessage& message) {
+  const std::lock_guard lock(mutex_);
   static_cast<void>(send(message.SerializeAsString()));
 }
 
 void WorkerLink::serves() {
   v1::WorkerMessage message;
   message.set_serves(true);
-  const std::lock_guard lock(mutex_);
-  static_cast<void>(send(message.SerializeAsString()));
+  say(message);
 }
 
 void WorkerLink::failed(const std::string& why) {
   v1::WorkerMessage message;
   message.set_failed(why.substr(0, part_bytes));
-  const std::lock_guard lock(mutex_);
-  static_cast<void>(send(message.SerializeAsString()));
+  say(message);
+}
+
+void WorkerLink::reloaded(const std::string& wrong) {
+  v1::WorkerMessage message;
+  message.set_reloaded(wrong.substr(0, part_bytes));
+  say(message);
+}
+
+void WorkerLink::end(std::optional<std::uint32_t> within_s) {
+  v1::WorkerMessage message;
+  message.set_end(true);
+  if (within_s) message.set_end_within_s(*within_s);
+  say(message);
 }
 
 Status WorkerLink::write(std::span<const StateChange> changes) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,6 +15,10 @@
 #include "engine/base/unique_fd.h"
 #include "server/restored_state.h"
 #include "server/state_log.h"
+
+namespace eagle::v1 {
+class WorkerMessage;
+}
 
 namespace eagle::server {
 
@@ -42,13 +47,17 @@ public:
   void obey(const Orders& orders);
 
   // Thread-safe. Where the keeper is gone they do nothing: `obey` tells.
-  void beat();
+  void beat(bool goes_round);  // whether the scheduler does
+  void reloaded(const std::string& wrong);
+  // The daemon is to end: work gets so long, or as configured.
+  void end(std::optional<std::uint32_t> within_s);
   void serves();
   void failed(const std::string& why);
 
   Status write(std::span<const StateChange> changes) override;
 
 private:
+  void say(const v1::WorkerMessage& message);
   Status write_one(const StateChange& change, bool more);
   Status send(const std::string& bytes, std::span<const int> descriptors = {});
 

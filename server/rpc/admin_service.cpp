@@ -1,20 +1,112 @@
-#include <unistd.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "eagle/v1/admin.pb.h"
 #include "eagle/v1/service.grpc.pb.h"
 #include "engine/run/report_message.h"
+#include "server/metrics_text.h"
 #include "server/protocol.h"
+#include "server/recent_log.h"
 #include "server/rpc/call.h"
+#include "server/rpc/rpc_status.h"
 #include "server/rpc/services.h"
+#include "server/support_bundle.h"
 
 namespace eagle::server {
 namespace {
 
+constexpr std::size_t chunk_bytes = 256u << 10;
+constexpr std::uint32_t longest_drain_s = 86400;
+
+void describe(const TenantReport& tenant, v1::TenantInfo& message) {
+  const auto held = [&](Held kind) { return tenant.held[static_cast<std::size_t>(kind)]; };
+  message.set_name(tenant.name);
+  message.set_weight(tenant.weight);
+  message.set_priority(tenant.priority);
+  message.set_sessions(held(Held::sessions));
+  message.set_plane_bytes(held(Held::plane_bytes));
+  message.set_graphs(held(Held::graphs));
+  message.set_jobs(held(Held::jobs));
+  message.set_jobs_ended(tenant.jobs_ended);
+  message.set_refused(tenant.refused);
+  message.set_device_s(tenant.device_s);
+  message.set_compile_s(tenant.compile_s);
+  message.set_queue_wait_s(tenant.queue_wait_s);
+  message.set_longest_queue_wait_s(tenant.longest_queue_wait_s);
+}
+
+void describe(Daemon& daemon, Session& session, v1::SessionSummary& message) {
+  message.set_session(session.id());
+  message.set_client(session.client());
+  message.set_principal(session.principal().text());
+  message.set_tenant(session.tenant()->name());
+  message.set_pid(session.principal().pid);
+  message.set_transport(session.over_tcp() ? "tcp" : "unix");
+  message.set_ring(session.has_ring());
+  message.set_attached(session.over_tcp() ? daemon.attachments().attached(session.id())
+                                          : daemon.sessions().attached(session));
+  message.set_lease_s(static_cast<double>(session.lease().count()));
+  message.set_age_s(session.age_s());
+  for (const auto& plane : session.planes().list()) {
+    message.set_planes(message.planes() + 1);
+    if (!plane->granted()) message.set_plane_bytes(message.plane_bytes() + plane->size());
+  }
+  message.set_graphs(session.graphs().size() + session.dormant().size());
+  message.set_jobs(session.jobs());
+  message.set_traceparent(session.trace().text());
+}
+
+void describe(const Session& session, const Plane& plane, v1::PlaneSummary& message) {
+  message.set_session(session.id());
+  message.mutable_plane()->set_id(plane.id().id);
+  message.mutable_plane()->set_generation(plane.id().generation);
+  message.set_bytes(plane.size());
+  message.set_label(plane.label());
+  message.set_device("cpu");
+  message.set_granted(plane.granted());
+  message.set_read_only(plane.read_only());
+  message.set_torn(plane.torn().any());
+}
+
+// An archive on its way. It owns itself until gRPC has no more use for it.
+class BundleStream final : public grpc::ServerWriteReactor<v1::SupportBundleChunk> {
+public:
+  static std::shared_ptr<BundleStream> make(grpc::CallbackServerContext& context) {
+    std::shared_ptr<BundleStream> stream(new BundleStream(context));
+    stream->self_ = stream;
+    return stream;
+  }
+  // Once.
+  void send(std::string bytes) {
+    bytes_ = std::move(bytes);
+    next();
+  }
+  void fail(const Status& status) { Finish(rpc::to_grpc(status, context_)); }
+
+private:
+  explicit BundleStream(grpc::CallbackServerContext& context) : context_(context) {}
+  void OnWriteDone(bool ok) override { ok ? next() : fail({Reason::cancelled, "the caller went away"}); }
+  void OnDone() override { self_.reset(); }
+  void next() {
+    if (at_ >= bytes_.size()) return fail({});
+    chunk_.set_data(bytes_.substr(at_, chunk_bytes));
+    at_ += chunk_bytes;
+    StartWrite(&chunk_);
+  }
+
+  grpc::CallbackServerContext& context_;
+  std::shared_ptr<BundleStream> self_;
+  std::string bytes_;
+  std::size_t at_ = 0;
+  v1::SupportBundleChunk chunk_;
+};
+
 class AdminService final : public v1::Admin::CallbackService {
 public:
-  AdminService(Daemon& daemon, std::vector<std::string> listen)
-      : daemon_(daemon), listen_(std::move(listen)) {}
+  AdminService(Daemon& daemon, Surroundings surroundings)
+      : daemon_(daemon), surroundings_(std::move(surroundings)) {}
 
   grpc::ServerUnaryReactor* Info(grpc::CallbackServerContext* context, const v1::InfoRequest*,
                                  v1::InfoReply* reply) override {
@@ -24,22 +116,123 @@ public:
     });
   }
 
+  grpc::ServerUnaryReactor* ListSessions(grpc::CallbackServerContext* context, const v1::ListSessionsRequest*,
+                                         v1::ListSessionsReply* reply) override {
+    return at_once(daemon_, *context, [this, reply](const Session& caller) {
+      for (const auto& session : daemon_.sessions().visible_to(caller.principal()))
+        server::describe(daemon_, *session, *reply->add_sessions());
+      return Status();
+    });
+  }
+
+  grpc::ServerUnaryReactor* ListPlanes(grpc::CallbackServerContext* context,
+                                       const v1::ListAllPlanesRequest* request,
+                                       v1::ListAllPlanesReply* reply) override {
+    return at_once(daemon_, *context, [this, request, reply](const Session& caller) {
+      for (const auto& session : daemon_.sessions().visible_to(caller.principal())) {
+        if (request->session() != 0 && request->session() != session->id()) continue;
+        for (const auto& plane : session->planes().list())
+          server::describe(*session, *plane, *reply->add_planes());
+      }
+      return Status();
+    });
+  }
+
+  grpc::ServerUnaryReactor* Metrics(grpc::CallbackServerContext* context, const v1::MetricsRequest*,
+                                    v1::MetricsReply* reply) override {
+    return for_admins(*context, [this, reply] {
+      reply->set_text(metrics_text(daemon_));
+      return Status();
+    });
+  }
+
+  grpc::ServerUnaryReactor* Timeline(grpc::CallbackServerContext* context, const v1::TimelineRequest*,
+                                     v1::TimelineReply* reply) override {
+    return for_admins(*context, [this, reply] {
+      std::uint64_t events = 0, forgotten = 0;
+      reply->set_trace_json(daemon_.timeline(0, 0, events, forgotten));
+      reply->set_events(events);
+      reply->set_forgotten(forgotten);
+      return Status();
+    });
+  }
+
+  grpc::ServerUnaryReactor* SetLogLevel(grpc::CallbackServerContext* context,
+                                        const v1::SetLogLevelRequest* request,
+                                        v1::SetLogLevelReply* reply) override {
+    return for_admins(*context, [request, reply] { return set_log_level(request->level(), *reply); });
+  }
+
+  grpc::ServerUnaryReactor* RecentLog(grpc::CallbackServerContext* context,
+                                      const v1::RecentLogRequest* request,
+                                      v1::RecentLogReply* reply) override {
+    return for_admins(*context, [this, request, reply] {
+      const std::size_t most = request->lines() == 0 ? server::RecentLog::most_lines : request->lines();
+      if (!surroundings_.recent_log) return Status();
+      for (std::string& line : surroundings_.recent_log(most)) reply->add_lines(std::move(line));
+      return Status();
+    });
+  }
+
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const v1::DrainRequest* request,
+                                  v1::DrainReply* reply) override {
+    return for_admins(*context, [this, request, reply] {
+      const std::optional<std::uint32_t> within =
+          request->has_timeout_s() ? std::optional(request->timeout_s()) : std::nullopt;
+      if (within && *within > longest_drain_s) {
+        return Status(Reason::bad_value, "drain: expected at most " + std::to_string(longest_drain_s) +
+                                             " s for what runs, found " + std::to_string(*within));
+      }
+      if (!surroundings_.end) return Status(Reason::graph_state, "drain: this process cannot end itself");
+      reply->set_jobs(daemon_.executor().admitted());
+      spdlog::info("drain: asked for");
+      surroundings_.end(within);
+      return Status();
+    });
+  }
+
+  grpc::ServerWriteReactor<v1::SupportBundleChunk>* SupportBundle(grpc::CallbackServerContext* context,
+                                                                  const v1::SupportBundleRequest*) override {
+    const auto stream = BundleStream::make(*context);
+    const auto session = session_of(daemon_, *context);
+    const Status allowed = session.ok() ? admin(**session) : session.status();
+    const Status queued = allowed.ok() ? daemon_.build_pool().submit([this, stream] {
+      stream->send(support_bundle(daemon_, surroundings_));
+    })
+                                       : allowed;
+    if (!queued.ok()) stream->fail(queued);
+    return stream.get();
+  }
+
 private:
-  static void describe(const TenantReport& tenant, v1::TenantInfo& message) {
-    const auto held = [&](Held kind) { return tenant.held[static_cast<std::size_t>(kind)]; };
-    message.set_name(tenant.name);
-    message.set_weight(tenant.weight);
-    message.set_priority(tenant.priority);
-    message.set_sessions(held(Held::sessions));
-    message.set_plane_bytes(held(Held::plane_bytes));
-    message.set_graphs(held(Held::graphs));
-    message.set_jobs(held(Held::jobs));
-    message.set_jobs_ended(tenant.jobs_ended);
-    message.set_refused(tenant.refused);
-    message.set_device_s(tenant.device_s);
-    message.set_compile_s(tenant.compile_s);
-    message.set_queue_wait_s(tenant.queue_wait_s);
-    message.set_longest_queue_wait_s(tenant.longest_queue_wait_s);
+  [[nodiscard]] Status admin(const Session& caller) const {
+    if (daemon_.sessions().is_admin(caller.principal())) return {};
+    return {Reason::permission_denied,
+            "'" + caller.principal().text() +
+                "' is not one of the daemon's admins (root and whom the daemon runs as, "
+                "or what `admins` of its configuration says)"};
+  }
+
+  grpc::ServerUnaryReactor* for_admins(grpc::CallbackServerContext& context,
+                                       const std::function<Status()>& work) {
+    return at_once(daemon_, context, [&](const Session& caller) -> Status {
+      EAGLE_RETURN_IF_ERROR(admin(caller));
+      return work();
+    });
+  }
+
+  static Status set_log_level(const std::string& wanted, v1::SetLogLevelReply& reply) {
+    // Unknown names are "off" for spdlog.
+    const auto level = spdlog::level::from_str(wanted);
+    if (level == spdlog::level::off && wanted != "off") {
+      return {Reason::bad_value,
+              "log level: expected trace, debug, info, warn, error or off, found '" + loggable(wanted) + "'"};
+    }
+    const auto name = spdlog::level::to_string_view(spdlog::get_level());
+    reply.set_previous(std::string(name.data(), name.size()));
+    spdlog::info("log level: {} instead of {}", wanted, reply.previous());
+    spdlog::set_level(level);
+    return {};
   }
 
   void describe(const Session& caller, v1::InfoReply& reply) const {
@@ -60,21 +253,23 @@ private:
     reply.set_kernels_cached(info.kernels_cached);
     reply.set_jobs(info.jobs);
     reply.set_jobs_held(info.jobs_held);
-    const bool sees_all = caller.principal().uid == 0 || caller.principal().uid == ::geteuid();
+    reply.set_worker_restarts(info.restarts);
+    reply.set_draining(daemon_.drains());
+    const bool sees_all = daemon_.sessions().is_admin(caller.principal());
     for (const TenantReport& tenant : info.tenants) {
-      if (sees_all || tenant.name == caller.tenant()->name()) describe(tenant, *reply.add_tenants());
+      if (sees_all || tenant.name == caller.tenant()->name()) server::describe(tenant, *reply.add_tenants());
     }
-    for (const std::string& endpoint : listen_) reply.add_listen(endpoint);
+    for (const std::string& endpoint : surroundings_.listen) reply.add_listen(endpoint);
   }
 
   Daemon& daemon_;
-  const std::vector<std::string> listen_;
+  const Surroundings surroundings_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> make_admin_service(Daemon& daemon, std::vector<std::string> listen) {
-  return std::make_unique<AdminService>(daemon, std::move(listen));
+std::unique_ptr<grpc::Service> make_admin_service(Daemon& daemon, Surroundings surroundings) {
+  return std::make_unique<AdminService>(daemon, std::move(surroundings));
 }
 
 }  // namespace eagle::server

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "proto/rpc_error.h"
+#include "server/log_context.h"
 #include "server/rpc/peer.h"
 #include "server/rpc/rpc_status.h"
 
@@ -20,6 +21,14 @@ StatusOr<std::shared_ptr<Session>> session_of(Daemon& daemon, const grpc::Callba
     return daemon.sessions().find({});
   }
   return session;
+}
+
+TraceContext trace_of(const Session& session, const grpc::CallbackServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto given = metadata.find(rpc::traceparent_key);
+  const auto trace =
+      given == metadata.end() ? std::nullopt : trace_context({given->second.data(), given->second.size()});
+  return trace ? *trace : session.trace();
 }
 
 std::optional<std::chrono::steady_clock::time_point> deadline_of(const grpc::CallbackServerContext& context) {
@@ -73,7 +82,9 @@ grpc::ServerUnaryReactor* refuse(grpc::CallbackServerContext& context, const Sta
 grpc::ServerUnaryReactor* at_once(Daemon& daemon, grpc::CallbackServerContext& context,
                                   const std::function<Status(Session&)>& work) {
   const auto session = session_of(daemon, context);
-  return refuse(context, session.ok() ? work(**session) : session.status());
+  if (!session.ok()) return refuse(context, session.status());
+  const LogScope scope({(*session)->id(), 0, 0, trace_of(**session, context)});
+  return refuse(context, work(**session));
 }
 
 grpc::ServerUnaryReactor* on_pool(Daemon& daemon, WorkPool& pool, grpc::CallbackServerContext& context,
@@ -89,7 +100,9 @@ grpc::ServerUnaryReactor* on_pool(Daemon& daemon, const std::function<WorkPool&(
   if (!session.ok()) return refuse(context, session.status());
   auto call = PendingCall::make(context);
   WorkPool& chosen = pool(**session);
-  const Status queued = chosen.submit([call, session = *std::move(session), work = std::move(work)] {
+  const TraceContext trace = trace_of(**session, context);
+  const Status queued = chosen.submit([call, session = *std::move(session), work = std::move(work), trace] {
+    const LogScope scope({session->id(), 0, 0, trace});
     call->finish(call->cancelled() ? Status(Reason::cancelled, "the caller cancelled")
                                    : work(*session, *call));
   });

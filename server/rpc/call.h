@@ -19,6 +19,9 @@ namespace eagle::server {
 // The session whose secret the call carries, or UNAUTHENTICATED.
 StatusOr<std::shared_ptr<Session>> session_of(Daemon& daemon, const grpc::CallbackServerContext& context);
 
+// The trace that the call belongs to: that of its metadata `traceparent`, else its session's.
+TraceContext trace_of(const Session& session, const grpc::CallbackServerContext& context);
+
 std::optional<std::chrono::steady_clock::time_point> deadline_of(const grpc::CallbackServerContext& context);
 
 // A unary call that some other thread finishes. It owns itself until gRPC has no more use for it; who holds

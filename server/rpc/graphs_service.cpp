@@ -110,6 +110,17 @@ Status explain(Daemon& daemon, Session& caller, const v1::ExplainRequest& reques
   return {};
 }
 
+Status timeline(Daemon& daemon, Session& caller, const v1::GraphTimelineRequest& request,
+                v1::TimelineReply& reply) {
+  EAGLE_RETURN_IF_ERROR(graph_of(daemon, caller, request.session(), request.graph()).status());
+  std::uint64_t events = 0, forgotten = 0;
+  const std::uint64_t owner = request.session() == 0 ? caller.id() : request.session();
+  reply.set_trace_json(daemon.timeline(owner, request.graph(), events, forgotten));
+  reply.set_events(events);
+  reply.set_forgotten(forgotten);
+  return {};
+}
+
 void list(Session& session, v1::ListGraphsReply& reply) {
   for (const auto& [id, graph] : session.graphs()) {
     v1::GraphSummary& summary = *reply.add_graphs();
@@ -222,6 +233,15 @@ public:
     return at_once(daemon_, *context, [this, request, reply](Session& session) {
       return list(daemon_, session, *request, *reply);
     });
+  }
+
+  grpc::ServerUnaryReactor* Timeline(grpc::CallbackServerContext* context,
+                                     const v1::GraphTimelineRequest* request,
+                                     v1::TimelineReply* reply) override {
+    return on_pool(daemon_, daemon_.build_pool(), *context,
+                   [this, request, reply](Session& session, const PendingCall&) {
+                     return timeline(daemon_, session, *request, *reply);
+                   });
   }
 
   grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context,

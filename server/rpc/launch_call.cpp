@@ -8,8 +8,9 @@
 namespace eagle::server {
 namespace {
 
-LaunchRequest request_of(const v1::LaunchRequest& message) {
-  return {message.graph(), message.count(), message.launch_id()};
+LaunchRequest request_of(const v1::LaunchRequest& message, const Session& session,
+                         const grpc::CallbackServerContext& context) {
+  return {message.graph(), message.count(), message.launch_id(), trace_of(session, context)};
 }
 
 void describe(const LaunchReport& report, v1::LaunchReport& message) {
@@ -82,8 +83,8 @@ Status LaunchConversation::start(const v1::LaunchRequest& request) {
     self->ask(sequence, call);
   };
   events.done = [self = self_](const LaunchOutcome& outcome) { self->end(outcome); };
-  auto job = LaunchJob::start(daemon_.executor(), session, request_of(request), deadline_of(context_),
-                              std::move(events));
+  auto job = LaunchJob::start(daemon_.executor(), session, request_of(request, *session, context_),
+                              deadline_of(context_), std::move(events));
   bool cancelled = false;
   {
     const std::lock_guard lock(mutex_);
@@ -179,15 +180,15 @@ grpc::ServerUnaryReactor* launch_call(Daemon& daemon, grpc::CallbackServerContex
     if (outcome.ok()) describe(*outcome, reply);
     call->finish(outcome.status());
   };
-  const auto job = LaunchJob::start(daemon.executor(), *session, request_of(request), deadline_of(context),
-                                    std::move(events));
+  const auto job = LaunchJob::start(daemon.executor(), *session, request_of(request, **session, context),
+                                    deadline_of(context), std::move(events));
   if (job) call->when_cancelled([job] { job->cancel(); });
   return call.get();
 }
 
 grpc::ServerUnaryReactor* enqueue_call(Daemon& daemon, grpc::CallbackServerContext& context,
                                        const v1::LaunchRequest& request) {
-  return at_once(daemon, context, [&daemon, &request](Session& session) -> Status {
+  return at_once(daemon, context, [&daemon, &request, &context](Session& session) -> Status {
     EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
     if (request.launch_id() == 0) {
       return {Reason::bad_value, "expected a launch id above 0, by which the outcome can be asked for"};
@@ -200,8 +201,8 @@ grpc::ServerUnaryReactor* enqueue_call(Daemon& daemon, grpc::CallbackServerConte
       const std::lock_guard lock(refused->first);
       refused->second = outcome.status();
     };
-    const auto job = LaunchJob::start(daemon.executor(), session.shared_from_this(), request_of(request),
-                                      std::nullopt, std::move(events));
+    const auto job = LaunchJob::start(daemon.executor(), session.shared_from_this(),
+                                      request_of(request, session, context), std::nullopt, std::move(events));
     const std::lock_guard lock(refused->first);
     return job ? Status() : refused->second;
   });

@@ -171,8 +171,7 @@ Status publish(Daemon& daemon, const std::shared_ptr<Session>& session, const Pe
   describe(found.view, *reply.mutable_view());
   reply.set_owner(session->principal().text());
   reply.set_moved(found.moved);
-  spdlog::info("session={:016x} published \"{}\" for {} more", session->id(), loggable(request.name()),
-               request.to_size());
+  spdlog::info("published \"{}\" for {} more", loggable(request.name()), request.to_size());
   return {};
 }
 
@@ -193,7 +192,7 @@ void withdraw(Daemon& daemon, const std::shared_ptr<Session>& session, const v1:
   auto bytes =
       daemon.published().withdraw(*session, request.name(), {request.from().begin(), request.from().end()});
   if (!bytes.ok()) return call->finish(bytes.status());
-  spdlog::info("session={:016x} withdrew \"{}\"", session->id(), loggable(request.name()));
+  spdlog::info("withdrew \"{}\"", loggable(request.name()));
   if (!request.seal_off()) return call->finish({});
   daemon.seal_off(*bytes, request.name(), [session, bytes = *bytes, &reply, call](const Status& moved) {
     if (!moved.ok()) return call->finish(moved);

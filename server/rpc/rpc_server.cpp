@@ -1,6 +1,7 @@
 #include "server/rpc/rpc_server.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/security/server_credentials.h>
@@ -73,25 +74,26 @@ void keep_alive(grpc::ServerBuilder& builder, const Limits& limits) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<RpcServer>> RpcServer::start(Daemon& daemon, std::vector<std::string> listen) {
-  return start(daemon, std::move(listen), nullptr, {});
+StatusOr<std::unique_ptr<RpcServer>> RpcServer::start(Daemon& daemon, Surroundings surroundings) {
+  return start(daemon, std::move(surroundings), nullptr, {});
 }
 
-StatusOr<std::unique_ptr<RpcServer>> RpcServer::start_remote(Daemon& daemon, std::vector<std::string> listen,
+StatusOr<std::unique_ptr<RpcServer>> RpcServer::start_remote(Daemon& daemon, Surroundings surroundings,
                                                              const Access& access, const TlsFiles& files) {
-  return start(daemon, std::move(listen), &access, files);
+  return start(daemon, std::move(surroundings), &access, files);
 }
 
-StatusOr<std::unique_ptr<RpcServer>> RpcServer::start(Daemon& daemon, std::vector<std::string> listen,
+StatusOr<std::unique_ptr<RpcServer>> RpcServer::start(Daemon& daemon, Surroundings surroundings,
                                                       const Access* remote, const TlsFiles& files) {
   auto state = std::make_unique<State>();
   if (remote != nullptr) state->services.push_back(make_sessions_service(daemon, *remote));
   state->services.push_back(make_planes_service(daemon));
   state->services.push_back(make_graphs_service(daemon));
   state->services.push_back(make_runs_service(daemon));
-  state->services.push_back(make_admin_service(daemon, std::move(listen)));
+  state->services.push_back(make_admin_service(daemon, std::move(surroundings)));
 
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   for (const auto& service : state->services) builder.RegisterService(service.get());
   set_limits(builder, daemon.limits());
@@ -100,7 +102,9 @@ StatusOr<std::unique_ptr<RpcServer>> RpcServer::start(Daemon& daemon, std::vecto
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_of(files));
   state->server = builder.BuildAndStart();
   if (!state->server) return Status(Reason::internal, "gRPC did not start; its log says why");
-  return std::unique_ptr<RpcServer>(new RpcServer(std::move(state)));
+  std::unique_ptr<RpcServer> server(new RpcServer(std::move(state)));
+  server->set_serving(true);
+  return server;
 }
 
 RpcServer::RpcServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -111,6 +115,12 @@ void RpcServer::adopt(UniqueFd connection) {
   Acceptor::NewConnectionParameters parameters;
   parameters.fd = connection.release();  // closed by gRPC, whatever comes
   state_->acceptor->HandleNewConnection(&parameters);
+}
+
+void RpcServer::set_serving(bool serving) {
+  grpc::HealthCheckServiceInterface& health = *state_->server->GetHealthCheckService();
+  for (const char* service : {"", "eagled.ready", "eagled.device.cpu"})
+    health.SetServingStatus(service, serving);
 }
 
 void RpcServer::shut_down() {

@@ -15,6 +15,7 @@ StatusOr<std::shared_ptr<SimulationJob>> start_run(Daemon& daemon, const grpc::C
   EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
   EAGLE_ASSIGN_OR_RETURN(const auto job, SimulationJob::enter(daemon.executor(), session, request.launch_id(),
                                                               deadline_of(context), std::move(events)));
+  job->set_trace(trace_of(*session, context));
   if (request.cancelled()) job->cancel();
   const Status queued = daemon.build_pool().submit([&daemon, job, &request, keep = std::move(keep)] {
     const Status accepts = daemon.accepts_work();

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "server/access.h"
 #include "server/daemon.h"
+#include "server/surroundings.h"
 
 namespace grpc {
 class Service;
@@ -19,7 +18,6 @@ std::unique_ptr<grpc::Service> make_sessions_service(Daemon& daemon, Access acce
 std::unique_ptr<grpc::Service> make_planes_service(Daemon& daemon);
 std::unique_ptr<grpc::Service> make_graphs_service(Daemon& daemon);
 std::unique_ptr<grpc::Service> make_runs_service(Daemon& daemon);
-// `listen`: the endpoints, for people.
-std::unique_ptr<grpc::Service> make_admin_service(Daemon& daemon, std::vector<std::string> listen);
+std::unique_ptr<grpc::Service> make_admin_service(Daemon& daemon, Surroundings surroundings);
 
 }  // namespace eagle::server

@@ -75,16 +75,17 @@ private:
   }
 
   Status open(const v1::OpenSession& request) {
-    EAGLE_RETURN_IF_ERROR(daemon_.accepts_work());
     EAGLE_ASSIGN_OR_RETURN(const std::uint32_t protocol, common_protocol(request.hello().protocol().min(),
                                                                          request.hello().protocol().max()));
     EAGLE_ASSIGN_OR_RETURN(const Principal principal, authenticate(access_, context_));
+    EAGLE_RETURN_IF_ERROR(daemon_.admits(principal));
     EAGLE_RETURN_IF_ERROR(choose_lease(request.lease_s()));
     Secret secret{};
     const bool fresh = request.resume().empty();
     if (fresh) {
       Sessions::OpenOptions options;
       options.survives = false;
+      options.trace = trace_context(request.hello().traceparent()).value_or(TraceContext());
       EAGLE_ASSIGN_OR_RETURN(Sessions::Opened opened,
                              daemon_.sessions().open(principal, request.hello().client_name(), options));
       session_ = std::move(opened.session);

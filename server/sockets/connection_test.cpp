@@ -410,9 +410,17 @@ TEST_F(SideConnection, TheEndOfTheClientEndsTheSessionThoughAForkedChildLives) {
 
 TEST_F(SideConnection, ADrainingDaemonOpensNoSession) {
   served_->daemon().begin_drain();
+  served_->daemon().sessions().set_admins({});
   SideClient client(served_->path());
   client.send("EAGLESC1");
   EXPECT_EQ(client.ask(hello()).error().reason(), "SHUTTING_DOWN");
+}
+
+TEST_F(SideConnection, ADrainingDaemonLetsItsAdminsLook) {
+  served_->daemon().begin_drain();
+  SideClient client(served_->path());
+  client.open();
+  EXPECT_TRUE(client.fetch({}).has_fetch());
 }
 
 TEST_F(SideConnection, ADaemonThatAcceptsNoMoreKeepsItsSessions) {

@@ -62,7 +62,7 @@ SideAnswer SideProtocol::hello(const v1::HelloRequest& request) {
   }
   const StatusOr<Principal> principal = who(request.token());
   if (!principal.ok()) return refusal(principal.status());
-  if (const Status accepts = daemon_.accepts_work(); !accepts.ok()) return refusal(accepts);
+  if (const Status admitted = daemon_.admits(*principal); !admitted.ok()) return refusal(admitted);
   const auto protocol = common_protocol(request.protocol().min(), request.protocol().max());
   if (!protocol.ok()) return refusal(protocol.status());
   auto opened = open(*principal, request);
@@ -82,15 +82,17 @@ SideAnswer SideProtocol::hello(const v1::HelloRequest& request) {
 }
 
 StatusOr<Sessions::Opened> SideProtocol::open(const Principal& principal, const v1::HelloRequest& request) {
+  const TraceContext trace = trace_context(request.traceparent()).value_or(TraceContext());
   if (!request.has_resume()) {
     return daemon_.sessions().open(
         principal, request.client_name(),
-        {std::chrono::seconds(request.lease_s()), process_, request.attempt(), true});
+        {std::chrono::seconds(request.lease_s()), process_, request.attempt(), true, trace});
   }
   Sessions::Resumption resumption;
   resumption.session = request.resume().session();
   resumption.last_launch = request.resume().last_launch_id();
   resumption.process = process_;
+  resumption.trace = trace;
   const std::string& secret = request.resume().secret();
   if (secret.size() != resumption.secret.size()) {
     return Status(Reason::bad_message, "expected a secret of " + std::to_string(resumption.secret.size()) +

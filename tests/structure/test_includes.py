@@ -75,7 +75,7 @@ PRIVATE_HEADERS: dict[str, set[str]] = {
         "server/rpc/transfer_call.h",
     },
     "Boost": {"server/sockets/grpc_connections.h"},
-    "spdlog": {"server/log_sink.h"},
+    "spdlog": {"server/log_format.h", "server/log_sink.h", "server/recent_log.h"},
 }
 MOST_USERS_OF_A_PRIVATE_HEADER = 8
 TEST_ENDINGS = ("_test", "_benchmark", "_fuzz")

@@ -13,7 +13,7 @@ COMMENT = re.compile(r"(//|#|/\*).*$")
 README_LINES = 60
 FILE_LINES = 700
 # Folders that only spell out a package or include path, or hold pages: the README above speaks for them.
-EXEMPT_FOLDERS = re.compile(r"^(client/include|proto/eagle|python_client/eagle|docs/\w+|\.ci)(/|$)")
+EXEMPT_FOLDERS = re.compile(r"^(client/include|proto/eagle|proto/grpc|python_client/eagle|docs/\w+|\.ci)(/|$)")
 
 
 def folders() -> list[Path]:

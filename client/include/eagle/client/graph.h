@@ -205,6 +205,11 @@ public:
   // them with `view::to_text` (engine/view/explain_text.h). BAD_VALUE for nodes that are not there.
   StatusOr<graph::PairExplanation> explain(const NodeReference& node, const NodeReference& other) const;
   StatusOr<graph::NodeExplanation> explain(const NodeReference& node) const;
+  // What the graph did lately in its daemon: launches, their turns on the team, host calls and builds, as
+  // JSON in Chrome's trace-event format, which chrome://tracing and ui.perfetto.dev show. GRAPH_STATE before
+  // the build, and for a session in this process.
+  StatusOr<std::string> timeline() const;
+
   // The same as the host itself says from what it was sent: equal to picture(format), and to the text of
   // explain(). They need a build.
   StatusOr<std::string> host_picture(PictureFormat format = PictureFormat::text) const;

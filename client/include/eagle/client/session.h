@@ -58,6 +58,9 @@ struct ConnectOptions {
   std::string resume;
   std::optional<TlsOptions> tls;  // of a dns: endpoint; without, everything travels in the clear
   std::string token;              // where the daemon asks for one
+  // W3C trace context ("00-TRACE-SPAN-FLAGS") that what the session does belongs to: it stands on the
+  // daemon's log lines and spans. Empty: none. BAD_VALUE for what is none.
+  std::string traceparent;
 };
 
 // Told during long transfers, with the bytes done so far and in all; false stops it (CANCELLED).

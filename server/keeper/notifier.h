@@ -1,0 +1,37 @@
+// Notifier: what the service manager is told (sd_notify(3)): a datagram of NAME=VALUE lines.
+//
+// The protocol is spoken here and not with libsystemd, which would bring its dependencies into the process
+// that is to die last.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "engine/base/unique_fd.h"
+
+namespace eagle::server {
+
+// Thread-compatible. Where nobody listens, everything does nothing.
+class Notifier {
+public:
+  Notifier() = default;
+  // Of NOTIFY_SOCKET and, where WATCHDOG_PID is this process or not set, WATCHDOG_USEC; takes them out of the
+  // environment, so that processes which are started later do not speak there, too.
+  static Notifier from_environment();
+
+  void ready(const std::string& status) { send("READY=1\nSTATUS=" + status); }
+  void reloading();
+  void stopping(const std::string& status) { send("STOPPING=1\nSTATUS=" + status); }
+  void status(const std::string& status) { send("STATUS=" + status); }
+  // The work goes round: shown to the manager at most four times in its interval.
+  void goes_round(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
+
+private:
+  void send(const std::string& message) const;
+
+  UniqueFd socket_;  // connected; or invalid
+  std::chrono::microseconds watchdog_{0};
+  std::chrono::steady_clock::time_point fed_;
+};
+
+}  // namespace eagle::server

@@ -1,0 +1,60 @@
+#include "server/reload.h"
+
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "server/tls_files.h"
+
+namespace eagle::server {
+namespace {
+
+// A tenant is a principal.
+Tenants::Rules rules_of(const std::map<std::string, TenantPolicy>& tenants) {
+  return {[](const Principal& principal) { return principal.text(); },
+          [tenants](const std::string& name) {
+            auto found = tenants.find(name);
+            if (found == tenants.end()) found = tenants.find("*");
+            return found == tenants.end() ? TenantPolicy() : found->second;
+          }};
+}
+
+}  // namespace
+
+void follow(const ProgramOptions& options, Daemon& daemon) {
+  daemon.sessions().tenants().set_rules(rules_of(options.tenants));
+  daemon.sessions().set_admins(admins_of(options));
+  daemon.set_limits(options.limits);
+}
+
+Status reload(ProgramOptions& options, Daemon& daemon) {
+  EAGLE_ASSIGN_OR_RETURN(ProgramOptions wanted, parse_again(options));
+  EAGLE_RETURN_IF_ERROR(check(wanted.tls));
+  std::shared_ptr<Tokens> tokens;
+  if (!wanted.tokens.empty()) {
+    EAGLE_ASSIGN_OR_RETURN(tokens, Tokens::load(wanted.tokens));
+  }
+  // Nothing fails from here on.
+  follow(wanted, daemon);
+  if (options.loaded_tokens && tokens) options.loaded_tokens->replace_by(*tokens);
+  spdlog::set_level(spdlog::level::from_str(wanted.log_level));
+
+  std::string left;
+  for (const std::string& key : need_a_restart(options, wanted)) left += (left.empty() ? "" : ", ") + key;
+  if ((options.loaded_tokens == nullptr) != (tokens == nullptr))
+    left += (left.empty() ? "" : ", ") + std::string("tokens");
+  if (!left.empty()) spdlog::warn("reload: what changed of {} holds from the next start on", left);
+  spdlog::info("reload: the configuration holds: {} tenants, {} tokens, log_level={}", wanted.tenants.size(),
+               tokens ? tokens->size() : 0, wanted.log_level);
+  // What stays is what there was: a second reload compares with it.
+  options.tenants = std::move(wanted.tenants);
+  options.admins = std::move(wanted.admins);
+  options.limits = wanted.limits;
+  options.log_level = std::move(wanted.log_level);
+  options.drain_timeout_s = wanted.drain_timeout_s;
+  return {};
+}
+
+}  // namespace eagle::server

@@ -1,0 +1,150 @@
+#include "server/timeline.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+
+#include "server/json_text.h"
+#include "server/meters.h"
+
+namespace eagle::server {
+namespace {
+
+constexpr int team_thread = 1;  // in the trace; the team's turns follow each other
+constexpr int work_thread = 2;  // launches, runs and builds, which overlap
+
+std::string hex(std::uint64_t id) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(id));
+  return text;
+}
+
+std::string microseconds(std::int64_t nanoseconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%lld.%03lld", static_cast<long long>(nanoseconds / 1000),
+                static_cast<long long>(nanoseconds % 1000));
+  return text;
+}
+
+// The objects of "traceEvents".
+class Writer {
+public:
+  explicit Writer(const std::function<std::string(std::uint64_t, std::uint64_t)>& name_of)
+      : name_of_(name_of) {
+    name("process_name", 0, "eagled");
+    name("thread_name", team_thread, "team");
+    name("thread_name", work_thread, "launches");
+  }
+
+  void add(const TimelineEvent& event) {
+    switch (event.kind) {
+      case TimelineEvent::Kind::job:
+        return add_job(event);
+      case TimelineEvent::Kind::turn:
+        return complete("turn", label(event.ids), event.begin, event.end, event.ids);
+      case TimelineEvent::Kind::host_call:
+        return span("job", event.job, "host call", event.begin, event.end, "{}");
+      case TimelineEvent::Kind::build:
+        return span("build", event.job, "build " + label(event.ids), event.begin, event.end,
+                    args(event.ids, ""));
+    }
+  }
+  [[nodiscard]] std::string text() const {
+    return "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + events_ + "\n]}\n";
+  }
+
+private:
+  void add_job(const TimelineEvent& event) {
+    const std::string more = ",\"status\":" + json_string(eagle::name_of(event.code)) +
+                             ",\"turns\":" + std::to_string(event.turns);
+    const std::int64_t begin = event.begin == 0 ? event.end : event.begin;
+    begin_span("job", event.job, label(event.ids), event.submitted, args(event.ids, more));
+    span("job", event.job, "queued", event.submitted, begin, "{}");
+    if (event.begin != 0) span("job", event.job, "running", begin, event.end, "{}");
+    end_span("job", event.job, label(event.ids), event.end);
+    // A job of one turn has no event for it.
+    if (event.turns == 1) complete("turn", label(event.ids), event.begin, event.end, event.ids);
+  }
+
+  [[nodiscard]] std::string label(const WorkIds& ids) const {
+    return ids.graph == 0 ? "run" : name_of_(ids.session, ids.graph);
+  }
+  static std::string args(const WorkIds& ids, const std::string& more) {
+    std::string text = "{\"session\":\"" + hex(ids.session) + "\"";
+    if (ids.graph != 0) text += ",\"graph\":" + std::to_string(ids.graph);
+    if (ids.launch != 0) text += ",\"launch\":\"" + std::to_string(ids.launch) + "\"";
+    if (ids.trace.given())
+      text +=
+          ",\"trace_id\":\"" + ids.trace.trace_text() + "\",\"span_id\":\"" + ids.trace.span_text() + "\"";
+    return text + more + "}";
+  }
+  void event(std::string_view phase, std::string_view category, const std::string& name, int thread,
+             const std::string& rest) {
+    if (!events_.empty()) events_ += ",\n";
+    events_ += "{\"ph\":\"" + std::string(phase) + "\",\"cat\":\"" + std::string(category) +
+               "\",\"name\":" + json_string(name) + ",\"pid\":" + std::to_string(::getpid()) +
+               ",\"tid\":" + std::to_string(thread) + rest + "}";
+  }
+  void name(const std::string& what, int thread, const std::string& value) {
+    event("M", "__metadata", what, thread, ",\"ts\":0,\"args\":{\"name\":" + json_string(value) + "}");
+  }
+  void complete(std::string_view category, const std::string& name, std::int64_t begin, std::int64_t end,
+                const WorkIds& ids) {
+    event("X", category, name, team_thread,
+          ",\"ts\":" + microseconds(begin) + ",\"dur\":" + microseconds(end - begin) +
+              ",\"args\":" + args(ids, ""));
+  }
+  // Of one category and id: they lie within each other.
+  void begin_span(std::string_view category, std::uint64_t id, const std::string& name, std::int64_t at,
+                  const std::string& arguments) {
+    event("b", category, name, work_thread,
+          ",\"id\":\"0x" + hex(id) + "\",\"ts\":" + microseconds(at) + ",\"args\":" + arguments);
+  }
+  void end_span(std::string_view category, std::uint64_t id, const std::string& name, std::int64_t at) {
+    event("e", category, name, work_thread,
+          ",\"id\":\"0x" + hex(id) + "\",\"ts\":" + microseconds(at) + ",\"args\":{}");
+  }
+  void span(std::string_view category, std::uint64_t id, const std::string& name, std::int64_t begin,
+            std::int64_t end, const std::string& arguments) {
+    begin_span(category, id, name, begin, arguments);
+    end_span(category, id, name, end);
+  }
+
+  const std::function<std::string(std::uint64_t, std::uint64_t)>& name_of_;
+  std::string events_;
+};
+
+}  // namespace
+
+void Timeline::add(const TimelineEvent& event) {
+  const std::lock_guard lock(mutex_);
+  ++added_;
+  if (events_.size() < capacity) {
+    events_.push_back(event);
+    return;
+  }
+  events_[next_] = event;
+  next_ = (next_ + 1) % capacity;
+}
+
+Timeline::Snapshot Timeline::snapshot() const {
+  Snapshot now;
+  now.events.reserve(capacity);
+  const std::lock_guard lock(mutex_);
+  const auto oldest = events_.begin() + static_cast<std::ptrdiff_t>(next_);
+  now.events.insert(now.events.end(), oldest, events_.end());
+  now.events.insert(now.events.end(), events_.begin(), oldest);
+  now.forgotten = added_ - events_.size();
+  return now;
+}
+
+std::string to_trace_json(const std::vector<TimelineEvent>& events,
+                          const std::function<std::string(std::uint64_t, std::uint64_t)>& name_of) {
+  Writer writer(name_of);
+  for (const TimelineEvent& event : events) writer.add(event);
+  return writer.text();
+}
+
+}  // namespace eagle::server

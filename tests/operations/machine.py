@@ -1,0 +1,88 @@
+"""A machine that systemd boots over a copy of this one's files: an overlay in memory, of which nothing stays.
+
+It runs commands in their order, as root, and then goes. Needs root, overlayfs and systemd-nspawn.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+BOOT_S = 150
+FOLDER = "/var/lib/eagle-test"
+
+
+class CannotBoot(Exception):
+    """Why there is no such machine here."""
+
+
+@contextmanager
+def overlay() -> Iterator[Path]:
+    """This machine's files, for writing, as a folder."""
+    if os.geteuid() != 0:
+        raise CannotBoot("booting a machine needs root")
+    for program in ("systemd-nspawn", "systemctl", "journalctl", "curl", "openssl"):
+        if shutil.which(program) is None:
+            raise CannotBoot(f"no {program}: apt-get install systemd-container curl openssl")
+    with tempfile.TemporaryDirectory(prefix="eagle-machine-") as folder:
+        memory, root = Path(folder) / "memory", Path(folder) / "root"
+        memory.mkdir()
+        root.mkdir()
+        mounted: list[Path] = []
+        try:
+            _mount(["-t", "tmpfs", "tmpfs", str(memory)], memory, mounted)
+            for name in ("upper", "work"):
+                (memory / name).mkdir()
+            layers = f"lowerdir=/,upperdir={memory}/upper,workdir={memory}/work"
+            _mount(["-t", "overlay", "overlay", "-o", layers, str(root)], root, mounted)
+            yield root
+        finally:
+            for point in reversed(mounted):
+                subprocess.run(["umount", "--lazy", point], check=False)
+
+
+def _mount(arguments: list[str], point: Path, mounted: list[Path]) -> None:
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise CannotBoot(f"mount {' '.join(arguments)}: {done.stderr.strip()}")
+    mounted.append(point)
+
+
+# The last thing that the machine does is to turn itself off, whatever came before.
+UNIT = """\
+[Unit]
+After=basic.target dbus.socket
+Wants=dbus.socket
+[Service]
+Type=oneshot
+Environment=HOME=/root LANG=C.UTF-8
+WorkingDirectory={here}
+ExecStart=/bin/bash {script}
+ExecStopPost=/bin/systemctl poweroff --force --force
+"""
+
+
+def run_in_machine(root: Path, files: dict[str, str], here: Path, keep: str) -> str:
+    """Boots with these files in FOLDER, runs that which is called "script" in `here`, and returns what is in the file
+    `keep` of FOLDER then. Units that this machine has enabled are not started: the boot goes to the script and no
+    further."""
+    folder = root / FOLDER.lstrip("/")
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    (root / "etc/systemd/system/eagle-test.service").write_text(UNIT.format(here=here, script=f"{FOLDER}/script"))
+    boot = ["systemd-nspawn", f"--directory={root}", "--register=no", "--keep-unit", "--boot", "--quiet"]
+    done = subprocess.run(
+        [*boot, "systemd.unit=eagle-test.service", "systemd.show_status=false"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=BOOT_S,
+        check=False,
+    )
+    kept = folder / keep
+    if not kept.exists():
+        raise CannotBoot(f"the machine did not boot: {(done.stdout + done.stderr).decode(errors='replace')[-2000:]}")
+    return kept.read_text(errors="replace")

@@ -1,0 +1,50 @@
+"""grpc.health.v1 and reflection, as anybody may ask for them, and `eagled --health` for HEALTHCHECK."""
+
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from harness import PATIENCE_S, Daemon
+from operators import run_eagled, service_of
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+SERVICES = ("", "eagled.ready", "eagled.device.cpu")
+
+
+def health(endpoint: str, service: str) -> int:
+    with grpc.insecure_channel(endpoint) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        return stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=PATIENCE_S).status
+
+
+def test_health_is_told_on_the_unix_socket_and_over_tcp(short_path: Path) -> None:
+    daemon = Daemon(short_path, "--listen", "dns:127.0.0.1:0")
+    try:
+        tcp = next(word for word in daemon.log().split() if word.startswith("dns:127.0.0.1:")).rstrip(",")
+        for endpoint in (daemon.endpoint, tcp):
+            assert [health(endpoint, service) for service in SERVICES] == [SERVING] * 3
+            with pytest.raises(grpc.RpcError) as refused:
+                health(endpoint, "eagled.device.none")
+            assert refused.value.code() == grpc.StatusCode.NOT_FOUND
+    finally:
+        assert daemon.stop() == 0, daemon.log()
+
+
+def test_reflection_describes_every_service(daemon: Daemon) -> None:
+    with service_of(daemon) as service:
+        services = set(service.database.get_services())
+        assert {f"eagle.v1.{name}" for name in ("Planes", "Graphs", "Runs", "Admin")} <= services
+        assert service.call("Admin.Info").sessions == 1  # a call made of nothing but what reflection told
+
+
+def test_a_health_check_has_an_exit_status(daemon: Daemon, short_path: Path) -> None:
+    for service in SERVICES:
+        asked = run_eagled("--listen", daemon.endpoint, f"--health={service}" if service else "--health")
+        assert (asked.returncode, asked.stdout) == (0, "SERVING\n"), asked.stderr
+    wrong = run_eagled("--listen", daemon.endpoint, "--health", "eagled.device.none")
+    assert wrong.returncode == 1
+    assert "eagled.ready" in wrong.stderr
+    nobody = run_eagled("--listen", f"unix:{short_path}/nobody", "--health")
+    assert nobody.returncode == 1
+    assert "nobody answers" in nobody.stderr
