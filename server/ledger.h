@@ -91,7 +91,7 @@ private:
 
 // "plane 3 bytes 64 to 128, ..."
 std::string text_of(const std::vector<Ledger::Range>& ranges);
-// Adds what the view may reach, once.
+// Adds what the view may reach, once; nothing where there are more ranges already than a line has room for.
 void add_range(std::vector<Ledger::Range>& ranges, const graph::PlaneId& plane, const plane::View& view);
 
 }  // namespace eagle::server

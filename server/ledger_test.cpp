@@ -57,6 +57,24 @@ TEST_F(LedgerTest, MoreThanThereIsRoomForIsEverything) {
   EXPECT_TRUE(next().cut_off().at(0).all_planes);
 }
 
+TEST_F(LedgerTest, RangesAreKeptOnceAndOnlyUntilALineIsFull) {
+  const auto column = [](std::int64_t i) {
+    plane::View view;
+    view.offset = 8 * i;
+    view.shape = {4};
+    view.strides = {8000};
+    return view;
+  };
+  std::vector<Ledger::Range> made;
+  add_range(made, {1, 7}, column(3));
+  add_range(made, {1, 7}, column(3));
+  ASSERT_EQ(made.size(), 1u);
+  for (std::int64_t i = 0; i < 1000; ++i) add_range(made, {1, 7}, column(i));
+  EXPECT_LT(made.size(), 100u) << "each addition looks through all of them";
+  const auto line = ledger_.note(5, hash, made);
+  EXPECT_TRUE(next().cut_off().at(0).all_planes);
+}
+
 TEST_F(LedgerTest, LinesAreUsedAgain) {
   for (int i = 0; i < 10'000; ++i) {
     auto line = ledger_.note(5, hash, ranges(1));

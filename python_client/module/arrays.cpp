@@ -30,10 +30,9 @@ constexpr std::array element_types = {
     ElementType{"bool", "|b1", DType::boolean},
 };
 
-// numpy's classes. Never released: views may be made until the process ends.
+// numpy's class. Never released: views may be made until the process ends.
 struct Numpy {
   nb::handle array;
-  nb::handle masked;
 };
 Numpy numpy;
 
@@ -47,9 +46,16 @@ void check_array(nb::handle array, const std::string& where) {
                     "; make one with eagle.asarray(...)");
 }
 
+// numpy.ma is not imported for this: it takes as long as a third of eagle, and who has such an array has it.
+bool is_masked(nb::handle array) {
+  if (array.type().is(numpy.array)) return false;
+  const nb::handle module = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy.ma");
+  return module.is_valid() && nb::isinstance(array, module.attr("MaskedArray"));
+}
+
 void check_kind(nb::handle array, const std::string& where) {
   check_array(array, where);
-  if (nb::isinstance(array, numpy.masked)) {
+  if (is_masked(array)) {
     refuse(where, "a masked array has values that a node would not see; pass a.filled(value)");
   }
   if (nb::cast<bool>(array.attr("dtype").attr("hasobject"))) {
@@ -107,10 +113,7 @@ nb::object bytes_over(Byte* memory, std::uint64_t bytes, std::unique_ptr<Owner> 
 
 }  // namespace
 
-void find_numpy() {
-  numpy.array = nb::object(nb::module_::import_("numpy").attr("ndarray")).release();
-  numpy.masked = nb::object(nb::module_::import_("numpy.ma").attr("MaskedArray")).release();
-}
+void find_numpy() { numpy.array = nb::object(nb::module_::import_("numpy").attr("ndarray")).release(); }
 
 const void* address_of(nb::handle array, const std::string& where) {
   if (is_plane(array)) return address_of(array.attr("__eagle_plane__")(), where);

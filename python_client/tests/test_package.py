@@ -49,6 +49,7 @@ def test_importing_takes_numpy_and_the_core_only():
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in ran.stdout.split()}
     assert loaded - set(sys.stdlib_module_names) <= {"eagle", "numpy"}
+    assert "numpy.ma" not in ran.stdout.split(), "it takes a third as long as all of eagle"
 
 
 def test_the_compiler_is_not_mapped_into_the_client(local):

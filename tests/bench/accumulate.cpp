@@ -1,10 +1,10 @@
 // Sums and scatter-adds in their fixed orders, next to hand-written C++ in the same order.
 //
-//   build/release/bin/bench_accumulate [--repeats R] [--threads T]
+//   build/release/bin/bench_accumulate [--repeats R] [--threads T] [--json]
 //
 // All forms of a case run in turn, R times; minimum and median are printed, and the ratio of minima to the
 // case's first form. Every form's answer is compared bit for bit. Sums of 1e3 are measured many at a time,
-// without the executor around them.
+// without the executor around them; with --json they are all that is measured (tests/bench/run.py).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -25,6 +25,7 @@
 #include "engine/run/reduction/reduction.h"
 #include "tests/bench/accumulate_twin.h"
 #include "tests/bench/need.h"
+#include "tests/bench/rows.h"
 
 namespace {
 
@@ -41,12 +42,7 @@ struct Form {
   std::vector<double> seconds = {};
 };
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
-void compare(const std::string& title, std::vector<Form> forms, int repeats, int times = 1) {
+bench::MeasuredRow compare(const std::string& title, std::vector<Form> forms, int repeats, int times = 1) {
   std::vector<double> expected;
   for (int repeat = 0; repeat < repeats; ++repeat) {
     for (Form& form : forms) {
@@ -61,13 +57,10 @@ void compare(const std::string& title, std::vector<Form> forms, int repeats, int
         die(title + ": " + form.name + " has other bits");
     }
   }
-  std::printf("%s\n", title.c_str());
-  const double base = *std::ranges::min_element(forms[0].seconds);
-  for (const Form& form : forms) {
-    const double least = *std::ranges::min_element(form.seconds);
-    std::printf("  %-34s %11.3f us min %11.3f us median  %5.2fx\n", form.name.c_str(), 1e6 * least,
-                1e6 * median(form.seconds), least / base);
-  }
+  bench::MeasuredRow row{title, "s", {}};
+  for (const Form& form : forms)
+    row.forms.push_back({form.name, &form == &forms.front() ? "limit" : "ours", form.seconds});
+  return row;
 }
 
 std::vector<double> numbers(std::int64_t n) {
@@ -102,24 +95,22 @@ Form graph_form(const std::string& name, const Session& session, const Array<dou
           .comparable = !compensated};
 }
 
-void sums(const Session& session, int threads, int repeats) {
-  for (const std::int64_t n : {1'000, 1'000'000, 10'000'000}) {
-    const auto x = need(session.copy<double>(numbers(n)));
-    const double* data = x.span().data();
-    double twin = 0, plain = 0, compensated = 0;
-    const bool small = n == 1'000;
-    std::vector<Form> forms;
-    forms.push_back({.name = "C++ twin",
-                     .run = [&, n, data] { twin = bench::fixed_order_sum(data, n, small ? 1 : threads); },
-                     .answer = [&] { return std::vector<double>{twin}; }});
-    if (small) {
-      forms.push_back(reducer_form("sum, executor aside", x, plain, false));
-      forms.push_back(reducer_form("compensated, executor aside", x, compensated, true));
-    }
-    forms.push_back(graph_form("sum in a graph", session, x, false));
-    forms.push_back(graph_form("compensated in a graph", session, x, true));
-    compare("sum of " + std::to_string(n) + " float64", std::move(forms), repeats, small ? 2'000 : 1);
+bench::MeasuredRow sum_of(const Session& session, std::int64_t n, int threads, int repeats) {
+  const auto x = need(session.copy<double>(numbers(n)));
+  const double* data = x.span().data();
+  double twin = 0, plain = 0, compensated = 0;
+  const bool small = n == 1'000;
+  std::vector<Form> forms;
+  forms.push_back({.name = "C++ twin",
+                   .run = [&, n, data] { twin = bench::fixed_order_sum(data, n, small ? 1 : threads); },
+                   .answer = [&] { return std::vector<double>{twin}; }});
+  if (small) {
+    forms.push_back(reducer_form("sum, executor aside", x, plain, false));
+    forms.push_back(reducer_form("compensated, executor aside", x, compensated, true));
   }
+  forms.push_back(graph_form("sum in a graph", session, x, false));
+  forms.push_back(graph_form("compensated in a graph", session, x, true));
+  return compare("sum of " + std::to_string(n) + " float64", std::move(forms), repeats, small ? 2'000 : 1);
 }
 
 std::shared_ptr<const Kernel> scatter() {
@@ -162,7 +153,8 @@ void scatters(const Session& session, int threads, int repeats) {
                        .answer = answer});
       forms.push_back(
           {.name = "Accum in a graph", .run = [g] { need(g->launch()); }, .reset = reset, .answer = answer});
-      compare(std::string(kind) + " keys, 1e7 into " + std::to_string(cells), std::move(forms), repeats);
+      bench::print_text({compare(std::string(kind) + " keys, 1e7 into " + std::to_string(cells),
+                                 std::move(forms), repeats)});
     }
   }
 }
@@ -171,13 +163,21 @@ void scatters(const Session& session, int threads, int repeats) {
 
 int main(int argc, char** argv) {
   int repeats = 9, threads = 2;
+  bool json = false;
   CLI::App app("Sums and scatter-adds next to hand-written C++");
   app.add_option("--repeats", repeats)->check(CLI::PositiveNumber);
   app.add_option("--threads", threads)->check(CLI::PositiveNumber);
+  app.add_flag("--json", json);
   CLI11_PARSE(app, argc, argv);
   const kernel::FloatEnvironment environment;
   const Session session = need(local({.threads = threads}));
+  if (json) {
+    bench::print_json({sum_of(session, 1'000, threads, repeats)});
+    return 0;
+  }
   std::printf("%d threads, %d repeats\n", threads, repeats);
-  sums(session, threads, repeats);
+  for (const std::int64_t n : {1'000, 1'000'000, 10'000'000})
+    bench::print_text({sum_of(session, n, threads, repeats)});
   scatters(session, threads, repeats);
+  return 0;
 }

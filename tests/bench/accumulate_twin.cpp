@@ -5,36 +5,31 @@
 #include <algorithm>
 #include <vector>
 
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
+#include "tests/bench/vectors.h"
 
 namespace eagle::bench {
 namespace {
 
 constexpr std::int64_t leaf_samples = 256;
 
-double leaf(const double* x) {
-#if defined(__AVX512F__)
-  __m512d v[16];
-  for (int i = 0; i < 16; ++i)
-    v[i] = _mm512_add_pd(_mm512_loadu_pd(x + 8 * i), _mm512_loadu_pd(x + 8 * (i + 16)));
-  for (int s = 8; s >= 1; s /= 2) {
-    for (int i = 0; i < s; ++i) v[i] = _mm512_add_pd(v[i], v[i + s]);
+// The vector at `at` after the halving pass of `stride` vectors. Depth first, so that few values wait in
+// registers at a time; the additions and their operands are those of the passes.
+template <int at, int stride>
+inline __attribute__((always_inline)) Vector halved(const double* x) {
+  if constexpr (stride * vector_width == leaf_samples) {
+    return load(x + at * vector_width);
+  } else {
+    return halved<at, 2 * stride>(x) + halved<at + stride, 2 * stride>(x);
   }
-  alignas(64) double b[8];
-  _mm512_store_pd(b, v[0]);
-  const __m256d four = _mm256_add_pd(_mm256_load_pd(b), _mm256_load_pd(b + 4));
-  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
-  return _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two));
-#else
-  double b[128];
-  for (int i = 0; i < 128; ++i) b[i] = x[i] + x[i + 128];
-  for (int s = 64; s >= 1; s /= 2) {
+}
+
+double leaf(const double* x) {
+  double b[vector_width];
+  store(b, halved<0, 1>(x));
+  for (int s = vector_width / 2; s >= 1; s /= 2) {
     for (int i = 0; i < s; ++i) b[i] += b[i + s];
   }
   return b[0];
-#endif
 }
 
 // Leaves [first, last) as a stack of whole subtrees; pairs are made as soon as there are two of a level.

@@ -4,9 +4,7 @@
 #include <array>
 #include <cstddef>
 
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
+#include "tests/bench/vectors.h"
 
 namespace eagle::bench {
 namespace {
@@ -52,19 +50,19 @@ void blocked(std::span<double* const> planes, std::span<const Link> links, std::
 }
 
 void stored(std::span<double* const> planes, const Links& links, std::int64_t begin, std::int64_t end) {
+  constexpr int copies = 16 / vector_width;
   std::int64_t i = begin;
-#if defined(__AVX512F__)
-  for (; i + 16 <= end; i += 16) {
-    __m512d u = _mm512_loadu_pd(planes[0] + i), v = _mm512_loadu_pd(planes[0] + i + 8);
+  for (; i + copies * vector_width <= end; i += copies * vector_width) {
+    Vector value[copies];
+    for (int j = 0; j < copies; ++j) value[j] = load(planes[0] + i + vector_width * j);
     for (std::size_t k = 0; k < length; ++k) {
-      const __m512d a = _mm512_set1_pd(links[k].a), b = _mm512_set1_pd(links[k].b);
-      u = _mm512_add_pd(_mm512_mul_pd(a, u), b);
-      v = _mm512_add_pd(_mm512_mul_pd(a, v), b);
-      _mm512_storeu_pd(planes[k + 1] + i, u);
-      _mm512_storeu_pd(planes[k + 1] + i + 8, v);
+      const Vector a = all(links[k].a), b = all(links[k].b);
+      for (int j = 0; j < copies; ++j) {
+        value[j] = a * value[j] + b;
+        store(planes[k + 1] + i + vector_width * j, value[j]);
+      }
     }
   }
-#endif
   for (; i < end; ++i) {
     double value = planes[0][i];
     for (std::size_t k = 0; k < length; ++k) planes[k + 1][i] = value = links[k].a * value + links[k].b;
@@ -72,19 +70,17 @@ void stored(std::span<double* const> planes, const Links& links, std::int64_t be
 }
 
 void scratch(const double* first, double* last, const Links& links, std::int64_t begin, std::int64_t end) {
+  constexpr int copies = 32 / vector_width;
   std::int64_t i = begin;
-#if defined(__AVX512F__)
-  constexpr int copies = 4;
-  for (; i + 8 * copies <= end; i += 8 * copies) {
-    __m512d value[copies];
-    for (int j = 0; j < copies; ++j) value[j] = _mm512_loadu_pd(first + i + 8 * j);
+  for (; i + copies * vector_width <= end; i += copies * vector_width) {
+    Vector value[copies];
+    for (int j = 0; j < copies; ++j) value[j] = load(first + i + vector_width * j);
     for (std::size_t k = 0; k < length; ++k) {
-      const __m512d a = _mm512_set1_pd(links[k].a), b = _mm512_set1_pd(links[k].b);
-      for (int j = 0; j < copies; ++j) value[j] = _mm512_add_pd(_mm512_mul_pd(a, value[j]), b);
+      const Vector a = all(links[k].a), b = all(links[k].b);
+      for (int j = 0; j < copies; ++j) value[j] = a * value[j] + b;
     }
-    for (int j = 0; j < copies; ++j) _mm512_storeu_pd(last + i + 8 * j, value[j]);
+    for (int j = 0; j < copies; ++j) store(last + i + vector_width * j, value[j]);
   }
-#endif
   for (; i < end; ++i) {
     double value = first[i];
     for (std::size_t k = 0; k < length; ++k) value = links[k].a * value + links[k].b;
@@ -93,15 +89,12 @@ void scratch(const double* first, double* last, const Links& links, std::int64_t
 }
 
 void streamed(const double* x, double* y, Link link, std::int64_t begin, std::int64_t end) {
+  const Vector a = all(link.a), b = all(link.b);
   std::int64_t i = begin;
-#if defined(__AVX512F__)
-  const __m512d a = _mm512_set1_pd(link.a), b = _mm512_set1_pd(link.b);
   for (; i + 32 <= end; i += 32) {
-    for (int j = 0; j < 32; j += 8)
-      _mm512_stream_pd(y + i + j, _mm512_add_pd(_mm512_mul_pd(a, _mm512_loadu_pd(x + i + j)), b));
+    for (int j = 0; j < 32; j += vector_width) stream(y + i + j, a * load(x + i + j) + b);
   }
-  _mm_sfence();
-#endif
+  fence();
   one(x + i, y + i, link, end - i);
 }
 
@@ -130,6 +123,11 @@ void branches(std::span<const std::span<double* const>> chains, std::span<const 
   const Links copy = links_of(links);
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (std::size_t c = 0; c < chains.size(); ++c) stored(chains[c], copy, 0, samples);
+}
+
+void affine(const double* x, double* y, Link link, std::int64_t samples, int threads) {
+  share(samples, threads,
+        [&](std::int64_t begin, std::int64_t end) { one(x + begin, y + begin, link, end - begin); });
 }
 
 void affine_streamed(const double* x, double* y, Link link, std::int64_t samples, int threads) {

@@ -25,6 +25,8 @@ void chain_scratch(const double* first, double* last, std::span<const Link> link
 // Several chains, each on one thread.
 void branches(std::span<const std::span<double* const>> chains, std::span<const Link> links,
               std::int64_t samples, int threads);
+// y = a x + b through the caches.
+void affine(const double* x, double* y, Link link, std::int64_t samples, int threads);
 // y = a x + b past the caches where the processor can; y is aligned to 64 bytes.
 void affine_streamed(const double* x, double* y, Link link, std::int64_t samples, int threads);
 
