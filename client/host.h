@@ -38,6 +38,8 @@ class SubmitRequest;
 
 namespace eagle {
 
+class HostAdmin;  // client/host_admin.h
+
 using graph::NodeReference;
 using PictureFormat = view::Format;
 
@@ -158,6 +160,8 @@ public:
 
   // Null where it keeps none.
   virtual HostRuns* runs() { return nullptr; }
+  // Null in process, where there is nobody to ask.
+  virtual HostAdmin* admin() { return nullptr; }
 
   // Where host nodes run whose launch nobody waits for.
   CallbackThread& callbacks() { return callbacks_; }

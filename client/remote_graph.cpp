@@ -6,6 +6,7 @@
 
 #include "client/view_table.h"
 #include "client/watched_call.h"
+#include "engine/graph/address.h"
 #include "engine/run/report_message.h"
 #include "proto/rpc_error.h"
 
@@ -49,17 +50,6 @@ void look_into(const v1::Group& group, Features& features) {
 void fill(const NodeReference& node, v1::NodeReference& message) {
   if (const auto* const index = std::get_if<std::uint32_t>(&node)) message.set_index(*index);
   if (const auto* const label = std::get_if<std::string>(&node)) message.set_label(*label);
-}
-
-void describe(const graph::ParamUpdate& update, v1::ParamUpdate& message) {
-  message.mutable_argument()->set_node(update.address.node);
-  if (update.address.leaf) message.mutable_argument()->set_leaf(*update.address.leaf);
-  message.mutable_argument()->set_name(update.address.name);
-  if (const auto* real = std::get_if<double>(&update.value)) {
-    message.mutable_value()->set_real(*real);
-  } else {
-    message.mutable_value()->set_integer(std::get<std::int64_t>(update.value));
-  }
 }
 
 class RemoteGraph final : public HostGraph {
@@ -199,7 +189,7 @@ public:
   Status update(const std::vector<graph::ParamUpdate>& updates) override {
     v1::UpdateRequest request;
     request.set_graph(id_);
-    for (const graph::ParamUpdate& update : updates) describe(update, *request.add_params());
+    for (const graph::ParamUpdate& update : updates) graph::to_message(update, *request.add_params());
     EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready("update"));
     if (RingClient* const ring = connection_->ring(*link)) {
       const Deadline deadline = Clock::now() + connection_->timeout;

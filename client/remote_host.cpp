@@ -8,6 +8,7 @@
 #include "client/host_views.h"
 #include "client/plane_registry.h"
 #include "client/progress_teller.h"
+#include "client/remote_admin.h"
 #include "client/remote_connection.h"
 #include "client/remote_graph.h"
 #include "client/remote_planes.h"
@@ -26,7 +27,8 @@ class RemoteHost final : public Host, public HostRuns {
 public:
   explicit RemoteHost(std::shared_ptr<Connection> connection)
       : connection_(std::move(connection)),
-        planes_(std::make_shared<RemotePlanes>(connection_, connection_->state.shared_name())) {}
+        planes_(std::make_shared<RemotePlanes>(connection_, connection_->state.shared_name())),
+        admin_(remote_admin(connection_)) {}
 
   [[nodiscard]] const std::string& name() const override { return connection_->state.name(); }
   [[nodiscard]] bool remote() const override { return true; }
@@ -63,6 +65,8 @@ public:
     info.graphs = reply.graphs();
     info.launches = reply.launches();
     info.kernels_cached = reply.kernels_cached();
+    info.tenant = reply.tenant();
+    for (const v1::TenantInfo& tenant : reply.tenants()) info.tenants.push_back(tenant_of(tenant));
     return info;
   }
 
@@ -75,7 +79,7 @@ public:
     std::vector<GraphInfo> all;
     for (const v1::GraphSummary& graph : reply.graphs()) {
       all.push_back({graph.session(), graph.graph(), graph.name(), graph.client(), graph.nodes(),
-                     graph.launches(), scratch_of(graph)});
+                     graph.launches(), scratch_of(graph), graph.tenant()});
     }
     return all;
   }
@@ -134,6 +138,7 @@ public:
     return result;
   }
 
+  HostAdmin* admin() override { return admin_.get(); }
   HostRuns* runs() override { return this; }
   StatusOr<std::uint64_t> submit(const v1::SubmitRequest& request, std::span<const run::PlaneMemory>,
                                  std::vector<std::shared_ptr<const void>> keep_alive) override {
@@ -245,6 +250,22 @@ public:
   }
 
 private:
+  static TenantUse tenant_of(const v1::TenantInfo& tenant) {
+    return {tenant.name(),
+            tenant.weight(),
+            tenant.priority(),
+            tenant.sessions(),
+            tenant.plane_bytes(),
+            tenant.graphs(),
+            tenant.jobs(),
+            tenant.jobs_ended(),
+            tenant.refused(),
+            tenant.device_s(),
+            tenant.compile_s(),
+            tenant.queue_wait_s(),
+            tenant.longest_queue_wait_s()};
+  }
+
   StatusOr<std::unique_ptr<HostGraph>> try_build(const v1::BuildRequest& request) {
     const auto making = connection_->making();
     v1::BuildReply reply;
@@ -409,6 +430,7 @@ private:
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<RemotePlanes> planes_;
   std::mutex opening_mutex_;
+  const std::unique_ptr<HostAdmin> admin_;
   // Arrays of submitted runs: their memory must not be used again while the daemon may compute on it. Those
   // of a run whose lease is over are among them until the session closes.
   std::mutex kept_mutex_;

@@ -18,6 +18,7 @@
 #include "client/ring_client.h"
 #include "client/side_channel.h"
 #include "eagle/v1/service.grpc.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 
 namespace eagle {
 
@@ -26,11 +27,12 @@ class RemoteLink {
 public:
   struct Stubs {
     explicit Stubs(const std::shared_ptr<grpc::Channel>& channel)
-        : planes(channel), graphs(channel), runs(channel), admin(channel) {}
+        : planes(channel), graphs(channel), runs(channel), admin(channel), health(channel) {}
     v1::Planes::Stub planes;
     v1::Graphs::Stub graphs;
     v1::Runs::Stub runs;
     v1::Admin::Stub admin;
+    grpc::health::v1::Health::Stub health;
   };
 
   // Opens a session over TCP. As `tcp_channel` and Attachment::open.

@@ -6,6 +6,7 @@
 #include "client/discovery.h"
 #include "client/host.h"
 #include "client/local_host.h"
+#include "client/record/recording_host.h"
 #include "client/view_table.h"
 #include "eagle/v1/service.pb.h"
 #include "engine/plane/packed.h"
@@ -128,11 +129,13 @@ StatusOr<std::uint64_t> Session::bytes_for(const Shape& shape, std::size_t item_
 
 StatusOr<Session> connect(std::string_view endpoint, const ConnectOptions& options) {
   EAGLE_ASSIGN_OR_RETURN(auto host, discover(endpoint, options, Fallback::private_daemon));
+  EAGLE_ASSIGN_OR_RETURN(host, record::recorded(std::move(host), options.recording));
   return Session(std::move(host));
 }
 
 StatusOr<Session> local(const LocalOptions& options) {
   EAGLE_ASSIGN_OR_RETURN(auto host, open_local(options));
+  EAGLE_ASSIGN_OR_RETURN(host, record::recorded(std::move(host), options.recording));
   return Session(std::move(host));
 }
 

@@ -10,6 +10,7 @@ find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)  # SHA-256 and random bytes
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
 pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
+find_package(nlohmann_json 3.11 CONFIG REQUIRED)
 find_package(LLVM 19.1 CONFIG REQUIRED)
 if(EAGLE_TESTS)
   find_package(GTest REQUIRED)

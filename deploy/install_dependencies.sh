@@ -13,7 +13,7 @@ packages=(
   g++ cmake ninja-build ccache mold
   llvm-19-dev
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  libboost-dev libspdlog-dev libcli11-dev libseccomp-dev libssl-dev libtomlplusplus-dev
+  libboost-dev libspdlog-dev libcli11-dev libseccomp-dev libssl-dev libtomlplusplus-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev libmpfr-dev libsleef-dev
   python3-venv python3-dev
   graphviz librsvg2-bin

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/nearest.h"
 #include "server/access.h"
 #include "server/published.h"
 
@@ -17,20 +18,6 @@ namespace eagle::server {
 namespace {
 
 constexpr std::size_t most_bytes = 1u << 20;
-
-// How many letters have to be changed, put in or left out to make one word of another.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
-    }
-  }
-  return row[b.size()];
-}
 
 constexpr std::uint64_t most_size = std::uint64_t{1} << 60;
 
@@ -167,10 +154,7 @@ public:
   Status finish() {
     for (const auto& [key, node] : table_) {
       if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
-      const auto nearest = std::min_element(known_.begin(), known_.end(), [&](const auto& a, const auto& b) {
-        return distance(a, key.str()) < distance(b, key.str());
-      });
-      refuse(node, key.str(), "there is no such key; the nearest is '" + *nearest + "'");
+      refuse(node, key.str(), "there is no such key; the nearest is '" + *nearest(key.str(), known_) + "'");
     }
     return status_;
   }

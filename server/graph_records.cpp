@@ -8,6 +8,7 @@
 #include "eagle/v1/graph.pb.h"
 #include "eagle/v1/service.pb.h"
 #include "eagle/v1/state.pb.h"
+#include "engine/graph/address.h"
 #include "server/fault_point.h"
 #include "server/secret.h"
 
@@ -53,24 +54,6 @@ void drop_history(v1::ParamsRecord& record) {
   record.Swap(&kept);
 }
 
-StatusOr<graph::ParamUpdate> update_of(const v1::ParamUpdate& message) {
-  graph::ParamUpdate update;
-  update.address.node = message.argument().node();
-  if (message.argument().has_leaf()) update.address.leaf = message.argument().leaf();
-  update.address.name = message.argument().name();
-  switch (message.value().value_case()) {
-    case v1::ParamValue::kReal:
-      update.value = message.value().real();
-      return update;
-    case v1::ParamValue::kInteger:
-      update.value = std::int64_t{message.value().integer()};
-      return update;
-    case v1::ParamValue::VALUE_NOT_SET:
-      break;
-  }
-  return Status(Reason::malformed_graph, "update: expected a number for each Param, found none");
-}
-
 }  // namespace
 
 GraphHash hash_of(const v1::GraphDescription& description) {
@@ -87,7 +70,7 @@ template <typename Message>
 StatusOr<std::vector<graph::ParamUpdate>> updates_of(const Message& message_of_params) {
   std::vector<graph::ParamUpdate> updates;
   for (const v1::ParamUpdate& message : message_of_params.params()) {
-    EAGLE_ASSIGN_OR_RETURN(graph::ParamUpdate one, update_of(message));
+    EAGLE_ASSIGN_OR_RETURN(graph::ParamUpdate one, graph::read_update(message));
     updates.push_back(std::move(one));
   }
   return updates;

@@ -58,6 +58,7 @@ struct Limits {
   Bound<std::size_t> published = 10'000;      // arrays with a name, of all sessions
   std::size_t grantees = 128;                 // principals that one of them is granted to
   Bound<std::size_t> edge_touches = 4096;     // views of a graph whose edges are listed
+  std::size_t listing_bytes = 16u << 20;      // of a kernel as text or assembly
 
   // Work.
   Bound<std::size_t> jobs = 4096;  // launches and runs that wait, run or await a reply

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <iostream>
 
+#include "cli/documents.h"
 #include "engine/codegen/disk_cache.h"
 #include "server/access.h"
 #include "server/config_file.h"
@@ -71,7 +72,7 @@ void add_settings(CLI::App& app, ProgramOptions& options, std::vector<std::strin
   options.cache_directory = codegen::DiskCache::default_directory();
   app.add_option("--cache-dir", options.cache_directory,
                  "Folder that keeps compiled kernels between runs, this user's alone (\"\": none)")
-      ->capture_default_str();
+      ->default_str("$EAGLE_CACHE_DIR, else $XDG_CACHE_HOME/eagle, else ~/.cache/eagle");
   app.add_option("--log-level", options.log_level,
                  "How much it says on stderr (default info; warn with --owner-fd)")
       ->check(CLI::IsMember(log_levels()));
@@ -110,6 +111,9 @@ void add_commands(CLI::App& app, ProgramOptions& options) {
       ->expected(0, 1);
   app.add_option("--new-token", options.new_token,
                  "Make a token for this subject, print it with its line, and end");
+  app.add_option("--document", options.document, "Print the man page or a shell's completion, and end")
+      ->check(CLI::IsMember({"man", "bash", "zsh", "fish"}))
+      ->group("");
   app.add_option("--owner-fd", options.owner_fd,
                  "An inherited descriptor of a process (pidfd): end when that process does")
       ->check(CLI::NonNegativeNumber);
@@ -170,6 +174,7 @@ Status read(CLI::App& app, const std::vector<std::string>& arguments, ProgramOpt
   add_commands(app, options);
   std::vector<std::string> backwards(arguments.rbegin(), arguments.rend());  // as CLI11 takes them
   app.parse(backwards);
+  if (!options.document.empty()) return {};
   for (const std::string& endpoint : listen) options.listen.push_back({endpoint, {}});
   options.ask_health = given(app, "--health");
   for (const auto& [flag, key] : settings) {
@@ -190,6 +195,12 @@ Status read(CLI::App& app, const std::vector<std::string>& arguments, ProgramOpt
 constexpr const char* what_it_is =
     "eagled: builds graphs of kernels and runs them over memory that it shares with its clients.";
 
+const cli::About about = {
+    "eagled", 8, "the daemon that builds graphs of kernels and runs them",
+    "0 after an orderly end, and where what was asked for is as it should be; 1 where it could not serve, or "
+    "--health found that it does not; 2 where the command line or the configuration is wrong.",
+    "eaglectl(1); docs/manual/operations.md in the source tree"};
+
 }  // namespace
 
 const std::vector<std::string>& log_levels() {
@@ -206,6 +217,15 @@ bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code) {
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error);
     return false;
+  }
+  if (status.ok() && !options.document.empty()) {
+    const auto text = cli::document(app, about, options.document);
+    status = text.status();
+    if (text.ok()) {
+      std::cout << *text;
+      exit_code = 0;
+      return false;
+    }
   }
   if (status.ok()) return true;
   std::cerr << "eagled: " << status.message() << '\n';

@@ -59,6 +59,14 @@ std::array<Level, 4> levels() {
 
 }  // namespace
 
+std::vector<Target> supported_targets() {
+  std::vector<Target> targets = {Target{}};
+  for (const Level& level : levels()) {
+    if (level.supported) targets.push_back({std::string(level.name)});
+  }
+  return targets;
+}
+
 StatusOr<Target> default_target() {
   const char* forced = std::getenv("EAGLED_CPU_TARGET");
   if (forced == nullptr || *forced == '\0') return Target{};

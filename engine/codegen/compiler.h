@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
@@ -31,6 +32,8 @@ struct Target {
   std::string cpu;  // "x86-64", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), or "" for this machine
   friend bool operator==(const Target&, const Target&) = default;
 };
+// This machine and every level that this CPU has: what code can be compiled for and run here.
+std::vector<Target> supported_targets();
 // EAGLED_CPU_TARGET where set, else this machine. BAD_VALUE names what is known.
 StatusOr<Target> default_target();
 

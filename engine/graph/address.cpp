@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <variant>
 
+#include "eagle/v1/graph.pb.h"
 #include "engine/kernel/names.h"
 
 namespace eagle::graph {
@@ -346,6 +347,35 @@ StatusOr<std::vector<Target>> resolve(const Graph& graph, const Address& address
   StatusOr<std::vector<Target>> found = Names(graph, wanted).resolve(address);
   if (!found.ok()) return found.status().within(method);
   return found;
+}
+
+void to_message(const ParamUpdate& update, v1::ParamUpdate& message) {
+  message.mutable_argument()->set_node(update.address.node);
+  if (update.address.leaf) message.mutable_argument()->set_leaf(*update.address.leaf);
+  message.mutable_argument()->set_name(update.address.name);
+  if (const auto* const real = std::get_if<double>(&update.value)) {
+    message.mutable_value()->set_real(*real);
+  } else {
+    message.mutable_value()->set_integer(std::get<std::int64_t>(update.value));
+  }
+}
+
+StatusOr<ParamUpdate> read_update(const v1::ParamUpdate& message) {
+  ParamUpdate update;
+  update.address.node = message.argument().node();
+  if (message.argument().has_leaf()) update.address.leaf = message.argument().leaf();
+  update.address.name = message.argument().name();
+  switch (message.value().value_case()) {
+    case v1::ParamValue::kReal:
+      update.value = message.value().real();
+      return update;
+    case v1::ParamValue::kInteger:
+      update.value = std::int64_t{message.value().integer()};
+      return update;
+    case v1::ParamValue::VALUE_NOT_SET:
+      break;
+  }
+  return Status(Reason::malformed_graph, "update: expected a number for each Param, found none");
 }
 
 StatusOr<std::vector<std::pair<Target, std::uint64_t>>> resolve_updates(

@@ -12,6 +12,10 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/param.h"
 
+namespace eagle::v1 {
+class ParamUpdate;
+}
+
 namespace eagle::graph {
 
 // `name` alone: the argument of that name that one node has, or that all nodes have that have any; or
@@ -41,6 +45,10 @@ struct ParamUpdate {
   Address address;
   Number value;
 };
+void to_message(const ParamUpdate& update, v1::ParamUpdate& message);
+StatusOr<ParamUpdate> read_update(
+    const v1::ParamUpdate& message);  // MALFORMED_GRAPH for one without a number
+
 // Of one call: each may name every node.
 constexpr std::size_t most_updates = 4096;
 // The bits that these updates give, in order (a later one wins). Nothing is changed. GRAPH_LIMIT.

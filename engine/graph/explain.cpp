@@ -109,6 +109,10 @@ std::string kind_of(const Graph& /*graph*/, const Conditional& conditional) {
 
 }  // namespace
 
+std::string kind_of(const Graph& graph, const Node& node) {
+  return std::visit([&](const auto& kind) { return kind_of(graph, kind); }, node.kind);
+}
+
 StatusOr<std::uint32_t> find_node(const std::vector<Leaf>& leaves, const NodeReference& node) {
   if (leaves.empty()) return Status(Reason::bad_value, "this graph is empty; add nodes first");
   const std::string range = "0 to " + std::to_string(leaves.size() - 1);
@@ -196,7 +200,7 @@ StatusOr<NodeExplanation> explain(const Graph& graph, const NodeReference& node,
   const Leaf& leaf = all[index];
   NodeExplanation out;
   out.node = name_of(all, index);
-  out.kind = std::visit([&](const auto& kind) { return kind_of(graph, kind); }, leaf.node->kind);
+  out.kind = kind_of(graph, *leaf.node);
   out.stage = leaf.stage;
   Work bytes{explain_work_limit};
   EAGLE_ASSIGN_OR_RETURN(out.planes, explain_planes(graph, *leaf.node, bytes));

@@ -85,6 +85,9 @@ struct NodeExplanation {
 
 using Explanation = std::variant<PairExplanation, NodeExplanation>;
 
+// What a node of the graph is, in words: "a launch of kernel 'affine' over 8 samples".
+std::string kind_of(const Graph& graph, const Node& node);
+
 // BAD_VALUE for an index or a label that is not there, and for one that several nodes have.
 StatusOr<std::uint32_t> find_node(const std::vector<Leaf>& leaves, const NodeReference& node);
 

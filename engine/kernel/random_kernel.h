@@ -1,4 +1,4 @@
-// Random kernels and numbers for tests: every opcode, type and role, nested ifs, loops and switches, vectors,
+// Random kernels and numbers, for tests and `eaglectl verify`: every opcode, type and role, nested ifs, loops and switches, vectors,
 // tables, a mask. The same seed gives the same kernel on every machine.
 #pragma once
 

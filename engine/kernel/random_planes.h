@@ -1,4 +1,4 @@
-// Planes full of random numbers for a kernel, and their comparison: what a test needs to run one launch in
+// Planes full of random numbers for a kernel, and their comparison: what it takes to run one launch in
 // two ways.
 #pragma once
 

@@ -18,6 +18,8 @@ std::vector<std::string> BuiltGraph::node_labels() const {
   return labels;
 }
 
+std::vector<CompiledFunction> BuiltGraph::functions() const { return program_->functions(graph_); }
+
 StatusOr<graph::Explanation> BuiltGraph::explain(const graph::NodeReference& node,
                                                  const std::optional<graph::NodeReference>& other) const {
   EAGLE_ASSIGN_OR_RETURN(graph::Explanation found, graph::explain(graph_, node, other, schedule_));

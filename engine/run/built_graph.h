@@ -56,6 +56,8 @@ public:
   [[nodiscard]] int threads() const { return threads_; }
   [[nodiscard]] const graph::ScratchLayout& scratch() const { return scratch_; }
   [[nodiscard]] const Execution& execution() const { return execution_; }
+  // What was compiled for it, as far as `most_reported_nodes` and `_bytes` go; for looking at.
+  [[nodiscard]] std::vector<CompiledFunction> functions() const;
   // Why and how a node or two of it, as graph::explain says, with how it is executed.
   [[nodiscard]] StatusOr<graph::Explanation> explain(const graph::NodeReference& node,
                                                      const std::optional<graph::NodeReference>& other) const;

@@ -13,9 +13,6 @@
 namespace eagle::run {
 namespace {
 
-// Of the labels of nodes that are listed.
-constexpr std::size_t most_reported_bytes = 1 << 20;
-
 // By launch, in the order of a walk through the graph.
 class LaunchNames {
 public:
@@ -103,6 +100,8 @@ std::string sentence(const ExecutedGroup& group, const std::vector<ExecutedNode>
 }
 
 }  // namespace
+
+std::vector<ExecutedNode> launch_names(const graph::Graph& graph) { return LaunchNames(graph).names(); }
 
 std::string_view name_of(graph::Fusion fusion) {
   switch (fusion) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,10 @@
 
 namespace eagle::v1 {
 class Execution;
+}
+
+namespace eagle::codegen {
+class Code;
 }
 
 namespace eagle::run {
@@ -43,6 +48,17 @@ struct Execution {
   friend bool operator==(const Execution&, const Execution&) = default;
 };
 constexpr std::size_t most_reported_nodes = 10'000;
+constexpr std::size_t most_reported_bytes = 1 << 20;  // of the labels of nodes that are listed
+
+// A function that was compiled for a graph: which nodes it is, and of what.
+struct CompiledFunction {
+  std::vector<ExecutedNode> nodes;
+  std::shared_ptr<const kernel::Kernel> kernel;  // of one node its own; of several what they were fused to
+  std::shared_ptr<const codegen::Code> code;
+};
+
+// By launch, in the order of a walk through the graph.
+std::vector<ExecutedNode> launch_names(const graph::Graph& graph);
 
 // `groups` are those of `plan`'s launches, bound; `branches` of it run each on one thread.
 Execution execution_of(const graph::Graph& graph, const graph::GroupedPlan& plan,

@@ -98,6 +98,9 @@ class HostIdentity:
 
 class SessionInfo:
     host: HostIdentity
+    tenants: list[TenantUse]
+
+class TenantUse: ...
 
 class RunReport:
     host: HostIdentity

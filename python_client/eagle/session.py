@@ -41,6 +41,24 @@ class Host(NamedTuple):
     name: str
 
 
+class TenantUse(NamedTuple):
+    """One of those who share the daemon's machine, and what is theirs; times are seconds since its worker began."""
+
+    name: str
+    weight: float
+    priority: int
+    sessions: int
+    plane_bytes: int
+    graphs: int
+    jobs: int
+    jobs_ended: int
+    refused: int
+    device_s: float
+    compile_s: float
+    queue_wait_s: float
+    longest_queue_wait_s: float
+
+
 class SessionInfo(NamedTuple):
     """What :meth:`Session.info` reports: the process that computes, and what it holds now."""
 
@@ -58,6 +76,10 @@ class SessionInfo(NamedTuple):
     graphs: int
     launches: int
     kernels_cached: int
+    #: The caller's; empty in process, where nobody shares.
+    tenant: str
+    #: All of them for root and whom the daemon runs as; others see their own.
+    tenants: tuple[TenantUse, ...]
 
 
 class PlaneInfo(NamedTuple):
@@ -291,6 +313,9 @@ class Session:
         found = self._core.info()
         fields = {name: getattr(found, name) for name in SessionInfo._fields}
         fields["host"] = Host(found.host.pid, found.host.host_name)
+        fields["tenants"] = tuple(
+            TenantUse(*(getattr(tenant, name) for name in TenantUse._fields)) for tenant in found.tenants
+        )
         self._info = SessionInfo(**fields)
         return self._info
 

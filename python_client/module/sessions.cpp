@@ -111,6 +111,21 @@ void bind_sessions(nb::module_& m) {
       .def_ro("pid", &run::HostIdentity::pid)
       .def_ro("host_name", &run::HostIdentity::host_name);
 
+  nb::class_<TenantUse>(m, "TenantUse")
+      .def_ro("name", &TenantUse::name)
+      .def_ro("weight", &TenantUse::weight)
+      .def_ro("priority", &TenantUse::priority)
+      .def_ro("sessions", &TenantUse::sessions)
+      .def_ro("plane_bytes", &TenantUse::plane_bytes)
+      .def_ro("graphs", &TenantUse::graphs)
+      .def_ro("jobs", &TenantUse::jobs)
+      .def_ro("jobs_ended", &TenantUse::jobs_ended)
+      .def_ro("refused", &TenantUse::refused)
+      .def_ro("device_s", &TenantUse::device_s)
+      .def_ro("compile_s", &TenantUse::compile_s)
+      .def_ro("queue_wait_s", &TenantUse::queue_wait_s)
+      .def_ro("longest_queue_wait_s", &TenantUse::longest_queue_wait_s);
+
   nb::class_<SessionInfo>(m, "SessionInfo")
       .def_ro("endpoint", &SessionInfo::endpoint)
       .def_ro("transport", &SessionInfo::transport)
@@ -125,7 +140,9 @@ void bind_sessions(nb::module_& m) {
       .def_ro("plane_budget_bytes", &SessionInfo::plane_budget_bytes)
       .def_ro("graphs", &SessionInfo::graphs)
       .def_ro("launches", &SessionInfo::launches)
-      .def_ro("kernels_cached", &SessionInfo::kernels_cached);
+      .def_ro("kernels_cached", &SessionInfo::kernels_cached)
+      .def_ro("tenant", &SessionInfo::tenant)
+      .def_ro("tenants", &SessionInfo::tenants);
 
   nb::class_<Session>(m, "Session")
       .def(

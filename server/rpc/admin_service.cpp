@@ -253,6 +253,7 @@ private:
     reply.set_kernels_cached(info.kernels_cached);
     reply.set_jobs(info.jobs);
     reply.set_jobs_held(info.jobs_held);
+    reply.set_tenant(caller.tenant()->name());
     reply.set_worker_restarts(info.restarts);
     reply.set_draining(daemon_.drains());
     const bool sees_all = daemon_.sessions().is_admin(caller.principal());

@@ -9,6 +9,7 @@
 #include "engine/view/explain_text.h"
 #include "engine/view/picture.h"
 #include "server/rpc/call.h"
+#include "server/rpc/inspect.h"
 #include "server/rpc/launch_call.h"
 #include "server/rpc/services.h"
 
@@ -70,18 +71,6 @@ Status edges(Daemon& daemon, Session& session, std::uint64_t id, v1::EdgesReply&
   return {};
 }
 
-// A graph of the caller's own session (`owner` 0), or of one that it may look into.
-StatusOr<std::shared_ptr<LoadedGraph>> graph_of(Daemon& daemon, Session& caller, std::uint64_t owner,
-                                                std::uint64_t graph) {
-  if (owner == 0 || owner == caller.id()) return daemon.graph(caller, graph);
-  for (const auto& session : daemon.sessions().visible_to(caller.principal())) {
-    if (session->id() == owner) return daemon.graph(*session, graph);
-  }
-  return Status(Reason::unknown_graph, "there is no graph " + std::to_string(graph) + " of session " +
-                                           std::to_string(owner) +
-                                           " that the caller may see; eaglectl graphs lists those there are");
-}
-
 Status picture(Daemon& daemon, Session& caller, const v1::PictureRequest& request, v1::PictureReply& reply) {
   EAGLE_ASSIGN_OR_RETURN(const auto graph, graph_of(daemon, caller, request.session(), request.graph()));
   const auto format = view::format_of(request.format());
@@ -126,6 +115,7 @@ void list(Session& session, v1::ListGraphsReply& reply) {
     v1::GraphSummary& summary = *reply.add_graphs();
     summary.set_session(session.id());
     summary.set_client(session.client());
+    summary.set_tenant(session.tenant()->name());
     summary.set_graph(id);
     summary.set_name(graph->built().graph().name);
     summary.set_nodes(static_cast<std::uint32_t>(graph->nodes()));
@@ -138,6 +128,7 @@ void list(Session& session, v1::ListGraphsReply& reply) {
     v1::GraphSummary& summary = *reply.add_graphs();
     summary.set_session(session.id());
     summary.set_client(session.client());
+    summary.set_tenant(session.tenant()->name());
     summary.set_graph(id);
     summary.set_name(record->graph->description().name());
     summary.set_nodes(record->graph->nodes());
@@ -225,6 +216,24 @@ public:
     return on_pool(daemon_, daemon_.build_pool(), *context,
                    [this, request, reply](Session& session, const PendingCall&) {
                      return explain(daemon_, session, *request, *reply);
+                   });
+  }
+
+  // On the pool where compilers work: it may be one of them.
+  grpc::ServerUnaryReactor* Inspect(grpc::CallbackServerContext* context, const v1::InspectRequest* request,
+                                    v1::InspectReply* reply) override {
+    return on_pool(daemon_, daemon_.build_pool(), *context,
+                   [this, request, reply](Session& session, const PendingCall&) {
+                     return inspect(daemon_, session, *request, *reply);
+                   });
+  }
+
+  grpc::ServerUnaryReactor* ListKernel(grpc::CallbackServerContext* context,
+                                       const v1::ListKernelRequest* request,
+                                       v1::ListKernelReply* reply) override {
+    return on_pool(daemon_, daemon_.build_pool(), *context,
+                   [this, request, reply](Session& session, const PendingCall&) {
+                     return list_kernel(daemon_, session, *request, *reply);
                    });
   }
 

@@ -90,6 +90,90 @@ TEST_F(Rpc, GraphsAreExplained) {
   EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Explain, request, reply).reason(), Reason::bad_value);
 }
 
+TEST_F(Rpc, AGraphIsInspectedAsItIsExecuted) {
+  GraphScene scene(*session_);
+  scene.message.set_name("twice");
+  const auto x = scene.plane<double>(4, 0.0);
+  add_increment(scene, x);
+  add_increment(scene, x);
+  v1::InspectRequest request;
+  request.set_graph(build(scene).graph());
+  v1::LaunchReport report;
+  ASSERT_TRUE(launch(request.graph(), 3, report).ok());
+  v1::InspectReply reply;
+  ASSERT_TRUE(call(graphs_, &v1::Graphs::Stub::Inspect, request, reply).ok());
+  EXPECT_EQ(reply.name(), "twice");
+  EXPECT_EQ(reply.launches(), 3u);
+  ASSERT_EQ(reply.nodes_size(), 2);
+  EXPECT_EQ(reply.nodes(1).stage(), 1u);
+  EXPECT_THAT(reply.nodes(1).kind(), HasSubstr("over 4 samples"));
+  EXPECT_EQ(reply.edges(0).kind(), v1::RAW);
+  EXPECT_EQ(reply.schedule_size(), 2);
+  ASSERT_GE(reply.kernels_size(), 1);
+  ASSERT_GE(reply.kernels(0).arguments_size(), 1);
+  EXPECT_TRUE(reply.kernels(0).arguments(0).written());
+  // Each node is one of the functions, and a function says what was compiled for it.
+  int nodes = 0;
+  for (const auto& function : reply.functions()) {
+    nodes += function.nodes_size();
+    EXPECT_GT(function.code_bytes(), 0u);
+    EXPECT_EQ(function.hash().size(), 64u);
+  }
+  EXPECT_EQ(nodes, 2);
+  request.set_graph(request.graph() + 1);
+  EXPECT_EQ(call(graphs_, &v1::Graphs::Stub::Inspect, request, reply).reason(), Reason::unknown_graph);
+}
+
+TEST_F(Rpc, KernelsAreListedInEveryForm) {
+  Daemon::Options options;
+  options.limits.listing_bytes = 200'000;
+  serve(std::move(options));
+  GraphScene scene(*session_);
+  const auto x = scene.plane<double>(4, 0.0);
+  add_increment(scene, x);
+  add_increment(scene, x);
+  v1::ListKernelRequest request;
+  request.set_graph(build(scene).graph());
+  request.set_form(v1::LISTING_FORM_IR);
+  v1::ListKernelReply reply;
+  const auto asked = [&] { return call(graphs_, &v1::Graphs::Stub::ListKernel, request, reply).reason(); };
+  EXPECT_EQ(asked(), Reason::bad_message);  // neither kernel nor function
+  request.set_kernel(0);
+  ASSERT_EQ(asked(), Reason::none);
+  EXPECT_THAT(reply.text(), HasSubstr("kernel @increment"));
+  request.set_function(0);
+  request.set_form(v1::LISTING_FORM_LLVM);
+  ASSERT_EQ(asked(), Reason::none);
+  EXPECT_THAT(reply.text(), HasSubstr("fadd"));
+  request.set_form(v1::LISTING_FORM_ASSEMBLY);
+  ASSERT_EQ(asked(), Reason::none);
+  EXPECT_THAT(reply.text(), HasSubstr("ret"));
+  EXPECT_FALSE(reply.cpu().empty());
+  request.set_form(v1::LISTING_FORM_UNSPECIFIED);
+  EXPECT_EQ(asked(), Reason::bad_value);
+  request.set_form(v1::LISTING_FORM_IR);
+  request.set_function(99);
+  EXPECT_EQ(asked(), Reason::bad_value);
+  request.set_kernel(99);
+  EXPECT_EQ(asked(), Reason::bad_value);
+}
+
+TEST_F(Rpc, AListingOverItsBoundIsRefusedByName) {
+  Daemon::Options options;
+  options.limits.listing_bytes = 10;
+  serve(std::move(options));
+  GraphScene scene(*session_);
+  add_increment(scene, scene.plane<double>(4, 0.0));
+  v1::ListKernelRequest request;
+  request.set_graph(build(scene).graph());
+  request.set_kernel(0);
+  request.set_form(v1::LISTING_FORM_IR);
+  v1::ListKernelReply reply;
+  const Status refused = call(graphs_, &v1::Graphs::Stub::ListKernel, request, reply);
+  EXPECT_EQ(refused.reason(), Reason::quota);
+  EXPECT_THAT(refused.message(), HasSubstr("listing_bytes"));
+}
+
 // One user's sessions may look at, but not use, each other's graphs.
 TEST_F(Rpc, GraphsOfTheSameUserCanBeSeenFromAnotherSession) {
   GraphScene scene(*session_);

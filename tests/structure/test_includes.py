@@ -29,8 +29,9 @@ ALLOWED = {
     "engine/run": RUN,
     "engine/step": RUN | {"engine/run"},
     "engine": ENGINE,
-    "client": ENGINE,
-    "server": ENGINE,
+    "cli": BASE,
+    "client": ENGINE | {"cli"},
+    "server": ENGINE | {"cli"},
     "python_client": {"client"} | ENGINE,
 }
 
@@ -47,7 +48,8 @@ LIBRARIES = {
     "Boost": (r"boost/", {"client", "server", "tests"}),
     "spdlog": (r"spdlog/|fmt/", {"server", "tests"}),
     "toml++": (r"toml\+\+/", {"server"}),
-    "CLI11": (r"CLI/", {"client", "server", "tests"}),
+    "CLI11": (r"CLI/", {"cli", "client", "server", "tests"}),
+    "nlohmann_json": (r"nlohmann/", {"client", "tests"}),
     "nanobind": (r"nanobind/|Python\.h$", {"python_client"}),
 }
 # Headers that may include a library: private ones, each for a handful of .cpp files of its own folder. Headers of
@@ -75,6 +77,7 @@ PRIVATE_HEADERS: dict[str, set[str]] = {
         "server/rpc/transfer_call.h",
     },
     "Boost": {"server/sockets/grpc_connections.h"},
+    "nlohmann_json": {"client/ctl/json.h"},
     "spdlog": {"server/log_format.h", "server/log_sink.h", "server/recent_log.h"},
 }
 MOST_USERS_OF_A_PRIVATE_HEADER = 8

@@ -28,6 +28,7 @@ public:
 
   [[nodiscard]] std::int64_t samples() const { return samples_; }
   [[nodiscard]] const codegen::Code& code() const { return *code_; }
+  [[nodiscard]] const std::shared_ptr<const codegen::Code>& shared_code() const { return code_; }
   // What sample_index() and n_samples() give: sample 0 is number `first` of `total`. After `bind`: 0 of
   // samples().
   void number_samples(std::int64_t first, std::int64_t total) {

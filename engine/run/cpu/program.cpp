@@ -44,6 +44,7 @@ StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
     program->reductions_.push_back(std::move(bound));
   }
   program->grouped_ = std::move(fused.grouped);
+  program->fused_ = std::move(fused.code);
   program->loops_ = plan.loops;
   program->team_ = team;
   program->piece_s_ = piece_s;
@@ -112,6 +113,29 @@ Status CpuProgram::bind_groups(const graph::RunPlan& plan, const FusedPlan& fuse
     groups_.emplace_back(std::move(functions), std::move(shared), inline_work);
   }
   return {};
+}
+
+std::vector<CompiledFunction> CpuProgram::functions(const graph::Graph& graph) const {
+  const std::vector<ExecutedNode> names = launch_names(graph);
+  std::vector<CompiledFunction> all;
+  std::size_t nodes = 0;
+  std::size_t bytes = 0;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    for (std::size_t f = 0; f < grouped_.groups[g].functions.size(); ++f) {
+      const std::vector<std::uint32_t>& launches = grouped_.groups[g].functions[f].launches;
+      nodes += launches.size();
+      for (const std::uint32_t launch : launches) bytes += names[launch].label.size();
+      if (nodes > most_reported_nodes || bytes > most_reported_bytes) return all;
+      CompiledFunction function;
+      for (const std::uint32_t launch : launches) function.nodes.push_back(names[launch]);
+      function.code = groups_[g].function(f).shared_code();
+      const auto& fused = fused_[g][f];
+      function.kernel = fused ? std::shared_ptr<const kernel::Kernel>(fused, &fused->fused.kernel)
+                              : graph.kernels[kernels_[launches.front()]];
+      all.push_back(std::move(function));
+    }
+  }
+  return all;
 }
 
 std::size_t CpuProgram::most_places() const {

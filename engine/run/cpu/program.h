@@ -77,6 +77,10 @@ public:
     return execution_of(graph, grouped_, groups_, fusion, team_);
   }
 
+  // Its functions in the order of its groups, as far as `most_reported_nodes` and `_bytes` go. `graph` is
+  // the one that the plan is of.
+  [[nodiscard]] std::vector<CompiledFunction> functions(const graph::Graph& graph) const;
+
   [[nodiscard]] Counters& counters() const { return *counters_; }
 
 private:
@@ -103,6 +107,7 @@ private:
                        std::span<const PlaneMemory> planes);
 
   graph::GroupedPlan grouped_;
+  std::vector<std::vector<std::shared_ptr<const FusedCode>>> fused_;  // by group and function; null: one node
   std::uint32_t loops_ = 0;
   std::vector<std::optional<BoundCounter>> loop_counters_;  // by loop
   std::vector<BoundGroup> groups_;

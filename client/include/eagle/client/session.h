@@ -45,6 +45,14 @@ struct TlsOptions {
   std::string server_name;  // in the daemon's certificate, where that is not the endpoint's host
 };
 
+// The requests of a session as a file, for `eaglectl replay` (docs/manual/eaglectl.md).
+struct RecordingOptions {
+  std::string file;       // empty: where EAGLE_RECORD names one, there; else nowhere
+  bool contents = false;  // what arrays hold, too (EAGLE_RECORD_CONTENTS=1)
+  // The file grows no further, and the recording ends there (EAGLE_RECORD_BYTES).
+  std::uint64_t most_bytes = std::uint64_t{4} << 30;
+};
+
 struct ConnectOptions {
   std::chrono::milliseconds timeout{10'000};  // for connecting and for each short call
   std::string client_name;                    // shown to the operator; the program's name when empty
@@ -61,6 +69,7 @@ struct ConnectOptions {
   // W3C trace context ("00-TRACE-SPAN-FLAGS") that what the session does belongs to: it stands on the
   // daemon's log lines and spans. Empty: none. BAD_VALUE for what is none.
   std::string traceparent;
+  RecordingOptions recording = {};
 };
 
 // Told during long transfers, with the bytes done so far and in all; false stops it (CANCELLED).
@@ -96,6 +105,25 @@ struct SessionPlane {
 
 struct LocalOptions {
   int threads = 0;  // of a team; 0: what the machine and cgroup allow
+  RecordingOptions recording = {};
+};
+
+// One of those who share the machine, as the daemon's operators know them. Root and whom the daemon runs as
+// see all of them, others their own.
+struct TenantUse {
+  std::string name;
+  double weight = 1;  // shares of the team's time are as the weights
+  std::int64_t priority = 0;
+  std::uint64_t sessions = 0;
+  std::uint64_t plane_bytes = 0;
+  std::uint64_t graphs = 0;
+  std::uint64_t jobs = 0;  // launches and runs that wait, run or are at a host call
+  std::uint64_t jobs_ended = 0;
+  std::uint64_t refused = 0;  // for a quota
+  double device_s = 0;        // of the team's time
+  double compile_s = 0;
+  double queue_wait_s = 0;  // of all jobs that have begun, from admission to their first turn
+  double longest_queue_wait_s = 0;
 };
 
 struct SessionInfo {
@@ -113,6 +141,8 @@ struct SessionInfo {
   std::uint64_t graphs = 0;
   std::uint64_t launches = 0;
   std::uint64_t kernels_cached = 0;
+  std::string tenant;  // the caller's; empty in process, where nobody shares
+  std::vector<TenantUse> tenants;
 };
 
 // A built graph of a host.
@@ -124,6 +154,7 @@ struct GraphInfo {
   std::uint32_t nodes = 0;
   std::uint64_t launches = 0;
   graph::ScratchLayout scratch = {};  // where its scratch planes lie in memory of its own
+  std::string tenant = {};            // of the session; empty in process
 };
 // The graphs of this session, or all that the caller may see: those of its own user, and for root and whom
 // the daemon runs as everybody's.

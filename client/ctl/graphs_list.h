@@ -1,10 +1,11 @@
-// eaglectl's commands about graphs: which there are, and what they look like.
+// Graphs as people name them: which there are, which one is meant, and which of its nodes and kernels.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "client/host_admin.h"
 #include "eagle/client/session.h"
 #include "engine/view/picture.h"
 
@@ -14,8 +15,13 @@ namespace eagle::ctl {
 std::string id_of(const GraphInfo& graph);
 
 // The one graph with this name or id (of whose session any beginning will do). UNKNOWN_GRAPH where there is
-// none, BAD_VALUE where there are several; both list the candidates.
+// none, which names the nearest; BAD_VALUE where there are several; both list the candidates.
 StatusOr<GraphInfo> find_graph(const std::vector<GraphInfo>& graphs, std::string_view which);
+
+// The one of `names` that is meant, by name or index. UNKNOWN_NAME and BAD_VALUE as above; `what` is what
+// they are: "node", "kernel".
+StatusOr<std::size_t> find_name(std::string_view what, const std::vector<std::string>& names,
+                                std::string_view which);
 
 // "--svg" and its like.
 struct FormatFlag {
@@ -24,10 +30,10 @@ struct FormatFlag {
   std::string_view help;
 };
 constexpr FormatFlag format_flags[] = {
-    {"--text", view::Format::text, "box drawing for a terminal; the default"},
-    {"--svg", view::Format::svg, "an image that needs nothing outside itself"},
+    {"--text", view::Format::text, "Box drawing for a terminal; the default"},
+    {"--svg", view::Format::svg, "An image that needs nothing outside itself"},
     {"--dot", view::Format::dot, "Graphviz"},
-    {"--mermaid", view::Format::mermaid, "a flowchart for Markdown"},
+    {"--mermaid", view::Format::mermaid, "A flowchart for Markdown"},
 };
 
 // A table for people.

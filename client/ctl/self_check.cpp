@@ -1,0 +1,167 @@
+#include "client/ctl/self_check.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <span>
+
+#include "client/record/contents.h"
+#include "eagle/client/graph.h"
+#include "eagle/client/session.h"
+#include "engine/codegen/compiler.h"
+#include "engine/kernel/random_kernel.h"
+#include "engine/kernel/random_planes.h"
+#include "engine/run/host.h"
+
+namespace eagle::ctl {
+namespace {
+
+using kernel::Kernel;
+using kernel::Planes;
+
+constexpr std::uint64_t first_seed = 7'411;
+constexpr int kernels = 32;
+constexpr std::int64_t samples = 67;  // some whole blocks of every target, and a rest
+constexpr std::int64_t steps = 3;
+constexpr kernel::InterpreterPosition position{17, 5000, 4};
+
+std::string hexadecimal(const record::Digest& digest) {
+  std::string text;
+  for (const unsigned char byte : digest) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+struct Case {
+  Kernel kernel;
+  Planes before;
+  Planes after;  // as the interpreter has it
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  kernel::RandomKernelOptions options;
+  options.shared = 0;  // `sums` is about those
+  for (int i = 0; i < kernels; ++i) {
+    const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);
+    kernel::Random random(seed);
+    Case one;
+    one.kernel = kernel::random_kernel(seed, options);
+    one.before = kernel::random_planes(one.kernel, samples, random);
+    one.after = one.before;
+    const auto addresses = one.after.interpreter_planes();
+    kernel::interpret_launch(one.kernel, addresses, samples, steps, position);
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+template <typename Real>
+void one_nan(std::vector<std::byte>& bytes) {
+  for (std::size_t at = 0; at + sizeof(Real) <= bytes.size(); at += sizeof(Real)) {
+    Real value;
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    if (value == value) continue;
+    value = std::numeric_limits<Real>::quiet_NaN();
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+  }
+}
+
+// Which NaN a NaN is, is promised by nobody.
+record::Digest digest_of(const std::vector<Case>& all) {
+  std::vector<record::Digest> digests;
+  for (const Case& one : all) {
+    for (std::size_t i = 0; i < one.kernel.arguments.size(); ++i) {
+      std::vector<std::byte> bytes = one.after.bytes[i];
+      if (one.kernel.arguments[i].type.scalar == kernel::Scalar::f64) one_nan<double>(bytes);
+      if (one.kernel.arguments[i].type.scalar == kernel::Scalar::f32) one_nan<float>(bytes);
+      digests.push_back(record::digest_of(std::span<const std::byte>(bytes)));
+    }
+  }
+  return record::digest_of(digests);
+}
+
+StatusOr<Check> check_target(codegen::Compiler& compiler, const codegen::Target& target,
+                             const std::vector<Case>& all) {
+  Check check{"kernels", target.cpu.empty() ? "native" : target.cpu, true, ""};
+  int lanes = 0;
+  for (const Case& one : all) {
+    EAGLE_ASSIGN_OR_RETURN(const auto compiled, compiler.compile(one.kernel, target));
+    lanes = std::max(lanes, compiled.code->lanes());
+    Planes planes = one.before;
+    const std::vector<std::byte*> addresses = planes.addresses();
+    codegen::KernelCall call;
+    call.planes = addresses.data();
+    call.component_strides = planes.strides.data();
+    call.params = planes.params.data();
+    call.lengths = planes.lengths.data();
+    call.end = samples;
+    call.max_steps = steps;
+    call.first_sample = position.first_sample;
+    call.total_samples = position.total_samples;
+    call.first_step = position.first_step;
+    compiled.code->function()(&call);
+    const std::string difference = kernel::first_difference(one.kernel, planes, one.after);
+    if (difference.empty()) continue;
+    check.passed = false;
+    check.detail = "kernel " + one.kernel.name + ": " + difference;
+    return check;
+  }
+  check.detail = std::to_string(all.size()) + " kernels, up to " + std::to_string(lanes) +
+                 " samples a block: the interpreter's bits";
+  return check;
+}
+
+// Sums of many reals, whose order must not depend on the team.
+StatusOr<record::Digest> sums(int threads) {
+  EAGLE_ASSIGN_OR_RETURN(const Session session, local({threads}));
+  constexpr std::int64_t count = 100'003;
+  EAGLE_ASSIGN_OR_RETURN(const Array<double> x, session.zeros<double>({count}));
+  EAGLE_ASSIGN_OR_RETURN(const Array<double> plain, session.zeros<double>({1}));
+  EAGLE_ASSIGN_OR_RETURN(const Array<double> compensated, session.zeros<double>({1}));
+  kernel::Random random(first_seed);
+  for (double& value : x.span())
+    value = (static_cast<double>(random.below(1u << 30)) - 5e8) * (random.chance(10) ? 1e9 : 1e-3);
+  Graph graph(session);
+  EAGLE_RETURN_IF_ERROR(graph.add_node(reduce(x, plain), "plain"));
+  EAGLE_RETURN_IF_ERROR(graph.add_node(reduce(x, compensated, {ReduceOp::sum, true}), "compensated"));
+  EAGLE_RETURN_IF_ERROR(graph.build());
+  EAGLE_RETURN_IF_ERROR(graph.launch().status());
+  const std::array<double, 2> both = {plain[0], compensated[0]};
+  return record::digest_of(std::as_bytes(std::span(both)));
+}
+
+}  // namespace
+
+const Golden& golden() {
+  static const Golden expected = {"", ""};
+  return expected;
+}
+
+Status self_check(const Golden& expected, const std::function<void(const Check&)>& told) {
+  const std::vector<Case> all = cases();
+  const std::string found = hexadecimal(digest_of(all));
+  told({"interpreter", "", found == expected.kernels,
+        found == expected.kernels ? std::to_string(all.size()) + " kernels: the bits that every host gives"
+                                  : "expected " + expected.kernels + ", found " + found});
+  codegen::Compiler compiler;
+  for (const codegen::Target& target : codegen::supported_targets()) {
+    EAGLE_ASSIGN_OR_RETURN(const Check check, check_target(compiler, target, all));
+    told(check);
+  }
+  for (const int threads : std::set<int>{1, 2, 3, run::available_threads()}) {
+    const auto digest = sums(threads);
+    EAGLE_RETURN_IF_ERROR(digest.status());
+    const std::string sum = hexadecimal(*digest);
+    told({"sums", std::to_string(threads) + (threads == 1 ? " thread" : " threads"), sum == expected.sums,
+          sum == expected.sums ? "100,003 reals, plain and compensated: the bits that every host gives"
+                               : "expected " + expected.sums + ", found " + sum});
+  }
+  return {};
+}
+
+}  // namespace eagle::ctl

@@ -1,0 +1,31 @@
+// Graphs as they are executed, for whoever looks at them (proto/eagle/v1/inspect.proto).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/base/status.h"
+#include "server/daemon.h"
+
+namespace eagle::v1 {
+class InspectReply;
+class InspectRequest;
+class ListKernelReply;
+class ListKernelRequest;
+}  // namespace eagle::v1
+
+namespace eagle::server {
+
+// A graph of the caller's own session (`owner` 0), or of one that it may look into; built again where the
+// worker that built it has died. UNKNOWN_GRAPH.
+StatusOr<std::shared_ptr<LoadedGraph>> graph_of(Daemon& daemon, Session& caller, std::uint64_t owner,
+                                                std::uint64_t graph);
+
+// UNKNOWN_GRAPH.
+Status inspect(Daemon& daemon, Session& caller, const v1::InspectRequest& request, v1::InspectReply& reply);
+// Compiles, as the caller's tenant, for machine code. UNKNOWN_GRAPH; BAD_VALUE for an index or a form that is
+// not there; QUOTA (listing_bytes) for a text that is too long; what the compiler says.
+Status list_kernel(Daemon& daemon, Session& caller, const v1::ListKernelRequest& request,
+                   v1::ListKernelReply& reply);
+
+}  // namespace eagle::server
