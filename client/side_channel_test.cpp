@@ -109,7 +109,7 @@ protected:
     });
   }
   StatusOr<std::unique_ptr<SideChannel>> open(Deadline deadline = far()) {
-    return SideChannel::open(endpoint_, {"test", {}, {}, {}, {}}, deadline);
+    return SideChannel::open(endpoint_, {"test", {}, {}, {}, {}, {}}, deadline);
   }
 
   std::string folder_;

@@ -42,8 +42,8 @@ std::string text_of(const std::vector<Ledger::Range>& ranges) {
 void add_range(std::vector<Ledger::Range>& ranges, const graph::PlaneId& plane, const plane::View& view) {
   const plane::Extent extent = plane::extent(view);
   if (extent.first == extent.last) return;
-  // A line says "too many" of more than it has room for, so that one more than that is as good as all: looking
-  // for a range among thousands, for each of them, would make building a graph quadratic.
+  // A line says "too many" of more than it has room for, so that one more than that is as good as all:
+  // looking for a range among thousands, for each of them, would make building a graph quadratic.
   if (ranges.size() > noted_ranges) return;
   const Ledger::Range range{plane, static_cast<std::uint64_t>(extent.first),
                             static_cast<std::uint64_t>(extent.last - extent.first)};

@@ -157,7 +157,8 @@ TEST(ConfigFile, SaysWhereEachSettingComesFrom) {
 
 TEST(ConfigFile, EveryLimitCanBeSet) {
   std::string text = "[limits]\n";
-  for_each_limit(Limits(), [&](const char* key, const auto&, std::int64_t least, std::int64_t) {
+  const Limits usual;
+  for_each_limit(usual, [&](const char* key, const auto&, std::int64_t least, std::int64_t) {
     text += std::string(key) + " = " + std::to_string(least + 1) + "\n";
   });
   const auto options = configured(text);

@@ -317,8 +317,8 @@ TEST_F(Doctor, ConflictingPackagesAreNamed) {
          Severity::problem, "eagle-cms 3.2");
   const Distribution again{"eagle", EAGLE_VERSION, "/usr/lib", true};
   expect(check_python(installed({own, again}, "/venv/lib/eagle/__init__.py"))[0], Severity::problem, "twice");
-  expect(the("python.package", check_python(installed({own}, "/home/me/eagle/__init__.py"))),
-         Severity::problem, "would load /home/me/eagle", "PYTHONPATH");
+  expect(the("python.package", check_python(installed({own}, "/srv/me/eagle/__init__.py"))),
+         Severity::problem, "would load /srv/me/eagle", "PYTHONPATH");
   expect(the("python.package",
              check_python(installed({{"eagle", "0.0.1", "/venv/lib", true}}, "/venv/lib/eagle/__init__.py"))),
          Severity::warning, "0.0.1", "upgrade");

@@ -50,7 +50,7 @@ public:
                                      const std::function<Status(std::uint32_t)>&) override {
     return LaunchReport();
   }
-  void cancel_enqueued() override {}
+  std::function<void()> cancel_enqueued() override { return nullptr; }
   Status update(const std::vector<graph::ParamUpdate>&) override { return {}; }
   Status rebind(const v1::GraphDescription&, std::span<const run::PlaneMemory>) override { return {}; }
   [[nodiscard]] graph::ScratchLayout scratch() const override { return {}; }
@@ -69,9 +69,10 @@ public:
   StatusOr<SessionInfo> info() override { return SessionInfo(); }
   StatusOr<std::vector<GraphInfo>> graphs(GraphScope) override { return std::vector<GraphInfo>(); }
   StatusOr<std::string> picture(const GraphInfo&, PictureFormat) override { return std::string(); }
-  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) override {
+  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label,
+                                             Contents contents) override {
     if (bytes > most_memory) broken("a replay asks for more memory than its limit");
-    return host_.allocate(bytes, label);
+    return host_.allocate(bytes, label, contents);
   }
   [[nodiscard]] std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const override {
     return host_.find(address, bytes);

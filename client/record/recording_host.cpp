@@ -75,7 +75,7 @@ public:
     end(request, report, enqueued_at_);
     return report;
   }
-  void cancel_enqueued() override { graph_->cancel_enqueued(); }
+  std::function<void()> cancel_enqueued() override { return graph_->cancel_enqueued(); }
 
   Status update(const std::vector<graph::ParamUpdate>& updates) override {
     const std::uint64_t request = recorder_->begin({}, false, number_, [&](v1::RecordRequest& made) {
@@ -176,8 +176,10 @@ public:
   [[nodiscard]] bool copies() const override { return host_->copies(); }
   HostAdmin* admin() override { return host_->admin(); }
 
-  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label) override {
-    auto buffer = host_->allocate(bytes, label);
+  // Zeros in any case: what is there otherwise a replay would not have.
+  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label,
+                                             eagle::Contents) override {
+    auto buffer = host_->allocate(bytes, label, eagle::Contents::zeros);
     if (buffer.ok()) note(**buffer, true);
     return buffer;
   }

@@ -126,7 +126,7 @@ private:
       plane.private_bytes = {static_cast<std::byte*>(memory), std::free};
     } else {
       auto buffer = host_.allocate(std::max<std::uint64_t>(plane.bytes, 1),
-                                   "replay " + std::to_string(message.plane()));
+                                   "replay " + std::to_string(message.plane()), eagle::Contents::zeros);
       if (!buffer.ok()) return buffer.status().within("replay");
       plane.buffer = *std::move(buffer);
       const auto where = host_.find(plane.buffer->data(), 1);

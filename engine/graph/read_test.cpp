@@ -181,9 +181,10 @@ TEST(ReadLaunch, NamesTheArgumentThatDoesNotFit) {
   Fixture dtype;
   dtype.add(host("0", {}, {})).add(host("1", {}, {}));
   dtype.add(launch("advance", dtype.twice, {{"x", dtype.array({8}, plane::DType::f32)}, {"y", dtype.y}}));
-  expect_refused(dtype, Reason::wrong_dtype,
-                 {"node 2 'advance': argument 'x': expected float64 (N,), found float32 (8,); cast it with "
-                  "session.asarray(array, dtype=np.float64)"});
+  expect_refused(
+      dtype, Reason::wrong_dtype,
+      {"node 2 'advance': argument 'x': expected float64 (N,), found float32 (8,); make one that is with "
+       "session.asarray(array, dtype=np.float64)"});
   Fixture shape;
   shape.add(launch("n", shape.twice, {{"x", shape.array({2, 4})}, {"y", shape.y}}));
   expect_refused(shape, Reason::wrong_shape, {"argument 'x'", "(N,)", "(2, 4)"});

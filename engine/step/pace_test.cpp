@@ -48,7 +48,7 @@ TEST(PassSteps, StayWithinWhatIsLeft) {
 }
 
 TEST(LongestWindow, IsBoundedInTime) {
-  EXPECT_EQ(longest_window(1e-6, 500), 2'000);
+  EXPECT_EQ(longest_window(1e-6, 500), 500);
   EXPECT_EQ(longest_window(1.0, 500), 1);
   EXPECT_EQ(longest_window(0, 64), 16);  // not known: so many sample steps
   EXPECT_EQ(longest_window(0, 1024), 1);

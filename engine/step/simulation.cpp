@@ -166,7 +166,9 @@ Simulation::Next Simulation::State::advance() {
     begin_pass();
   }
   if (!pass(slice)) return Next::again;
-  return ended ? Next::done : after_steps();
+  if (ended) return Next::done;
+  const Next next = after_steps();
+  return next == Next::again && stop_if_asked() ? Next::done : next;
 }
 
 bool Simulation::State::part_way() const { return started && !ended && (!has_tiles || target || in_step); }

@@ -314,8 +314,8 @@ TEST_F(Rpc, StreamsWhoseClientSaysNothingEnd) {
   // As a client over TCP, who has shown nothing yet.
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
-  const auto remote =
-      RpcServer::start_remote(served_->daemon(), {"dns:test"}, {Identity::anonymous, nullptr}, {});
+  const auto remote = RpcServer::start_remote(served_->daemon(), Surroundings{.listen = {"dns:test"}},
+                                              {Identity::anonymous, nullptr}, {});
   ASSERT_TRUE(remote.ok()) << remote.status().to_string();
   (*remote)->adopt(UniqueFd(ends[0]));
   const auto sessions = v1::Sessions::NewStub(grpc::CreateInsecureChannelFromFd("test", ends[1]));

@@ -242,13 +242,6 @@ std::vector<Kind> all_kinds() {
 
 // ---- shares
 
-double seconds_of(Daemon& daemon, const std::string& name) {
-  for (const TenantReport& tenant : daemon.info().tenants) {
-    if (tenant.name == name) return tenant.device_s;
-  }
-  return 0;
-}
-
 // Team seconds of the tenant of weight 3 over those of weight 1, and what both had of the time.
 void measure_shares(Daemon& daemon, const Kind& of_one, const Kind& of_three,
                     std::chrono::milliseconds duration) {

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 import statistics
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import machine
-from frame import LIMIT, ROOT, TWIN_TOO_SLOW, Bound, Clock, Measured
+from frame import LIMIT, ROOT, TWIN_TOO_SLOW, Bound, Measured
 
 RECORD = ROOT / "docs/measurements/ratios.md"
 HEAD = """\
@@ -143,15 +144,13 @@ def record(
     text = RECORD.read_text() if RECORD.exists() else HEAD
     day = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     limits = machine.Limits(about)
-    peers = (" --peers" if about["peers"] else "") + ("" if Clock.passes() else " --processor-time")
     parts = [
         f"## {day}, commit {about['commit']}",
-        f"`tests/bench/run.py{peers} --record --repeats {about['repeats']} --threads {about['threads']}`. "
-        f"{machine.text(about)}; {about['load_after']:.1f} after.",
+        f"`tests/bench/run.py {' '.join(sys.argv[1:])}`. {machine.text(about)}; {about['load_after']:.1f} after.",
         table(rows, limits),
         f"{len(found.held)} bounds hold, {len(found.missed)} are missed, {len(found.unmeasured)} were not measured.",
     ]
-    notes = [*said, *found.twin_too_slow, *(f"not measured: {line}" for line in [*found.unmeasured, *wrong])]
+    notes = [*said, *found.twin_too_slow, *found.unmeasured, *wrong]
     if notes:
         parts.append("\n".join(f"- {line}" for line in notes))
     parts += ["What else ran in turn:", others(rows)]

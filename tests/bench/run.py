@@ -12,6 +12,7 @@ import argparse
 import importlib
 import json
 import os
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -81,6 +82,8 @@ def main() -> int:
     about = machine.about(options.threads, options.repeats, {name: peer.version for name, peer in peers.items()})
     print(machine.text(about), flush=True)
     bench = Bench(threads=options.threads, repeats=options.repeats, smoke=options.smoke, peers=peers)
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.default_int_handler)  # what was measured is told, and recorded
     measured: list[Measured] = []
     wrong: list[str] = []
     try:
@@ -98,6 +101,8 @@ def main() -> int:
             except Exception as error:
                 wrong.append(f"line {number}: {type(error).__name__}: {error}")
                 traceback.print_exc()
+    except KeyboardInterrupt:
+        wrong.append("interrupted: the lines behind are missing")
     finally:
         bench.close()
         for peer in peers.values():

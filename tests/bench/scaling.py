@@ -47,11 +47,6 @@ def least(form: Form, repeats: int) -> float:
     return min(form.measure() for _ in range(repeats))
 
 
-def places(bench: Bench) -> list[tuple[str, Any]]:
-    """Processor time is that of this process alone."""
-    return bench.sessions() if Clock.passes() else [(IN_PROCESS, bench.here)]
-
-
 def counted(n: int, full: int = 2000) -> int:
     """Launches in one measurement: many where one is short."""
     return max(1, min(full, 2_000_000 // n))
@@ -90,7 +85,7 @@ GROWING: list[tuple[str, Callable[[str, Any, int], Form], list[int]]] = [
     ("chain of 16, scratch between", scratch, SAMPLES[:-1]),
     ("sum in the fixed order", sum_form, SAMPLES),
     ("oscillators, 1,000 steps, together", stepping(False), SAMPLES[:-1]),
-    ("oscillators, 1,000 steps, spread", stepping(True), SAMPLES[:-1]),
+    ("oscillators, 1,000 steps, spread", stepping(True), SAMPLES[:-2]),
 ]
 
 
@@ -115,7 +110,7 @@ def by_samples(benches: dict[int, Bench], repeats: int) -> str:
     rows = []
     for what, make, sizes in GROWING:
         for threads, bench in benches.items():
-            for where, session in places(bench):
+            for where, session in bench.sessions():
                 points = []
                 for n in sizes:
                     points.append((n, least(make(where, session, n), repeats)))
@@ -125,17 +120,18 @@ def by_samples(benches: dict[int, Bench], repeats: int) -> str:
     return table(SAMPLES, rows, "sizes")
 
 
-def by_nodes(bench: Bench, repeats: int) -> str:
+def by_nodes(bench: Bench, repeats: int, most: int) -> str:
     rows = []
+    sizes = [nodes for nodes in line05_build.SIZES if nodes <= most]
     for title, (make, _, _) in line05_build.MAKERS.items():
-        for where, session in places(bench):
+        for where, session in bench.sessions():
             points = []
-            for nodes in line05_build.SIZES:
+            for nodes in sizes:
                 seconds = [line05_build.seconds_to_build(make, session, nodes, False) for _ in range(repeats)]
                 points.append((nodes, min(seconds)))
             rows.append((f"build, {title}; {'in process' if where == IN_PROCESS else 'daemon'}", points))
             print(rows[-1][0], [f"{n:,}: {shown(s, 's')}" for n, s in points], flush=True)
-    return table(line05_build.SIZES, rows, "graphs")
+    return table(sizes, rows, "graphs")
 
 
 def launched_by_many(endpoint: str, sessions: int, seconds: float) -> float:
@@ -202,14 +198,14 @@ def perf_of(seconds: float, work: Callable[[], object], pids: Sequence[int]) -> 
     return "\n".join(f"{share:5.1f}%  {name}" for name, share in shares.most_common(6)) or None
 
 
-def walls(bench: Bench) -> str:
+def walls(bench: Bench, most: int) -> str:
     """Profiles of what is largest, each with the processes that work."""
     pids = [os.getpid(), bench.daemon.pid]
     parts = []
     builds = {}
     for title, (make, _, _) in line05_build.MAKERS.items():
-        build = lambda make=make: line05_build.seconds_to_build(make, bench.there, 30_000, False)  # noqa: E731
-        builds[f"adding and building 30,000 nodes, {title}, daemon"] = build
+        build = lambda make=make: line05_build.seconds_to_build(make, bench.there, most, False)  # noqa: E731
+        builds[f"adding and building {most:,} nodes, {title}, daemon"] = build
     works: dict[str, Callable[[], object]] = {
         "launch(1) of 1,024 samples, daemon": launch_form(DAEMON, bench.there, 1024).measure,
         "chain of 16 stored, 1,000,000 samples, in process": stored(IN_PROCESS, bench.here, 10**6).measure,
@@ -252,12 +248,12 @@ def largest(benches: dict[int, Bench]) -> Bench:
 
 
 # By name: the section's title, and what fills it.
-PARTS: dict[str, tuple[str, Callable[[dict[int, Bench], int], str]]] = {
-    "samples": ("With samples", by_samples),
-    "nodes": ("With nodes", lambda benches, repeats: by_nodes(largest(benches), repeats)),
-    "sessions": ("With sessions", lambda benches, repeats: by_sessions(largest(benches), repeats)),
-    "price": ("What a launch costs outside of the engine", lambda benches, _: launch_price(largest(benches))),
-    "walls": ("Where the time goes", lambda benches, _: walls(largest(benches))),
+PARTS: dict[str, tuple[str, Callable[[dict[int, Bench], int, int], str]]] = {
+    "samples": ("With samples", lambda benches, repeats, _: by_samples(benches, repeats)),
+    "nodes": ("With nodes", lambda benches, repeats, most: by_nodes(largest(benches), repeats, most)),
+    "sessions": ("With sessions", lambda benches, repeats, _: by_sessions(largest(benches), repeats)),
+    "price": ("What a launch costs outside of the engine", lambda benches, _, __: launch_price(largest(benches))),
+    "walls": ("Where the time goes", lambda benches, _, most: walls(largest(benches), most)),
 }
 
 
@@ -265,6 +261,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="How costs grow with samples, nodes, sessions and threads.")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", default="1,2", help="teams to compare")
+    parser.add_argument("--most-nodes", type=int, default=30_000, help="of the largest graph (default 30000)")
     parser.add_argument("--write", action="store_true", help="write docs/measurements/scaling.md")
     parser.add_argument("--parts", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
     parser.add_argument("--processor-time", action="store_true", help="of this process: lines in process alone")
@@ -281,7 +278,7 @@ def main() -> int:
     benches = {n: Bench(threads=n, repeats=options.repeats, smoke=False, peers={}) for n in teams}
     about = machine.about(max(teams), options.repeats, {})
     try:
-        parts = {PARTS[name][0]: PARTS[name][1](benches, options.repeats) for name in wanted}
+        parts = {PARTS[name][0]: PARTS[name][1](benches, options.repeats, options.most_nodes) for name in wanted}
     finally:
         for bench in benches.values():
             bench.close()

@@ -1,4 +1,4 @@
-"""Every command of eaglectl, as a person or a program runs it: on a real daemon, with the sessions of a real program."""
+"""Every command of eaglectl, as a person or a program runs it: on a real daemon, with sessions of a real program."""
 
 import json
 import os
@@ -13,7 +13,6 @@ from typing import Any
 import eagle
 import numpy as np
 import pytest
-from eagle.graph import opaque
 from harness import BUILD, EAGLECTL, PATIENCE_S, ROOT, Daemon, eaglectl, wait_until
 from models import affine
 
@@ -157,10 +156,7 @@ def test_a_graph_is_shown_as_it_is_executed(ctl, graph):
     assert {"source": 0, "destination": 1, "kind": "RAW", "plane": "y"} in found["edges"]
     assert len(found["schedule"]) == 2
     executed = [
-        node["label"]
-        for group in found["execution"]["groups"]
-        for function in group["functions"]
-        for node in function
+        node["label"] for group in found["execution"]["groups"] for function in group["functions"] for node in function
     ]
     assert executed == ["first", "second"]
     assert found["execution"]["bytes"] > 0
@@ -449,13 +445,13 @@ def test_a_recording_over_tcp_has_its_values(short_path, tmp_path):
         file = tmp_path / "tcp.eaglerec"
         script = tmp_path / "tcp.py"
         script.write_text(
-            "import sys; sys.path.insert(0, %r)\n"
+            f"import sys; sys.path.insert(0, {str(ROOT / 'tests/integration')!r})\n"
             "import numpy as np, eagle\nfrom models import affine\n"
             "s = eagle.connect()\n"
             "x, y = s.asarray(np.arange(100.0)), s.zeros(100)\n"
             "g = eagle.Graph(s, name='far')\n"
             "g.add(affine, x=x, y=y, a=2.0, b=1.0); g.build(); g.launch()\n"
-            "assert y[99:].numpy()[0] == 199.0\ns.close()\n" % str(ROOT / "tests/integration")
+            "assert y[99:].numpy()[0] == 199.0\ns.close()\n"
         )
         eaglectl("--endpoint", endpoint, "record", str(file), "--with-contents", "--", sys.executable, str(script))
         assert np.arange(100.0).tobytes() in file.read_bytes()
@@ -552,7 +548,8 @@ def test_every_command_has_its_place_in_the_manual():
 def test_bash_completes_commands_options_and_choices():
     script = r"""
 source "$1"
-complete_line() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _eaglectl; printf '%s ' "${COMPREPLY[@]}"; echo; }
+complete_line() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _eaglectl
+  printf '%s ' "${COMPREPLY[@]}"; echo; }
 complete_line eaglectl gra
 complete_line eaglectl show --s
 complete_line eaglectl --json log-level d
