@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace eagle {
@@ -15,8 +16,10 @@ std::uintptr_t address_of(const Buffer& buffer) { return reinterpret_cast<std::u
 PlaneRegistry& PlaneRegistry::of_process() {
   static PlaneRegistry* const registry = [] {
     auto* const made = new PlaneRegistry;
+    // The thread that locked it has another number in the child, where unlocking would take it for a reader:
+    // the child gets a lock anew. Nobody else runs there.
     ::pthread_atfork([] { of_process().mutex_.lock(); }, [] { of_process().mutex_.unlock(); },
-                     [] { of_process().mutex_.unlock(); });
+                     [] { new (&of_process().mutex_) std::shared_mutex; });
     return made;
   }();
   return *registry;

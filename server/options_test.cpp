@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <optional>
+#include <regex>
 #include <set>
 #include <string>
 #include <utility>
@@ -27,6 +28,11 @@ std::optional<ProgramOptions> parsed(std::vector<std::string> words) {
     return {};
   }
   return options;
+}
+
+// What a printed configuration sets, without the comments that say where each setting comes from.
+std::string settings_of(const ProgramOptions& options) {
+  return std::regex_replace(to_toml(options), std::regex("  # [^\n]*"), "");
 }
 
 TEST(Options, ThePlaneBudgetTakesUnits) {
@@ -142,7 +148,7 @@ sessions = 1
   options->log_level = "info";
   const auto again = configured(to_toml(*options));
   ASSERT_TRUE(again.ok()) << again.status().message();
-  EXPECT_EQ(to_toml(*again), to_toml(*options));
+  EXPECT_EQ(settings_of(*again), settings_of(*options));
 }
 
 TEST(ConfigFile, SaysWhereEachSettingComesFrom) {
@@ -205,7 +211,7 @@ TEST(ConfigFile, WhatItPrintsItReads) {
   options.log_level = "info";
   const auto again = configured(to_toml(options));
   ASSERT_TRUE(again.ok()) << again.status().message();
-  EXPECT_EQ(to_toml(*again), to_toml(options));
+  EXPECT_EQ(settings_of(*again), settings_of(options));
 }
 
 TEST(ConfigFile, AMistakeIsNamedWithItsLineAndTheNearestKey) {

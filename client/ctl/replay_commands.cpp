@@ -54,7 +54,7 @@ struct ReplayOptions {
   std::uint64_t most_bytes = 0;
 };
 
-Json to_json(const record::Contents& contents) {
+Json to_json(const record::Summary& contents) {
   return {{"client", contents.client},
           {"client_version", contents.client_version},
           {"host_version", contents.host_version},
@@ -73,7 +73,7 @@ Json to_json(const record::Contents& contents) {
           {"failed", contents.failed}};
 }
 
-std::string to_text(const record::Contents& contents) {
+std::string to_text(const record::Summary& contents) {
   return list_text(
       {{"recorded by", contents.client + " (eagle " + contents.client_version + ")"},
        {"of", contents.endpoint + ", " + contents.transport + ", eagle " + contents.host_version},
@@ -154,7 +154,7 @@ std::uint64_t half_of_memory() {
 StatusOr<Exit> replay(const Options& options, const ReplayOptions& asked) {
   ::unsetenv("EAGLE_RECORD");  // a replay is not recorded
   EAGLE_ASSIGN_OR_RETURN(const record::File file, record::File::open(asked.file));
-  EAGLE_ASSIGN_OR_RETURN(const record::Contents contents, record::contents_of(file));
+  EAGLE_ASSIGN_OR_RETURN(const record::Summary contents, record::summary_of(file));
   if (asked.info) {
     if (options.json) {
       print_json(to_json(contents));

@@ -121,7 +121,7 @@ void check(std::string_view bytes) {
                     .requests = 256,
                     .host_calls = 256,
                     .open_requests = 64};
-  const auto contents = record::contents_of(*file, options.limits);
+  const auto contents = record::summary_of(*file, options.limits);
   const Reason why = contents.status().reason();
   if (!contents.ok() && why != Reason::bad_message && why != Reason::quota)
     broken(contents.status().to_string());

@@ -118,7 +118,7 @@ TEST_F(Recording, SaysWhatItHolds) {
     const Session in = session();
     record_launches(in);
   }
-  const Contents found = must(contents_of(must(File::open(path_))));
+  const Summary found = must(summary_of(must(File::open(path_))));
   EXPECT_EQ(found.client, "record_test");
   EXPECT_EQ(found.transport, "in process");
   EXPECT_TRUE(found.with_contents);
@@ -278,7 +278,7 @@ TEST_F(Recording, AProcessThatDiesLeavesWhatItHadAsked) {
   const auto all = replayed();
   // Cut in the middle of the last outcome: the launch is there, and nothing says what came of it.
   put(whole.substr(0, whole.size() - 60));
-  const Contents found = must(contents_of(must(File::open(path_))));
+  const Summary found = must(summary_of(must(File::open(path_))));
   EXPECT_TRUE(found.cut_short);
   EXPECT_EQ(found.requests, 5u);
   const auto cut = replayed();
@@ -295,7 +295,7 @@ TEST_F(Recording, EndsAtItsBoundAndTheSessionGoesOn) {
   }
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("EAGLE_RECORD_BYTES"));
   EXPECT_LE(bytes().size(), 4096u);
-  EXPECT_TRUE(contents_of(must(File::open(path_))).ok());
+  EXPECT_TRUE(summary_of(must(File::open(path_))).ok());
 }
 
 TEST_F(Recording, OtherFilesAreNotReplaced) {
@@ -334,7 +334,7 @@ TEST_F(Recording, WhatIsNoneIsRefused) {
   EXPECT_THAT(File::open(path_).status().message(), HasSubstr("does not begin as one"));
   EXPECT_EQ(File::open(folder_).status().reason(), Reason::bad_value);
   put("EAGLEREC");
-  EXPECT_THAT(contents_of(must(File::open(path_))).status().message(), HasSubstr("no entry"));
+  EXPECT_THAT(summary_of(must(File::open(path_))).status().message(), HasSubstr("no entry"));
 }
 
 TEST_F(Recording, DamageIsNamedByItsPlace) {
@@ -345,7 +345,7 @@ TEST_F(Recording, DamageIsNamedByItsPlace) {
   std::string damaged = bytes();
   damaged[100] = static_cast<char>(damaged[100] ^ 0x40);
   put(damaged);
-  const Status refused = contents_of(must(File::open(path_))).status();
+  const Status refused = summary_of(must(File::open(path_))).status();
   EXPECT_EQ(refused.reason(), Reason::bad_message);
   EXPECT_THAT(refused.message(), HasSubstr("the entry at byte"));
 }

@@ -474,8 +474,8 @@ private:
 
 }  // namespace
 
-StatusOr<Contents> contents_of(const File& file, const Limits& limits) {
-  Contents found;
+StatusOr<Summary> summary_of(const File& file, const Limits& limits) {
+  Summary found;
   EAGLE_RETURN_IF_ERROR(
       for_each_entry(file, limits, found.cut_short, [&](const v1::RecordEntry& entry, std::uint64_t) {
         found.seconds = std::max(found.seconds, entry.at_s());

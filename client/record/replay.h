@@ -48,7 +48,7 @@ struct Replayed {
 };
 
 // What a recording is, without making a request of it.
-struct Contents {
+struct Summary {
   std::string client;
   std::string client_version;
   std::string host_version;
@@ -67,7 +67,7 @@ struct Contents {
   std::uint64_t failed = 0;  // requests whose outcome is an error
 };
 // Reads all of it and checks every entry. BAD_MESSAGE, QUOTA.
-StatusOr<Contents> contents_of(const File& file, const Limits& limits = {});
+StatusOr<Summary> summary_of(const File& file, const Limits& limits = {});
 
 // Makes the requests on `host`, which is fresh. `each` hears of every one when it is over. An error is one of
 // the recording itself, or of making room for its planes: not one that a request gets.

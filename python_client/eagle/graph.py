@@ -531,7 +531,8 @@ class Graph:
         content = _core.timeline(self._built("timeline"))
         if path is not None:
             Path(path).write_text(content, encoding="utf-8")
-        return json.loads(content)
+        events: dict[str, Any] = json.loads(content)
+        return events
 
     def plot(self, ax: Axes | None = None, edge_labels: bool = True, show_schedule: bool = True) -> Figure:
         """Draws the picture with matplotlib; returns the figure, a plain ``matplotlib.figure.Figure``.

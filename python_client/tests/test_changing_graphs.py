@@ -120,7 +120,7 @@ def test_values_are_judged_as_bind_judges_them(session):
         ({"a": "1"}, TypeError, "number"),
         ({"a": True}, TypeError, "number"),
         ({"a": np.zeros(1)}, TypeError, "number"),
-        ({"a": 2**70}, ValueError, "int64"),
+        ({"a": 10**400}, ValueError, "float64"),
         ({3: 1.0}, TypeError, "key"),
         ([("a", 1.0)], TypeError, "dict"),
     ]:

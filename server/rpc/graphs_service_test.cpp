@@ -110,8 +110,9 @@ TEST_F(Rpc, AGraphIsInspectedAsItIsExecuted) {
   EXPECT_EQ(reply.edges(0).kind(), v1::RAW);
   EXPECT_EQ(reply.schedule_size(), 2);
   ASSERT_GE(reply.kernels_size(), 1);
-  ASSERT_GE(reply.kernels(0).arguments_size(), 1);
-  EXPECT_TRUE(reply.kernels(0).arguments(0).written());
+  ASSERT_EQ(reply.kernels(0).arguments_size(), 3);  // a, b and x of x <- a * x + b
+  EXPECT_FALSE(reply.kernels(0).arguments(0).written());
+  EXPECT_TRUE(reply.kernels(0).arguments(2).written());
   // Each node is one of the functions, and a function says what was compiled for it.
   int nodes = 0;
   for (const auto& function : reply.functions()) {
@@ -140,7 +141,7 @@ TEST_F(Rpc, KernelsAreListedInEveryForm) {
   EXPECT_EQ(asked(), Reason::bad_message);  // neither kernel nor function
   request.set_kernel(0);
   ASSERT_EQ(asked(), Reason::none);
-  EXPECT_THAT(reply.text(), HasSubstr("kernel @increment"));
+  EXPECT_THAT(reply.text(), HasSubstr("kernel @affine_in_place"));
   request.set_function(0);
   request.set_form(v1::LISTING_FORM_LLVM);
   ASSERT_EQ(asked(), Reason::none);

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from harness import BUILD, EAGLECTL, PATIENCE_S, ROOT, Daemon, eaglectl, wait_until
 from models import affine
+from eagle.graph import opaque
 
 WELL, REFUSED, USAGE, UNWELL = 0, 1, 2, 3
 
@@ -437,6 +438,24 @@ def test_a_difference_is_found_and_told(ctl, program, tmp_path):
     assert ctl.ended("record", file, "--", str(tmp_path / "none"))[0] == REFUSED
 
 
+FAR = """
+import sys
+sys.path.insert(0, {models!r})
+import numpy as np
+import eagle
+from models import affine
+
+session = eagle.connect()
+x, y = session.asarray(np.arange(100.0)), session.zeros(100)
+g = eagle.Graph(session, name="far")
+g.add(affine, x=x, y=y, a=2.0, b=1.0)
+g.build()
+g.launch()
+assert y[99:].numpy()[0] == 199.0
+session.close()
+"""
+
+
 def test_a_recording_over_tcp_has_its_values(short_path, tmp_path):
     daemon = Daemon(short_path, "--listen", "dns:127.0.0.1:0")
     try:
@@ -444,15 +463,7 @@ def test_a_recording_over_tcp_has_its_values(short_path, tmp_path):
         (endpoint,) = re.findall(r"dns:127\.0\.0\.1:\d+", daemon.log())[:1]
         file = tmp_path / "tcp.eaglerec"
         script = tmp_path / "tcp.py"
-        script.write_text(
-            f"import sys; sys.path.insert(0, {str(ROOT / 'tests/integration')!r})\n"
-            "import numpy as np, eagle\nfrom models import affine\n"
-            "s = eagle.connect()\n"
-            "x, y = s.asarray(np.arange(100.0)), s.zeros(100)\n"
-            "g = eagle.Graph(s, name='far')\n"
-            "g.add(affine, x=x, y=y, a=2.0, b=1.0); g.build(); g.launch()\n"
-            "assert y[99:].numpy()[0] == 199.0\ns.close()\n"
-        )
+        script.write_text(FAR.format(models=str(ROOT / "tests/integration")))
         eaglectl("--endpoint", endpoint, "record", str(file), "--with-contents", "--", sys.executable, str(script))
         assert np.arange(100.0).tobytes() in file.read_bytes()
         assert Ctl(endpoint).json("replay", str(file), "--verify")["different"] == 0
@@ -548,8 +559,12 @@ def test_every_command_has_its_place_in_the_manual():
 def test_bash_completes_commands_options_and_choices():
     script = r"""
 source "$1"
-complete_line() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _eaglectl
-  printf '%s ' "${COMPREPLY[@]}"; echo; }
+complete_line() {
+  COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+  _eaglectl
+  printf '%s ' "${COMPREPLY[@]}"
+  echo
+}
 complete_line eaglectl gra
 complete_line eaglectl show --s
 complete_line eaglectl --json log-level d
