@@ -5,10 +5,15 @@
 
 #include <cstdint>
 
+#include "eagle/v1/error.pb.h"
+
 namespace eagle::rpc {
 namespace {
 
 constexpr std::string_view ellipsis = "...";
+
+// Of 8 KiB, which the status's other trailers share.
+constexpr std::size_t max_message_and_details_bytes = 7000;
 
 // What gRPC makes of one byte of a status message: itself, or %XX.
 std::size_t encoded_bytes(unsigned char byte) { return byte >= 0x20 && byte <= 0x7e && byte != '%' ? 1 : 3; }
@@ -28,6 +33,12 @@ std::size_t utf8_sequence(std::string_view text) {
   const bool overlong = (size == 3 && point < 0x800) || (size == 4 && point < 0x10000);
   const bool surrogate = point >= 0xd800 && point <= 0xdfff;
   return overlong || surrogate || point > 0x10ffff ? 0 : size;
+}
+
+std::size_t encoded_bytes(std::string_view text) {
+  std::size_t encoded = 0;
+  for (const char byte : text) encoded += encoded_bytes(static_cast<unsigned char>(byte));
+  return encoded;
 }
 
 Reason reason_without_metadata(grpc::StatusCode code) {
@@ -58,7 +69,7 @@ std::string wire_message(std::string_view message) {
   while (!message.empty()) {
     const std::size_t sequence = utf8_sequence(message);
     const std::string_view character = sequence == 0 ? "?" : message.substr(0, sequence);
-    for (const char byte : character) encoded += encoded_bytes(static_cast<unsigned char>(byte));
+    encoded += encoded_bytes(character);
     if (encoded > max_encoded_message_bytes) {
       out.resize(fits);
       return out.append(ellipsis);
@@ -68,6 +79,22 @@ std::string wire_message(std::string_view message) {
     message.remove_prefix(sequence == 0 ? 1 : sequence);
   }
   return out;
+}
+
+std::string error_details(const Status& status) {
+  v1::ErrorInfo error;
+  error.set_reason(std::string(info(status.reason()).wire_name));
+  error.set_domain("eagled");
+  v1::StatusDetails details;
+  details.set_code(static_cast<int>(status.code()));
+  details.set_message(wire_message(status.message()));
+  google::protobuf::Any& any = *details.add_details();
+  any.set_type_url("type.googleapis.com/google.rpc.ErrorInfo");
+  any.set_value(error.SerializeAsString());
+  std::string bytes = details.SerializeAsString();
+  const std::size_t in_base64 = (bytes.size() + 2) / 3 * 4;
+  if (encoded_bytes(details.message()) + in_base64 > max_message_and_details_bytes) bytes.clear();
+  return bytes;
 }
 
 Status status_of(const grpc::Status& status, const grpc::ClientContext& context) {

@@ -1,7 +1,8 @@
 // How a Status of this project travels with a gRPC call, for both ends.
 //
 // The code is gRPC's own, the message is the status message, and the stable reason (engine/base/reason.h)
-// goes in the trailing metadata under `error_reason_key`.
+// goes in the trailing metadata under `error_reason_key`. For clients that are not ours the reason is also in
+// the status's details, as google.rpc.ErrorInfo.
 #pragma once
 
 #include <string>
@@ -30,6 +31,10 @@ inline constexpr const char* error_reason_key = "eagle-error-reason";
 // percent-encoded it (a header block over 8 KiB would replace the error by one about its size).
 inline constexpr std::size_t max_encoded_message_bytes = 4096;
 std::string wire_message(std::string_view message);
+
+// What a refusal's details are: a serialized google.rpc.Status with one ErrorInfo, whose message is
+// `wire_message(status.message())`, as its readers expect. Empty where that leaves no room for it in the trailers.
+std::string error_details(const Status& status);
 
 // What the server said, or what gRPC itself has to say about the connection. `context` is the call's,
 // after it ended. A status without a reason gets the one that fits its code: CONNECTION_LOST where gRPC could

@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
+
+#include "eagle/v1/error.pb.h"
 
 namespace eagle::rpc {
 namespace {
@@ -53,6 +57,36 @@ TEST(WireMessage, MalformedUtf8IsReplaced) {
   EXPECT_EQ(wire_message("\xe0\x80\x80"), "???");       // overlong
   EXPECT_EQ(wire_message("\xed\xa0\x80"), "???");       // a surrogate
   EXPECT_EQ(wire_message("\xf4\x90\x80\x80"), "????");  // over U+10FFFF
+}
+
+TEST(ErrorDetails, HaveTheCodeTheMessageAndTheReason) {
+  v1::StatusDetails details;
+  ASSERT_TRUE(details.ParseFromString(error_details(Status(Reason::busy, "graph 7 runs\xff"))));
+  EXPECT_EQ(details.code(), static_cast<int>(code_of(Reason::busy)));
+  EXPECT_EQ(details.message(), "graph 7 runs?");
+  ASSERT_EQ(details.details_size(), 1);
+  EXPECT_EQ(details.details(0).type_url(), "type.googleapis.com/google.rpc.ErrorInfo");
+  v1::ErrorInfo error;
+  ASSERT_TRUE(error.ParseFromString(details.details(0).value()));
+  EXPECT_EQ(error.reason(), info(Reason::busy).wire_name);
+  EXPECT_EQ(error.domain(), "eagled");
+}
+
+TEST(ErrorDetails, AreLeftOutWhereTheTrailersHaveNoRoom) {
+  const auto bytes = [](std::string_view piece, int times) {
+    const std::string message = repeat(piece, times);
+    const std::string details = error_details(Status(Reason::busy, message));
+    const std::size_t in_base64 = (details.size() + 2) / 3 * 4;
+    return std::pair(details.empty(), percent_encoded(wire_message(message)) + in_base64);
+  };
+  for (const std::string_view piece : {"a", "%", "\xf0\x9f\xa6\x85"}) {
+    for (const int times : {1, 200, 1000, 2000, 2700, 3000, 5000}) {
+      const auto [empty, together] = bytes(piece, times);
+      EXPECT_LE(together, 7000u) << piece << " " << times;
+      if (times <= 200) EXPECT_FALSE(empty) << piece << " " << times;
+    }
+  }
+  EXPECT_TRUE(bytes("a", 5000).first);
 }
 
 TEST(StatusOf, OkStaysOk) {

@@ -25,7 +25,8 @@ thing, says what was expected and what was found, and how to mend it; its wordin
 - **Python** raises the class in the table. Each is an `eagle.EagleError`, and also the builtin exception beside it, so
   `except ValueError` works as one would expect. `error.reason` is the reason's name.
 - **C++** returns an `eagle::Status`: `status.reason()`, `status.code()`, `status.message()`.
-- **On the wire** it is a gRPC status with the code in the table, and the reason in a `google.rpc.ErrorInfo`.
+- **On the wire** it is a gRPC status with the code in the table, and the reason in the trailer `eagle-error-reason`;
+  also in a `google.rpc.ErrorInfo` among the status's details, unless the message leaves no room for it.
 
 The code says what a program can do about it: `UNAVAILABLE`: try again later. `ABORTED`: start over.
 `FAILED_PRECONDITION`: mend the state first. `INVALID_ARGUMENT`, `NOT_FOUND`: mend the input.

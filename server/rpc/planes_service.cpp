@@ -231,7 +231,9 @@ public:
 
   grpc::ServerUnaryReactor* Accept(grpc::CallbackServerContext* context,
                                    const v1::AcceptPlanesRequest* request, v1::AcceptPlanesReply*) override {
-    return at_once(daemon_, *context, [request](Session& session) { return accept(session, *request); });
+    // Thousands of views, each compared with what is torn.
+    return on_pool(daemon_, daemon_.memory_pool(0), *context,
+                   [request](Session& session, const PendingCall&) { return accept(session, *request); });
   }
 
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListPlanesRequest*,

@@ -289,7 +289,7 @@ TEST_F(Daemon, HasItsGraphsListedAndDrawnByEaglectl) {
   std::snprintf(id, sizeof id, "%016llx.%llu", static_cast<unsigned long long>(graphs[0].session),
                 static_cast<unsigned long long>(graphs[0].graph));
   EXPECT_THAT(eaglectl_output(at + "graphs"), ::testing::HasSubstr(std::string(id).substr(0, 8) + ".1"));
-  EXPECT_THAT(eaglectl_output(at + "--json graphs"), ::testing::HasSubstr("\"name\": \"step\""));
+  EXPECT_THAT(eaglectl_output(at + "--json graphs"), ::testing::HasSubstr("\"name\":\"step\""));
   EXPECT_EQ(eaglectl_output(at + "show step"), g.show().value());
   EXPECT_EQ(eaglectl_output(at + "show step --svg"), g.to_svg().value());
   EXPECT_EQ(eaglectl_output(at + "show step --dot"), g.to_dot().value());
@@ -302,7 +302,7 @@ TEST_F(Daemon, IsWhatEaglectlShows) {
   const auto output = [](const std::string& arguments) { return eaglectl_output(arguments); };
   const std::string pid = std::to_string(process->worker());
   EXPECT_THAT(output("--endpoint " + process->endpoint() + " --json info"),
-              ::testing::HasSubstr("\"pid\": " + pid + ","));
+              ::testing::HasSubstr("\"pid\":" + pid + ","));
   EXPECT_THAT(output("info --endpoint " + process->endpoint()), ::testing::ContainsRegex("pid +" + pid));
 }
 

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from harness import BUILD, EAGLECTL, PATIENCE_S, ROOT, Daemon, eaglectl, wait_until
 from models import affine
-from eagle.graph import opaque
 
 WELL, REFUSED, USAGE, UNWELL = 0, 1, 2, 3
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from harness import PATIENCE_S, Daemon
+from harness import PATIENCE_S, Daemon, decode
 from operators import run_eagled, service_of
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -48,3 +48,17 @@ def test_a_health_check_has_an_exit_status(daemon: Daemon, short_path: Path) -> 
     nobody = run_eagled("--listen", f"unix:{short_path}/nobody", "--health")
     assert nobody.returncode == 1
     assert "nobody answers" in nobody.stderr
+
+
+def test_a_refusal_says_its_reason_as_googles_error_info(daemon: Daemon) -> None:
+    with service_of(daemon) as service:
+        with pytest.raises(grpc.RpcError) as refused:
+            service.call("Admin.SetLogLevel", level="louder")
+        trailers = dict(refused.value.trailing_metadata())
+        assert trailers["eagle-error-reason"] == "BAD_VALUE"
+        status = decode(trailers["grpc-status-details-bin"])  # google.rpc.Status: code, message, details
+        assert status[1] == [refused.value.code().value[0]]
+        assert status[2] == [refused.value.details().encode()]
+        packed = decode(status[3][0])
+        assert packed[1] == [b"type.googleapis.com/google.rpc.ErrorInfo"]
+        assert decode(packed[2][0]) == {1: [b"BAD_VALUE"], 2: [b"eagled"]}
