@@ -40,7 +40,7 @@ public:
   [[nodiscard]] bool forked() const override { return ::getpid() != owner; }
 
   bool refuse = false;
-  bool used_before = false;  // what it makes holds what an earlier plane left
+  bool used_before = false;            // what it makes holds what an earlier plane left
   std::function<void()> while_making;  // once
   pid_t owner = ::getpid();
 };

@@ -33,7 +33,8 @@ inline constexpr std::size_t max_encoded_message_bytes = 4096;
 std::string wire_message(std::string_view message);
 
 // What a refusal's details are: a serialized google.rpc.Status with one ErrorInfo, whose message is
-// `wire_message(status.message())`, as its readers expect. Empty where that leaves no room for it in the trailers.
+// `wire_message(status.message())`, as its readers expect. Empty where that leaves no room for it in the
+// trailers.
 std::string error_details(const Status& status);
 
 // What the server said, or what gRPC itself has to say about the connection. `context` is the call's,

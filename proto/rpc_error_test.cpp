@@ -83,7 +83,9 @@ TEST(ErrorDetails, AreLeftOutWhereTheTrailersHaveNoRoom) {
     for (const int times : {1, 200, 1000, 2000, 2700, 3000, 5000}) {
       const auto [empty, together] = bytes(piece, times);
       EXPECT_LE(together, 7000u) << piece << " " << times;
-      if (times <= 200) EXPECT_FALSE(empty) << piece << " " << times;
+      if (times <= 200) {
+        EXPECT_FALSE(empty) << piece << " " << times;
+      }
     }
   }
   EXPECT_TRUE(bytes("a", 5000).first);

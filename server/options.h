@@ -46,7 +46,7 @@ struct ProgramOptions {
   int ready_fd = -1;
 
   std::string config;         // the file; empty: none
-  std::string document;                   // print this about the program, and end
+  std::string document;       // print this about the program, and end
   std::string new_token;      // print one for this subject, and end
   bool check_config = false;  // say whether it is good, and end
   bool print_config = false;  // print it, and end

@@ -13,6 +13,7 @@
 #include "client/ctl/json.h"
 #include "client/ctl/output.h"
 #include "client/host.h"
+#include "client/record/format.h"
 #include "client/record/replay.h"
 #include "engine/view/width.h"
 
@@ -28,8 +29,23 @@ struct RecordOptions {
   std::vector<std::string> program;
 };
 
+// The recordings of an earlier time under this name. BAD_VALUE where it is something else.
+Status remove_earlier(const std::string& path) {
+  for (int number = 1; number <= record::most_numbered; ++number) {
+    const std::string name = record::numbered(path, number);
+    if (::access(name.c_str(), F_OK) != 0) break;
+    const Status known = record::File::open(name).status();
+    if (!known.ok() && number > 1) break;
+    EAGLE_RETURN_IF_ERROR(known);
+    if (::unlink(name.c_str()) != 0)
+      return {Reason::bad_value, "record: '" + name + "' cannot be replaced: " + std::strerror(errno)};
+  }
+  return {};
+}
+
 // Becomes the program, whose exit status is then this one's.
 StatusOr<Exit> record_program(const Options& options, const RecordOptions& asked) {
+  EAGLE_RETURN_IF_ERROR(remove_earlier(asked.file));
   ::setenv("EAGLE_RECORD", asked.file.c_str(), 1);
   ::setenv("EAGLE_RECORD_CONTENTS", asked.contents ? "1" : "0", 1);
   ::setenv("EAGLE_RECORD_BYTES", std::to_string(asked.most_bytes).c_str(), 1);

@@ -133,7 +133,7 @@ Status Checker::accept(const v1::RecordRequest& request) {
       return bad("a request of a kind that this version does not know");
   }
   last_request_ = request.number();
-  open_.emplace(request.number(), request.has_build() ? request.graph() : 0);
+  open_.emplace(request.number(), Open{request.has_build() ? request.graph() : 0, planes_.size()});
   return {};
 }
 
@@ -146,11 +146,20 @@ Status Checker::accept(const v1::RecordHostCall& call) {
 Status Checker::accept(const v1::RecordOutcome& outcome) {
   const auto open = open_.find(outcome.request());
   if (open == open_.end()) return bad("an outcome of a request that is not under way");
-  if (!outcome.reason().empty()) graphs_.erase(open->second);  // what could not be built is not there
+  const Open request = open->second;
+  if (!outcome.reason().empty()) graphs_.erase(request.graph);  // what could not be built is not there
   open_.erase(open);
+  return check_outcome(outcome, request.planes);
+}
+
+Status check_outcome(const v1::RecordOutcome& outcome, std::uint64_t planes) {
   if (!is_time(outcome.wall_s())) return bad("an outcome that took no time");
   for (const v1::RecordDigest& digest : outcome.digests()) {
-    EAGLE_RETURN_IF_ERROR(check_range(digest.plane(), 0, 0));
+    // A replay looks at it when it makes the request.
+    if (digest.plane() == 0 || digest.plane() > planes) {
+      return bad("an outcome tells of plane " + std::to_string(digest.plane()) + ", and its request had " +
+                 std::to_string(planes));
+    }
     if (digest.sha256().size() != 32) return bad("a digest that is none");
   }
   return {};

@@ -1,8 +1,9 @@
 // Checker: whether the entries of a recording make sense, one after the other.
 //
-// What it has accepted can be replayed without looking again: numbers count up from 1 and name what was
-// declared, ranges lie within their planes, lists have the lengths that they must have. What descriptions
-// mean is the engine's to check, as for every caller.
+// What it has accepted can be replayed as it is met: numbers count up from 1 and name what was declared,
+// ranges lie within their planes, lists have the lengths that they must have. Whoever reads an entry out of
+// turn, or a second time, looks again: a file can change. What descriptions mean is the engine's to check, as
+// for every caller.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,9 @@ struct Limits {
   std::uint64_t open_requests = 4096;  // without an outcome, at a time
 };
 
+// Whether an outcome makes sense for a request before which so many planes were declared. BAD_MESSAGE.
+Status check_outcome(const v1::RecordOutcome& outcome, std::uint64_t planes);
+
 class Checker {
 public:
   explicit Checker(const Limits& limits = {}) : limits_(limits) {}
@@ -59,8 +63,11 @@ private:
   std::uint64_t last_graph_ = 0;
   std::uint64_t last_request_ = 0;
   std::uint64_t host_calls_ = 0;
-  // Requests without an outcome, each with the graph that it builds, or 0.
-  std::map<std::uint64_t, std::uint64_t> open_;
+  struct Open {
+    std::uint64_t graph = 0;   // that it builds, or 0
+    std::uint64_t planes = 0;  // that there were when it was made
+  };
+  std::map<std::uint64_t, Open> open_;  // requests without an outcome
 };
 
 }  // namespace eagle::record

@@ -58,6 +58,10 @@ bool is_recording(int fd) {
 
 }  // namespace
 
+std::string numbered(const std::string& path, int number) {
+  return number == 1 ? path : path + "." + std::to_string(number);
+}
+
 StatusOr<Writer> Writer::create(const std::string& path, std::uint64_t most_bytes) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   struct stat info {};
@@ -68,6 +72,23 @@ StatusOr<Writer> Writer::create(const std::string& path, std::uint64_t most_byte
     return unusable("'" + path + "' is there and is no recording; name another file, or remove it first");
   if (::ftruncate(fd.get(), 0) != 0 || ::fchmod(fd.get(), 0600) != 0)
     return unusable("'" + path + "' cannot be replaced: " + why());
+  return begin(std::move(fd), most_bytes);
+}
+
+StatusOr<Writer> Writer::create_beside(const std::string& path, std::uint64_t most_bytes) {
+  for (int number = 1; number <= most_numbered; ++number) {
+    const std::string name = numbered(path, number);
+    UniqueFd fd(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (fd.valid()) return begin(std::move(fd), most_bytes);
+    if (errno != EEXIST)
+      return unusable("'" + name + "' cannot be made: " + why() +
+                      "; name a file in a folder that you can write to");
+  }
+  return unusable("'" + path + "' and all up to '" + numbered(path, most_numbered) +
+                  "' are taken; remove some, or name another file");
+}
+
+StatusOr<Writer> Writer::begin(UniqueFd fd, std::uint64_t most_bytes) {
   Writer writer(std::move(fd), most_bytes);
   EAGLE_RETURN_IF_ERROR(writer.write(magic));
   return writer;

@@ -24,6 +24,10 @@ constexpr std::string_view magic = "EAGLEREC";
 constexpr std::uint32_t most_frame_bytes = 96u << 20;  // a description is at most 64 MiB (message_bytes)
 constexpr std::uint64_t piece_bytes = 1u << 20;        // of RecordBytes
 
+// The name of the `number`th recording that is made beside others: path, path.2, path.3, ...
+std::string numbered(const std::string& path, int number);
+constexpr int most_numbered = 10'000;
+
 // The frame of an entry. QUOTA for one that is too large.
 StatusOr<std::string> frame_of(const v1::RecordEntry& entry);
 
@@ -33,12 +37,16 @@ public:
   // Makes the file, readable by its owner alone; one that is there is replaced if it is a recording.
   // BAD_VALUE. `most_bytes`: it grows no further.
   static StatusOr<Writer> create(const std::string& path, std::uint64_t most_bytes);
+  // Likewise, and nothing is replaced: where `path` is taken, the first of path.2, path.3, ... that is not,
+  // be it that other processes look for one at the same time.
+  static StatusOr<Writer> create_beside(const std::string& path, std::uint64_t most_bytes);
   // Whole or not at all, as far as this process can. QUOTA for a file that would be too large, SYSTEM.
   Status append(const v1::RecordEntry& entry);
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
 private:
   Writer(UniqueFd fd, std::uint64_t most_bytes) : fd_(std::move(fd)), most_bytes_(most_bytes) {}
+  static StatusOr<Writer> begin(UniqueFd fd, std::uint64_t most_bytes);
   Status write(std::string_view bytes);
   UniqueFd fd_;
   std::uint64_t most_bytes_;

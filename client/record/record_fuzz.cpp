@@ -231,12 +231,25 @@ std::vector<std::string> seeds() {
   view.set_offset(INT64_MAX);
   v1::Recording unknown = whole;
   unknown.mutable_entries(7)->mutable_request()->set_graph(2);
+  // An outcome that tells of a plane which its request could not know of.
+  v1::Recording early = whole;
+  early.mutable_entries(early.entries_size() - 1)->clear_end();
+  v1::RecordPlane& late = *early.mutable_entries(early.entries_size() - 1)->mutable_plane();
+  late.set_plane(3);
+  late.set_bytes(64);
+  v1::RecordOutcome& outcome = *entry(early).mutable_outcome();
+  outcome.set_request(7);
+  v1::RecordDigest& digest = *outcome.add_digests();
+  digest.set_plane(3);
+  digest.set_sha256(std::string(32, 'd'));
+  entry(early).mutable_end();
   const std::string raw = file_with(whole);
   return {whole.SerializeAsString(),
           cut.SerializeAsString(),
           overflowing.SerializeAsString(),
           far.SerializeAsString(),
           unknown.SerializeAsString(),
+          early.SerializeAsString(),
           "\xff" + raw,
           "\xff" + raw.substr(0, raw.size() / 2),
           "\xff" + std::string(record::magic) + std::string("\xff\xff\xff\xff\0\0\0\0", 8),

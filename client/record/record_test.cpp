@@ -312,6 +312,7 @@ TEST_F(Recording, OtherFilesAreNotReplaced) {
 
 TEST_F(Recording, TheEnvironmentNamesAFileForEachSession) {
   ::setenv("EAGLE_RECORD", path_.c_str(), 1);
+  put("precious");  // as an earlier recording, and those of other processes, is left where it is
   {
     const Session first = must(local());
     const Session second = must(local());
@@ -320,8 +321,9 @@ TEST_F(Recording, TheEnvironmentNamesAFileForEachSession) {
   EXPECT_THAT(local().status().message(), HasSubstr("EAGLE_RECORD_BYTES"));
   ::unsetenv("EAGLE_RECORD_BYTES");
   ::unsetenv("EAGLE_RECORD");
-  EXPECT_TRUE(File::open(path_).ok());
+  EXPECT_EQ(bytes(), "precious");
   EXPECT_TRUE(File::open(path_.string() + ".2").ok());
+  EXPECT_TRUE(File::open(path_.string() + ".3").ok());
 }
 
 // ---- files of anybody's
@@ -389,6 +391,20 @@ TEST_F(Entries, OfAnotherVersionAreRefused) {
   second.mutable_header()->set_version(format_version);
   refused(second, "second header");
   refused({}, "kind");
+}
+
+// A replay looks at an outcome when it makes the request.
+TEST_F(Entries, OutcomesTellOfPlanesThatTheirRequestCouldKnow) {
+  v1::RecordEntry late;
+  late.mutable_plane()->set_plane(2);
+  late.mutable_plane()->set_bytes(8);
+  ASSERT_TRUE(checker_.accept(late).ok());
+  v1::RecordEntry outcome;
+  outcome.mutable_outcome()->set_request(1);
+  v1::RecordDigest& digest = *outcome.mutable_outcome()->add_digests();
+  digest.set_plane(2);
+  digest.set_sha256(std::string(32, 'd'));
+  refused(outcome, "tells of plane 2, and its request had 1");
 }
 
 TEST_F(Entries, ThatNameWhatIsNotThereAreRefused) {

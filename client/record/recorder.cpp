@@ -22,8 +22,9 @@ std::uint64_t size_of_piece(std::uint64_t bytes, std::size_t piece) {
 }  // namespace
 
 StatusOr<std::shared_ptr<Recorder>> Recorder::create(const RecordingOptions& options, const SessionInfo& info,
-                                                     bool copies) {
-  EAGLE_ASSIGN_OR_RETURN(Writer writer, Writer::create(options.file, options.most_bytes));
+                                                     bool copies, bool beside) {
+  EAGLE_ASSIGN_OR_RETURN(Writer writer, beside ? Writer::create_beside(options.file, options.most_bytes)
+                                               : Writer::create(options.file, options.most_bytes));
   std::shared_ptr<Recorder> recorder(new Recorder(std::move(writer), options.contents, copies));
   v1::RecordEntry entry;
   v1::RecordHeader& header = *entry.mutable_header();
@@ -110,15 +111,33 @@ void Recorder::holds(const PlaneAddress& where, std::uint64_t bytes, std::byte* 
 }
 
 void Recorder::stored(const PlaneAddress& where, const ArrayView& array, std::span<const std::byte> packed) {
+  store(where, array, piece_bytes, [&](std::uint64_t at, std::size_t bytes) {
+    return packed.subspan(static_cast<std::size_t>(at), bytes);
+  });
+}
+
+void Recorder::filled(const PlaneAddress& where, const ArrayView& array, std::span<const std::byte> element) {
+  if (element.empty() || element.size() > piece_bytes) return;
+  std::vector<std::byte> piece;
+  const std::size_t whole = piece_bytes / element.size();
+  store(where, array, whole * element.size(), [&](std::uint64_t, std::size_t bytes) {
+    while (piece.size() < bytes) piece.insert(piece.end(), element.begin(), element.end());
+    return std::span<const std::byte>(piece).first(bytes);
+  });
+}
+
+// What lies in the pieces [at, at + bytes) of the array, packed, is asked for one after the other.
+void Recorder::store(const PlaneAddress& where, const ArrayView& array, std::uint64_t piece,
+                     const std::function<std::span<const std::byte>(std::uint64_t, std::size_t)>& content) {
   if (::getpid() != pid_ || !contents_ || !copies_) return;
   if (array.strides != plane::row_major_strides(array.shape, array.item_bytes)) return;
+  std::uint64_t all = array.item_bytes;
+  for (const std::int64_t extent : array.shape) all *= static_cast<std::uint64_t>(extent);
   const std::scoped_lock lock(mutex_);
   std::uint64_t& known = shared_[{where.plane.id, where.plane.generation}];
   static_cast<void>(number(known, where.plane_bytes, nullptr, false));
-  for (std::uint64_t at = 0; at < packed.size() && writes(); at += piece_bytes) {
-    const auto part =
-        packed.subspan(static_cast<std::size_t>(at))
-            .first(static_cast<std::size_t>(std::min<std::uint64_t>(piece_bytes, packed.size() - at)));
+  for (std::uint64_t at = 0; at < all && writes(); at += piece) {
+    const auto part = content(at, static_cast<std::size_t>(std::min(piece, all - at)));
     v1::RecordEntry entry;
     entry.mutable_bytes()->set_plane(known);
     entry.mutable_bytes()->set_offset(where.offset + at);

@@ -44,9 +44,10 @@ class Recorder {
 public:
   using Declarations = google::protobuf::RepeatedPtrField<v1::PlaneDeclaration>;
 
-  // `copies`: planes are elsewhere, and what they hold passes through `stored`. BAD_VALUE.
+  // `copies`: planes are elsewhere, and what they hold passes through `stored`. `beside`: no file is replaced
+  // (format.h). BAD_VALUE.
   static StatusOr<std::shared_ptr<Recorder>> create(const RecordingOptions& options, const SessionInfo& info,
-                                                    bool copies);
+                                                    bool copies, bool beside);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -55,6 +56,8 @@ public:
   void holds(const PlaneAddress& where, std::uint64_t bytes, std::byte* data, bool fresh);
   // The array got these values, packed, where planes are elsewhere.
   void stored(const PlaneAddress& where, const ArrayView& array, std::span<const std::byte> packed);
+  // Every element of it got this value.
+  void filled(const PlaneAddress& where, const ArrayView& array, std::span<const std::byte> element);
 
   // The planes of a description, by index.
   struct Part {
@@ -82,6 +85,8 @@ public:
   void close();
 
 private:
+  void store(const PlaneAddress& where, const ArrayView& array, std::uint64_t piece,
+             const std::function<std::span<const std::byte>(std::uint64_t, std::size_t)>& content);
   struct Known {
     std::uint64_t bytes = 0;
     std::byte* data = nullptr;

@@ -1,6 +1,5 @@
 #include "client/record/recording_host.h"
 
-#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <utility>
@@ -200,12 +199,7 @@ public:
   Status fill(const ArrayView& array, std::span<const std::byte> element) override {
     Status filled = host_->fill(array, element);
     if (!filled.ok() || !host_->copies()) return filled;
-    std::uint64_t count = 1;
-    for (const std::int64_t extent : array.shape) count *= static_cast<std::uint64_t>(extent);
-    std::vector<std::byte> packed;
-    packed.reserve(count * element.size());
-    for (std::uint64_t i = 0; i < count; ++i) packed.insert(packed.end(), element.begin(), element.end());
-    note_stored(array, packed);
+    if (const auto where = host_->find(array.data, 1)) recorder_->filled(*where, array, element);
     return filled;
   }
   StatusOr<PublishedArray> publish(const ArrayView& array, std::string_view name,
@@ -305,9 +299,7 @@ private:
 Status add_environment(RecordingOptions& options) {
   const char* const file = std::getenv("EAGLE_RECORD");
   if (file == nullptr || *file == '\0') return {};
-  static std::atomic<unsigned> sessions = 0;
-  const unsigned before = sessions.fetch_add(1);
-  options.file = before == 0 ? file : std::string(file) + "." + std::to_string(before + 1);
+  options.file = file;
   const char* const contents = std::getenv("EAGLE_RECORD_CONTENTS");
   options.contents = contents != nullptr && std::string_view(contents) == "1";
   const char* const most = std::getenv("EAGLE_RECORD_BYTES");
@@ -322,10 +314,12 @@ Status add_environment(RecordingOptions& options) {
 }  // namespace
 
 StatusOr<std::shared_ptr<Host>> recorded(std::shared_ptr<Host> host, RecordingOptions options) {
-  if (options.file.empty()) EAGLE_RETURN_IF_ERROR(add_environment(options));
+  // Its sessions may be of several processes, which know nothing of each other.
+  const bool of_environment = options.file.empty();
+  if (of_environment) EAGLE_RETURN_IF_ERROR(add_environment(options));
   if (options.file.empty()) return host;
   EAGLE_ASSIGN_OR_RETURN(const SessionInfo info, host->info());
-  EAGLE_ASSIGN_OR_RETURN(auto recorder, Recorder::create(options, info, host->copies()));
+  EAGLE_ASSIGN_OR_RETURN(auto recorder, Recorder::create(options, info, host->copies(), of_environment));
   return std::shared_ptr<Host>(std::make_shared<RecordingHost>(std::move(host), std::move(recorder)));
 }
 

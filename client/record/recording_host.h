@@ -10,8 +10,8 @@
 namespace eagle::record {
 
 // `host` itself where neither the options nor the environment want a recording; else one in front of it. The
-// first session of a process that EAGLE_RECORD names a file for has that file, the others FILE.2, FILE.3, ...
-// BAD_VALUE for a file that cannot be made.
+// first session that EAGLE_RECORD names a file for has that file, the others FILE.2, FILE.3, ..., whatever
+// process they are of; none that is there is replaced. BAD_VALUE for a file that cannot be made.
 StatusOr<std::shared_ptr<Host>> recorded(std::shared_ptr<Host> host, RecordingOptions options);
 
 }  // namespace eagle::record

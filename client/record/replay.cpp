@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "client/record/checker.h"
 #include "client/record/contents.h"
 #include "client/record/walk.h"
 #include "eagle/v1/record.pb.h"
@@ -213,35 +214,58 @@ private:
 
   // ---- descriptions
 
-  // Over the planes of here instead of those of then.
+  // Over the planes of here instead of those of then. Several of then may be parts of one plane here, which
+  // is declared once.
   template <typename Description>
   StatusOr<std::vector<run::PlaneMemory>> move_here(const v1::RecordRequest& request,
                                                     Description& description) {
-    std::vector<run::PlaneMemory> memory(static_cast<std::size_t>(request.planes_size()));
-    std::vector<std::uint64_t> shifts(memory.size(), 0);
+    struct Place {
+      std::uint32_t plane = 0;  // among the new declarations
+      std::uint64_t shift = 0;
+    };
+    std::vector<Place> places;
+    std::vector<run::PlaneMemory> memory;
+    std::map<std::uint64_t, int> declared;  // by the id of a plane here
+    google::protobuf::RepeatedPtrField<v1::PlaneDeclaration> declarations;
     for (int i = 0; i < request.planes_size(); ++i) {
-      if (request.planes(i) == 0) continue;
-      const Plane& plane = plane_of(request.planes(i));
-      v1::PlaneDeclaration& declaration = *description.mutable_planes(i);
-      const auto at = static_cast<std::size_t>(i);
-      if (plane.private_bytes) {
-        declaration.mutable_private_memory();
-        memory[at] = {plane.private_bytes.get(), plane.bytes};
-        continue;
+      v1::PlaneDeclaration declaration = description.planes(i);
+      run::PlaneMemory where;
+      Place place{static_cast<std::uint32_t>(declarations.size()), 0};
+      if (request.planes(i) != 0) {
+        const Plane& plane = plane_of(request.planes(i));
+        if (plane.private_bytes) {
+          declaration.mutable_private_memory();
+          where = {plane.private_bytes.get(), plane.bytes};
+        } else {
+          declaration.mutable_plane()->set_id(plane.where.plane.id);
+          declaration.mutable_plane()->set_generation(plane.where.plane.generation);
+          place.shift = plane.where.offset;
+          // A declaration of more bytes than the plane had is one here, too.
+          std::uint64_t bytes = declaration.bytes();
+          if (__builtin_add_overflow(bytes, place.shift, &bytes)) return bad("a plane of too many bytes");
+          declaration.set_bytes(bytes);
+          const auto [known, first] = declared.emplace(plane.where.plane.id, declarations.size());
+          if (!first) {
+            place.plane = static_cast<std::uint32_t>(known->second);
+            v1::PlaneDeclaration& whole = declarations[known->second];
+            whole.set_bytes(std::max(whole.bytes(), bytes));
+          }
+        }
       }
-      declaration.mutable_plane()->set_id(plane.where.plane.id);
-      declaration.mutable_plane()->set_generation(plane.where.plane.generation);
-      // A declaration of more bytes than the plane had is one here, too.
-      std::uint64_t bytes = declaration.bytes();
-      if (__builtin_add_overflow(bytes, plane.where.offset, &bytes)) return bad("a plane of too many bytes");
-      declaration.set_bytes(bytes);
-      shifts[at] = plane.where.offset;
+      places.push_back(place);
+      if (place.plane < static_cast<std::uint32_t>(declarations.size())) continue;
+      *declarations.Add() = std::move(declaration);
+      memory.push_back(where);
     }
     Status moved;
     for_each_view(description, [&](v1::View& view) {
-      if (moved.ok() && view.plane() < shifts.size()) moved = shift(view, shifts[view.plane()]);
+      if (!moved.ok() || view.plane() >= places.size()) return;
+      const Place& place = places[view.plane()];
+      view.set_plane(place.plane);
+      moved = shift(view, place.shift);
     });
     if (!moved.ok()) return moved;
+    description.mutable_planes()->Swap(&declarations);
     return memory;
   }
 
@@ -315,6 +339,10 @@ private:
     if (done.finished) {
       std::uint64_t place = rest.outcome;
       EAGLE_RETURN_IF_ERROR(file_.next(place, then).status());
+      // Read out of turn, and a second time.
+      if (!then.has_outcome() || then.outcome().request() != request.number())
+        return bad("it changes while it is read");
+      EAGLE_RETURN_IF_ERROR(check_outcome(then.outcome(), planes_.size()));
     }
     const v1::RecordOutcome& outcome = then.outcome();
     done.recorded_reason = outcome.reason();

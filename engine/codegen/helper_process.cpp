@@ -56,8 +56,13 @@ std::string words_for(int wait_status) {
 }  // namespace
 
 StatusOr<std::string> find_helper() {
-  if (const char* named = std::getenv("EAGLE_COMPILE_HELPER"); named != nullptr && *named != '\0')
-    return std::string(named);
+  if (const char* named = std::getenv("EAGLE_COMPILE_HELPER"); named != nullptr && *named != '\0') {
+    if (::access(named, X_OK) == 0) return std::string(named);
+    const std::string why = std::strerror(errno);
+    return Status(Reason::compile_failed, "EAGLE_COMPILE_HELPER names '" + std::string(named) +
+                                              "', which cannot be run: " + why +
+                                              "; name an eagle-compile, or unset it for the installed one");
+  }
   const std::filesystem::path here = own_directory();
   std::string looked;
   for (const char* place : {".", "bin", "../bin", "../libexec/eagle"}) {
@@ -84,7 +89,7 @@ std::string HelperProcess::identity() const {
     if (!found.ok()) return {};
     program = *found;
   }
-  struct stat file{};
+  struct stat file {};
   if (::stat(program.c_str(), &file) != 0) return {};
   return program + " " + std::to_string(file.st_size) + " " + std::to_string(file.st_ino) + " " +
          std::to_string(file.st_mtim.tv_sec) + "." + std::to_string(file.st_mtim.tv_nsec);

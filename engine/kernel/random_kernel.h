@@ -1,5 +1,5 @@
-// Random kernels and numbers, for tests and `eaglectl verify`: every opcode, type and role, nested ifs, loops and switches, vectors,
-// tables, a mask. The same seed gives the same kernel on every machine.
+// Random kernels and numbers, for tests and `eaglectl verify`: every opcode, type and role, nested ifs, loops
+// and switches, vectors, tables, a mask. The same seed gives the same kernel on every machine.
 #pragma once
 
 #include <cstdint>

@@ -67,15 +67,28 @@ def wrong(name, value, error, reason, *words):
 
 WRONG = [
     wrong("p", lambda s: s.zeros((3, 5), dtype="int64"), TypeError, "WRONG_DTYPE", "'p'", "float64", "int64"),
-    wrong("p", lambda s: np.zeros((3, 5), dtype=">f8"), TypeError, "WRONG_DTYPE", "'p'", "float64", ">f8", "session.asarray"),
+    wrong(
+        "p",
+        lambda s: np.zeros((3, 5), dtype=">f8"),
+        TypeError,
+        "WRONG_DTYPE",
+        "'p'",
+        "float64",
+        ">f8",
+        "session.asarray",
+    ),
     wrong("p", lambda s: s.zeros((2, 5)), ValueError, "WRONG_SHAPE", "'p'", "(3, N)", "(2, 5)"),
     wrong("p", lambda s: s.zeros(5), ValueError, "WRONG_SHAPE", "'p'", "(5,)"),
     wrong("p", lambda s: s.zeros((3, 3)), ValueError, "WRONG_SHAPE", "'p'", "ambiguous"),
     wrong("p", lambda s: s.zeros((3, 10))[:, ::2], ValueError, "COPY_BOUND_PLANE", "'p'", "contiguous"),
     wrong("p", lambda s: s.zeros((5, 3)), ValueError, "COPY_BOUND_PLANE", "'p'", "sample-major"),
-    wrong("i", lambda s: s.zeros(5, dtype="int32"), TypeError, "WRONG_DTYPE", "'i'", "int64", "int32", "session.asarray"),
+    wrong(
+        "i", lambda s: s.zeros(5, dtype="int32"), TypeError, "WRONG_DTYPE", "'i'", "int64", "int32", "session.asarray"
+    ),
     wrong("i", lambda s: s.zeros(6, dtype="int64"), ValueError, "SAMPLE_MISMATCH", "'p'", "'i'", "5", "6"),
-    wrong("i", lambda s: np.zeros(5, dtype="uint8"), TypeError, "WRONG_DTYPE", "'i'", "int64", "uint8", "session.asarray"),
+    wrong(
+        "i", lambda s: np.zeros(5, dtype="uint8"), TypeError, "WRONG_DTYPE", "'i'", "int64", "uint8", "session.asarray"
+    ),
     wrong("i", lambda s: np.zeros(5, dtype=object), TypeError, "WRONG_TYPE", "'i'", "objects"),
     wrong("i", lambda s: np.ma.zeros(5, dtype="int64"), TypeError, "WRONG_TYPE", "'i'", "masked", "filled"),
     wrong("i", lambda s: [1, 2, 3, 4, 5], TypeError, "WRONG_TYPE", "'i'", "list", "asarray"),

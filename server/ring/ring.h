@@ -40,7 +40,8 @@ public:
   // Starts launches that were posted and passes on replies, at most `most`, going on where the last visit
   // ended. How many there were.
   int visit(int most);
-  // Whether there is something for `visit` in the slots that were used of late; `pending` looks at all of them.
+  // Whether there is something for `visit` in the slots that were used of late; `pending` looks at all of
+  // them.
   [[nodiscard]] bool pending_soon() const;
   // Whether the client must ring. After `set_asleep(true)`, `pending` tells of what was posted just before.
   void set_asleep(bool asleep) { ring().header.asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst); }

@@ -62,7 +62,8 @@ std::uint64_t bytes_of(const v1::CreatePlanesRequest& request) {
 Status create(Session& session, const PendingCall& call, const v1::CreatePlanesRequest& request,
               v1::CreatePlanesReply& reply) {
   std::vector<PlaneStore::Spec> specs;
-  for (const auto& spec : request.planes()) specs.push_back({spec.bytes(), spec.label(), spec.may_be_uncleared()});
+  for (const auto& spec : request.planes())
+    specs.push_back({spec.bytes(), spec.label(), spec.may_be_uncleared()});
   EAGLE_ASSIGN_OR_RETURN(const auto made,
                          session.planes().create(specs, [&call] { return call.cancelled(); }));
   for (const PlaneStore::Created& created : made) {

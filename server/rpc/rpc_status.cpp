@@ -17,7 +17,8 @@ grpc::Status to_grpc(const Status& status, grpc::CallbackServerContext& context)
   context.AddTrailingMetadata(error_reason_key, std::string(info(status.reason()).wire_name));
   if (status.reason() == Reason::shutting_down)
     context.AddTrailingMetadata(retry_after_key, std::to_string(retry_after_ms));
-  return {static_cast<grpc::StatusCode>(status.code()), wire_message(status.message()), error_details(status)};
+  return {static_cast<grpc::StatusCode>(status.code()), wire_message(status.message()),
+          error_details(status)};
 }
 
 }  // namespace eagle::rpc

@@ -85,8 +85,16 @@ class Daemon:
             raise
 
 
-def eaglectl(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    result = subprocess.run([EAGLECTL, *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+def tcp_endpoint(daemon: Daemon) -> str:
+    """Where it listens for TCP, as it says itself."""
+    lines = [line for line in daemon.log().splitlines() if " serves " in line]
+    return next(word.rstrip(",") for word in lines[0].split() if word.startswith("dns:"))
+
+
+def eaglectl(
+    *arguments: str, check: bool = True, patience_s: float = PATIENCE_S
+) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run([EAGLECTL, *arguments], capture_output=True, text=True, timeout=patience_s, check=False)
     if check:
         assert result.returncode == 0, result.stderr
     return result

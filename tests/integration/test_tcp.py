@@ -12,7 +12,7 @@ import eagle
 import numpy as np
 import pytest
 from eagle import Mutable, Param, Scalar, Terminated
-from harness import EAGLED, PATIENCE_S, Daemon, wait_until
+from harness import EAGLED, PATIENCE_S, Daemon, tcp_endpoint, wait_until
 from pki import Authority
 
 LOCAL = ("--listen", "dns:127.0.0.1:0")
@@ -28,12 +28,6 @@ def affine(x: Scalar, a: Param, b: Param) -> Scalar:
 def grow(x: Mutable[Scalar], rate: Param, done: Terminated):
     x = x * rate
     done = x > 100.0
-
-
-def tcp_endpoint(daemon: Daemon) -> str:
-    """Where it listens for TCP, as it says itself."""
-    lines = [line for line in daemon.log().splitlines() if " serves " in line]
-    return next(word.rstrip(",") for word in lines[0].split() if word.startswith("dns:"))
 
 
 @contextlib.contextmanager
@@ -443,12 +437,12 @@ def test_tokens_are_compared_reloaded_and_never_logged(short_path: Path) -> None
                 refused(lambda wrong=wrong: eagle.connect(endpoint, auth=wrong), "token")
             file.write_text(f"{alice_row}\n")
             daemon.process.send_signal(signal.SIGHUP)
-            wait_until(lambda: "SIGHUP: 1 tokens" in daemon.log(), "the tokens to be read anew")
+            wait_until(lambda: "the configuration holds: 0 tenants, 1 tokens" in daemon.log(), "new tokens to hold")
             refused(lambda: eagle.connect(endpoint, auth=bob), "token")
             assert session.full(2, 2.0).tolist() == [2.0, 2.0]
             file.write_text("not a line\n")
             daemon.process.send_signal(signal.SIGHUP)
-            wait_until(lambda: "the tokens stay as they were" in daemon.log(), "a bad file to be refused")
+            wait_until(lambda: "the configuration stays as it was" in daemon.log(), "a bad file to be refused")
         with eagle.connect(endpoint, auth=alice) as session:
             assert session.full(2, 1.0).tolist() == [1.0, 1.0]
         log = daemon.log()

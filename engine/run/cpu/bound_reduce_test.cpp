@@ -93,7 +93,8 @@ TEST(BoundReduce, GivesTheSameBitsInPieces) {
         const int leaf =
             static_cast<int>(reducer_for({ReduceOp::sum, kernel::Scalar::f64, compensated}).leaf_samples());
         const int leaves = rows * ((samples + leaf - 1) / leaf);
-        EXPECT_GE((pieces + 1) * team * 10, leaves) << "ten leaves a share, at most; the last piece is not counted";
+        EXPECT_GE((pieces + 1) * team * 10, leaves)
+            << "ten leaves a share, at most; the last piece is not counted";
       }
     }
   }

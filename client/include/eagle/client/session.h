@@ -47,7 +47,9 @@ struct TlsOptions {
 
 // The requests of a session as a file, for `eaglectl replay` (docs/manual/eaglectl.md).
 struct RecordingOptions {
-  std::string file;       // empty: where EAGLE_RECORD names one, there; else nowhere
+  // Replaced if it is there and a recording. Empty: where EAGLE_RECORD names one, there, or in FILE.2, ...
+  // beside it; else nowhere.
+  std::string file;
   bool contents = false;  // what arrays hold, too (EAGLE_RECORD_CONTENTS=1)
   // The file grows no further, and the recording ends there (EAGLE_RECORD_BYTES).
   std::uint64_t most_bytes = std::uint64_t{4} << 30;
