@@ -28,6 +28,8 @@ constexpr std::size_t secret_bytes = 32;
 // How often a broken stream is tried again, and how long the end waits for the daemon to hear of it.
 constexpr milliseconds retry_interval{200};
 constexpr milliseconds patience{1'000};
+// What a session has after a worker's death.
+constexpr milliseconds least_lease{30'000};
 // A peer whose machine is gone says nothing: it is asked after that much silence.
 constexpr milliseconds keepalive{20'000};
 
@@ -160,6 +162,12 @@ public:
     changed_.notify_all();
   }
 
+  [[nodiscard]] Times times() const {
+    const std::scoped_lock lock(mutex_);
+    return times_;
+  }
+  void note_launch(std::uint64_t launch_id) { last_launch_.store(launch_id, std::memory_order_relaxed); }
+
   [[nodiscard]] bool alive() const {
     const std::scoped_lock lock(mutex_);
     return opened_ && !ended_ && !closing_;
@@ -211,6 +219,7 @@ private:
       if (closing_) context.set_deadline(std::chrono::system_clock::now() + (tell_until_ - Clock::now()));
       context_ = &context;
     }
+    first_.mutable_open()->set_last_launch_id(last_launch_.load(std::memory_order_relaxed));
     const std::unique_ptr<Stream> stream = stub_.Attach(&context);
     v1::AttachServerMessage answer;
     if (stream->Write(first_) && stream->Read(&answer) && answer.hello().secret().size() == secret_bytes) {
@@ -240,11 +249,19 @@ private:
       session_.secret = answer.hello().secret();
       session_.server_version = answer.hello().server_version();
       session_.host = run::host_of(answer.hello().host());
+      session_.survives = answer.hello().survives();
+      session_.tells_begun = answer.hello().tells_begun();
       lease_ = milliseconds(static_cast<std::int64_t>(answer.lease_s() * 1000));
+      // Another worker keeps it for so long at least.
+      if (session_.survives) lease_ = std::max(lease_, least_lease);
       first_.mutable_open()->set_resume(session_.secret);
       opened_ = true;
     }
     stood_ = true;
+    ++times_.attached;
+    const run::HostIdentity worker = run::host_of(answer.hello().host());
+    if (times_.workers == 0 || worker.pid != worker_.pid) ++times_.workers;
+    worker_ = worker;
     if (!closing_) {
       stream_ = &stream;
       changed_.notify_all();
@@ -273,6 +290,9 @@ private:
   bool told_ = false;             // the daemon knows
   Status failure_;
   OpenedSession session_;
+  Times times_;
+  run::HostIdentity worker_;  // of the last stream
+  std::atomic<std::uint64_t> last_launch_ = 0;
   milliseconds lease_{};
   std::thread thread_;
 };
@@ -295,6 +315,8 @@ StatusOr<std::unique_ptr<Attachment>> Attachment::open(std::shared_ptr<grpc::Cha
 const OpenedSession& Attachment::session() const { return state_->session(); }
 bool Attachment::alive() const { return state_->alive(); }
 void Attachment::shut_down() { state_->shut_down(); }
+Attachment::Times Attachment::times() const { return state_->times(); }
+void Attachment::note_launch(std::uint64_t launch_id) { state_->note_launch(launch_id); }
 bool Attachment::wait_until_attached(Clock::time_point deadline) {
   return state_->wait_until_attached(deadline);
 }

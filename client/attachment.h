@@ -38,6 +38,14 @@ public:
 
   // Waits until the stream stands (again), or cannot, or the deadline; whether it stands.
   [[nodiscard]] bool wait_until_attached(std::chrono::steady_clock::time_point deadline);
+  // How often the stream has been made, and how many workers it has led to.
+  struct Times {
+    std::uint64_t attached = 0;
+    std::uint64_t workers = 0;
+  };
+  [[nodiscard]] Times times() const;
+  // The client has used launch ids up to this one: the next worker is told.
+  void note_launch(std::uint64_t launch_id);
 
 private:
   class State;

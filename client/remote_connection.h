@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <ctime>
 #include <functional>
@@ -49,6 +50,8 @@ constexpr milliseconds between_resumes{20};
 // How often a call that finds its worker dead is made again with the next one. A request that kills every
 // worker must come to an end, and leave some for the others.
 constexpr int most_repeats = 2;
+// Until a daemon that is being exchanged is asked again.
+constexpr milliseconds pause_between_tries{10};
 
 inline std::string hexadecimal(std::string_view bytes) {
   constexpr std::string_view digits = "0123456789abcdef";
@@ -144,13 +147,20 @@ public:
         copies_(link->side() == nullptr),
         link_(std::move(link)),
         ring_wanted_(options.ring && !ring_is_off()),
-        last_launch_(last_launch) {}
+        last_launch_(last_launch) {
+    const milliseconds often = link_->session().heartbeat;
+    if (often.count() <= 0) return;
+    beats_ =
+        std::make_unique<std::jthread>([this, often](const std::stop_token& stop) { beat(stop, often); });
+  }
 
   ~Connection() override {
     if (state.forked()) {
+      static_cast<void>(beats_.release());  // its thread is the parent's
       link_->abandon();
       return;
     }
+    beats_.reset();
     state.close();
     end_session();
   }
@@ -196,7 +206,9 @@ public:
     if (status.ok()) return {};
     EAGLE_RETURN_IF_ERROR(state.check(operation));  // closed meanwhile, by ourselves
     const Status said = rpc::status_of(status, context);
-    if (said.reason() == Reason::connection_lost || (said.reason() == Reason::internal && !link.alive())) {
+    const bool cut_off = said.reason() == Reason::connection_lost ||
+                         (said.reason() == Reason::internal && !link.alive()) || came_too_late(status, context);
+    if (cut_off) {
       link.note_broken();
       return lost(operation, said.message());
     }
@@ -207,32 +219,58 @@ public:
     return said;
   }
 
+  // Of a call that arrived as the worker closed its connections gRPC itself says that it is cancelled, and not
+  // why. (So it does of one that this side cancelled.)
+  [[nodiscard]] static bool came_too_late(const grpc::Status& status, const grpc::ClientContext& context) {
+    return status.error_code() == grpc::StatusCode::CANCELLED &&
+           context.GetServerTrailingMetadata().count(rpc::error_reason_key) == 0;
+  }
+
+  // Whether a call that ended so may be made again, because nothing of it was begun; or may be asked for by
+  // its id, because the session goes on. Waits until that makes sense; `outcome` says why not. The daemon is
+  // being exchanged, or its worker died.
+  bool try_again(std::string_view operation, Status& outcome, Deadline deadline) {
+    if (rpc::passes_soon(outcome) && survives_ && Clock::now() < deadline) {
+      std::this_thread::sleep_for(pause_between_tries);
+      outcome = state.check(operation);
+      return outcome.ok();
+    }
+    if (outcome.reason() != Reason::connection_lost || !survives_) return false;
+    outcome = resume(operation, Clock::now() + timeout);
+    return outcome.ok();
+  }
+
   // The end of a call that is not made twice: WORKER_RESTARTED instead of CONNECTION_LOST where the session
   // goes on.
   Status settle(std::string_view operation, const Status& outcome) {
     if (outcome.reason() != Reason::connection_lost || !survives_) return outcome;
     EAGLE_RETURN_IF_ERROR(resume(operation, Clock::now() + timeout));
+    return copies_ ? outcome : restarted(operation);  // the line may have broken, and nothing else
+  }
+  [[nodiscard]] Status restarted(std::string_view operation) const {
     return {Reason::worker_restarted,
             std::string(operation) + ": the worker of the daemon at " + endpoint.text() +
                 " died meanwhile, and another took its place; the session, its arrays and graphs are there, "
                 "but how far this call came is not known"};
   }
+  // A run may be sent again with its id.
+  [[nodiscard]] bool tells_begun() const { return link()->session().tells_begun; }
 
-  // A short call: `method` of `stub`. One that may be made twice is, where a worker dies in between.
+  // A short call: `method` of `stub`. One that may be made twice is, where a worker dies in between; any is
+  // where the daemon is being exchanged and has not begun it.
   enum class Again { may, must_not };
   template <typename Stub, typename Request, typename Reply>
   Status call(std::string_view operation, Stub RemoteLink::Stubs::*stub,
               grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
               const Request& request, Reply& reply, std::chrono::milliseconds beyond = {},
               Again again = Again::may) {
-    for (int repeats = 0;; ++repeats) {
+    const Deadline deadline = Clock::now() + timeout + beyond;
+    for (int repeats = 0;;) {
       EAGLE_RETURN_IF_ERROR(check(operation));
-      const Status done = attempt(operation, *link(), stub, method, request, reply, beyond);
-      if (!survives_ || done.reason() != Reason::connection_lost || again == Again::must_not ||
-          repeats == most_repeats) {
-        return settle(operation, done);
-      }
-      EAGLE_RETURN_IF_ERROR(resume(operation, Clock::now() + timeout));
+      Status done = attempt(operation, *link(), stub, method, request, reply, beyond);
+      const bool lost = done.reason() == Reason::connection_lost;
+      if (lost && (again == Again::must_not || repeats++ == most_repeats)) return settle(operation, done);
+      if (!try_again(operation, done, deadline)) return done;
     }
   }
 
@@ -262,12 +300,15 @@ public:
   }
 
   StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label) override {
-    for (int repeats = 0;; ++repeats) {
+    const Deadline deadline = Clock::now() + timeout;
+    for (int repeats = 0;;) {
       EAGLE_RETURN_IF_ERROR(check("allocate"));
       auto plane = try_create_plane(bytes, label);
-      if (plane.ok() || plane.status().reason() != Reason::connection_lost) return plane;
-      if (repeats == most_repeats) return settle("allocate", plane.status());
-      EAGLE_RETURN_IF_ERROR(resume("allocate", Clock::now() + timeout));
+      if (plane.ok()) return plane;
+      Status outcome = plane.status();
+      const bool lost = outcome.reason() == Reason::connection_lost;
+      if (lost && repeats++ == most_repeats) return settle("allocate", outcome);
+      if (!try_again("allocate", outcome, deadline)) return outcome;
     }
   }
 
@@ -342,7 +383,11 @@ public:
     tidy(&RemoteLink::Stubs::planes, &v1::Planes::Stub::Accept, request);
   }
 
-  [[nodiscard]] std::uint64_t next_launch() { return ++last_launch_; }
+  [[nodiscard]] std::uint64_t next_launch() {
+    const std::uint64_t launch = ++last_launch_;
+    if (copies_) link()->attachment()->note_launch(launch);
+    return launch;
+  }
   [[nodiscard]] run::HostIdentity host() const { return link()->session().host; }
 
   // The way launches go where there is one; null where it is not wanted or the daemon has none.
@@ -503,6 +548,7 @@ private:
 
   // Goes on with the session over another link. CONNECTION_LOST where it is over.
   Status resume(std::string_view operation, Deadline deadline) {
+    if (copies_) return resume_stream(operation, deadline);
     if (!survives_ || gone_) return lost(operation, "its connection is closed");
     const std::unique_lock nobody_makes(making_);
     forget_maps();  // what the worker kept died with it
@@ -534,6 +580,41 @@ private:
     RetainedMaps gone;  // unmapped after the lock
     const std::scoped_lock lock(held_mutex_);
     std::swap(gone, retained_);
+  }
+
+  // Over TCP the stream is made anew by itself.
+  Status resume_stream(std::string_view operation, Deadline deadline) {
+    const std::unique_lock nobody_makes(making_);
+    std::this_thread::sleep_for(pause_between_tries);  // who found it broken may be the first to know
+    const std::shared_ptr<RemoteLink> link = this->link();
+    for (;;) {
+      if (!link->attachment()->wait_until_attached(deadline))
+        return lost(operation, "the connection is broken");
+      const std::uint64_t attached = link->attachment()->times().attached;
+      if (attached == retained_streams_) return {};
+      const Status done = retain(operation, *link);
+      if (done.ok()) retained_streams_ = attached;
+      if (done.ok()) return {};
+      const bool again = done.reason() == Reason::connection_lost || rpc::passes_soon(done);
+      if (!again || Clock::now() >= deadline) return done;
+      std::this_thread::sleep_for(pause_between_tries);
+    }
+  }
+
+  // Says now and then that this process lives, and goes on with the session where its worker died: who is
+  // idle keeps it.
+  void beat(const std::stop_token& stop, milliseconds often) {
+    std::mutex mutex;
+    std::condition_variable_any woken;
+    std::unique_lock lock(mutex);
+    while (!woken.wait_for(lock, stop, often, [] { return false; }) && !stop.stop_requested() && !gone_) {
+      const std::shared_ptr<RemoteLink> link = this->link();
+      if (link->alive()) {
+        static_cast<void>(link->side()->beat(Clock::now() + timeout));
+      } else {
+        static_cast<void>(resume("heartbeat", Clock::now() + timeout));
+      }
+    }
   }
 
   Status retain(std::string_view operation, RemoteLink& link) {
@@ -585,6 +666,8 @@ private:
   std::atomic<std::uint64_t> last_launch_;
   std::atomic<bool> failed_ = false;       // see note_failure
   std::atomic<std::uint64_t> planes_ = 0;  // that arrays of this process hold
+  std::uint64_t retained_streams_ = 1;     // streams over TCP since which the daemon has what we know of
+  std::unique_ptr<std::jthread> beats_;    // where the daemon cannot see this process
   std::mutex owed_mutex_;                  // guards what follows
   std::vector<Owed> owed_;                 // at most what was held: where nobody answers, nothing new is made
   Deadline quiet_until_{};                 // after a tidying call that the daemon let wait

@@ -105,27 +105,17 @@ public:
 
   StatusOr<LaunchReport> launch(std::int64_t n, const LaunchOptions& options,
                                 const std::function<Status(std::uint32_t)>& host_call) override {
+    v1::LaunchRequest request;
+    request.set_graph(id_);
+    request.set_count(n);
+    request.set_launch_id(connection_->next_launch());
+    TimeLeft time(options);
     for (;;) {
-      EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready("launch"));
-      const std::uint64_t launch_id = connection_->next_launch();
-      if (auto outcome = launch_by_ring(*link, n, launch_id, options, host_call)) {
-        // Nobody had taken it: it is the first use of a link that broke some time ago, and another one is
-        // there.
-        if (!outcome->ok() && outcome->status().reason() == Reason::connection_lost) {
-          EAGLE_RETURN_IF_ERROR(connection_->check("launch"));
-          continue;
-        }
-        return *std::move(outcome);
-      }
-      EAGLE_RETURN_IF_ERROR(connection_->check("launch"));
-      if (connection_->link() != link) continue;
-      v1::LaunchRequest request;
-      request.set_graph(id_);
-      request.set_count(n);
-      request.set_launch_id(launch_id);
-      if (!calls_back_) return ask("launch", request, options);
-      Conversation conversation(*connection_, request, options);
-      return hear("launch", conversation, host_call);
+      EAGLE_ASSIGN_OR_RETURN(const LaunchOptions left, time.left("launch"));
+      auto outcome = try_launch(request, left, host_call);
+      if (outcome.ok()) return outcome;
+      Status status = outcome.status();
+      if (!again("launch", status, time)) return status;
     }
   }
 
@@ -138,19 +128,23 @@ public:
     request.set_graph(id_);
     request.set_count(n);
     request.set_launch_id(connection_->next_launch());
+    request.set_enqueued(true);
     stop_ = std::make_shared<std::atomic<bool>>(false);
     posted_.reset();
-    if (RingClient* const ring = this->ring(*link)) {
-      if (const auto slot = ring->post({id_, n, request.launch_id(), {}})) posted_ = Posted{link, *slot};
+    if (RingClient* const ring = this->ring(*link); ring != nullptr && !ring->closing()) {
+      const auto slot = ring->post({id_, n, request.launch_id(), {}, true});
+      // One that came too late for the worker goes to the next one.
+      if (slot && ring->closing() && ring->take_back(*slot)) {
+        ring->abandon(*slot);
+      } else if (slot) {
+        posted_ = Posted{link, *slot};
+      }
     }
     if (!posted_ && calls_back_) {
       conversation_ =
           std::make_unique<Conversation>(*connection_, request, LaunchOptions{std::nullopt, stop_});
     } else if (!posted_) {
-      v1::EnqueueReply reply;
-      EAGLE_RETURN_IF_ERROR(connection_->call("enqueue", &RemoteLink::Stubs::graphs,
-                                              &v1::Graphs::Stub::Enqueue, request, reply, {},
-                                              Connection::Again::must_not));
+      EAGLE_RETURN_IF_ERROR(send_enqueued(request));
     }
     in_flight_ = request;
     waited_for_ = true;
@@ -161,17 +155,30 @@ public:
                                      const std::function<Status(std::uint32_t)>& host_call) override {
     waited_for_ = false;
     if (stop_->load()) options.cancel->store(true);
+    TimeLeft time(options);
+    std::optional<StatusOr<LaunchReport>> outcome;
     if (const auto posted = std::exchange(posted_, std::nullopt)) {
-      auto outcome = finish_by_ring("synchronize", *posted->link, posted->slot, in_flight_.launch_id(),
-                                    options, host_call);
-      if (!outcome) return ask("synchronize", in_flight_, options);
-      if (outcome->status().reason() == Reason::connection_lost) return never_began(outcome->status());
-      return *std::move(outcome);
+      bool taken = true;
+      outcome = finish_by_ring("synchronize", *posted->link, posted->slot, in_flight_.launch_id(), options,
+                               host_call, &taken);
+      if (!taken) return never_began(outcome->status());
+    } else if (conversation_) {
+      const std::unique_ptr<Conversation> conversation = std::move(conversation_);
+      conversation->call.watch(options.timeout, options.cancel);
+      outcome = hear("synchronize", *conversation, host_call);
     }
-    if (!conversation_) return ask("synchronize", in_flight_, options);
-    const std::unique_ptr<Conversation> conversation = std::move(conversation_);
-    conversation->call.watch(options.timeout, options.cancel);
-    return hear("synchronize", *conversation, host_call);
+    // It is asked for by its id, wherever its outcome is now: nothing that was enqueued begins so.
+    for (;;) {
+      if (outcome) {
+        if (outcome->ok()) return *std::move(outcome);
+        Status status = outcome->status();
+        if (calls_back_ || !again("synchronize", status, time)) {
+          return connection_->settle("synchronize", status);
+        }
+      }
+      EAGLE_ASSIGN_OR_RETURN(const LaunchOptions left, time.left("synchronize"));
+      outcome = ask("synchronize", in_flight_, left);
+    }
   }
 
   std::function<void()> cancel_enqueued() override {
@@ -232,6 +239,74 @@ public:
   [[nodiscard]] bool compiled() const override { return compiled_; }
 
 private:
+  // What a launch has left of its caller's time, over several attempts.
+  class TimeLeft {
+  public:
+    explicit TimeLeft(const LaunchOptions& options) : options_(options) {
+      if (options.timeout) until_ = Clock::now() + *options.timeout;
+    }
+    // DEADLINE, CANCELLED: it has not begun.
+    StatusOr<LaunchOptions> left(std::string_view operation) {
+      LaunchOptions left = options_;
+      if (++attempts_ == 1) return left;
+      if (wants_to_stop()) {
+        return Status(Reason::cancelled, std::string(operation) + ": cancelled before the launch began");
+      }
+      if (!until_) return left;
+      left.timeout = std::chrono::duration_cast<milliseconds>(*until_ - Clock::now());
+      if (left.timeout->count() > 0) return left;
+      return Status(Reason::deadline,
+                    std::string(operation) + ": the timeout passed before the launch began");
+    }
+    [[nodiscard]] bool sent_again() const { return attempts_ > 1; }
+    [[nodiscard]] bool wants_to_stop() const { return options_.cancel && options_.cancel->load(); }
+    [[nodiscard]] Deadline until() const { return until_.value_or(Deadline::max()); }
+
+  private:
+    const LaunchOptions& options_;
+    std::optional<Deadline> until_;
+    int attempts_ = 0;
+  };
+
+  // Whether a launch that ended so is to be sent again, with its id: the daemon knows whether it has begun.
+  bool again(std::string_view operation, Status& status, const TimeLeft& time) {
+    if (connection_->try_again(operation, status, time.until())) return true;
+    if (status.reason() == Reason::worker_restarted) status = connection_->restarted(operation);
+    // Over TCP the daemon cancels what its client's line broke under.
+    if (status.reason() == Reason::cancelled && time.sent_again() && !time.wants_to_stop()) {
+      status = connection_->lost(operation, status.message());
+    }
+    return false;
+  }
+
+  // One attempt. SHUTTING_DOWN, CONNECTION_LOST: see `again`.
+  StatusOr<LaunchReport> try_launch(v1::LaunchRequest& request, const LaunchOptions& options,
+                                    const std::function<Status(std::uint32_t)>& host_call) {
+    EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready("launch"));
+    if (auto outcome = launch_by_ring(*link, request, options, host_call)) return *std::move(outcome);
+    EAGLE_RETURN_IF_ERROR(connection_->check("launch"));
+    // Another link, which does not know of the graph.
+    if (connection_->link() != link) return connection_->lost("launch", "its connection was closed");
+    if (!calls_back_) return ask("launch", request, options);
+    Conversation conversation(*connection_, request, options);
+    return hear("launch", conversation, host_call);
+  }
+
+  // Whoever enqueues waits until it is. A second time with the same id is the same launch, and the next worker
+  // is to know of the graph.
+  Status send_enqueued(const v1::LaunchRequest& request) {
+    for (bool sent_again = false;;) {
+      EAGLE_RETURN_IF_ERROR(ready("enqueue").status());
+      v1::EnqueueReply reply;
+      const Status sent = connection_->call("enqueue", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Enqueue,
+                                            request, reply, {}, Connection::Again::must_not);
+      // The drain of a daemon that is being exchanged may take longer than a short call.
+      if (rpc::passes_soon(sent)) continue;
+      if (sent.reason() != Reason::worker_restarted || !connection_->tells_begun()) return sent;
+      if (std::exchange(sent_again, true)) return sent;
+    }
+  }
+
   // Over TCP a callable finds its arrays' values in this process, and what it stores there goes to the
   // daemon.
   std::function<Status(std::uint32_t)> with_transfers(
@@ -273,20 +348,27 @@ private:
     return fits_ring_ ? connection_->ring(link) : nullptr;
   }
 
-  // Empty where it must go another way. CONNECTION_LOST: it never began.
+  // Empty where it must go another way. CONNECTION_LOST: it may have begun, unless it has another id now.
   std::optional<StatusOr<LaunchReport>> launch_by_ring(
-      RemoteLink& link, std::int64_t n, std::uint64_t launch_id, const LaunchOptions& options,
+      RemoteLink& link, v1::LaunchRequest& request, const LaunchOptions& options,
       const std::function<Status(std::uint32_t)>& host_call) {
     RingClient* const ring = this->ring(link);
     if (ring == nullptr) return {};
-    const auto posted = ring->post({id_, n, launch_id, options.timeout.value_or(milliseconds(0))});
+    const auto posted = ring->post(
+        {id_, request.count(), request.launch_id(), options.timeout.value_or(milliseconds(0)), false});
     if (!posted) return {};
-    return finish_by_ring("launch", link, *posted, launch_id, options, host_call);
+    bool taken = true;
+    auto outcome = finish_by_ring("launch", link, *posted, request.launch_id(), options, host_call, &taken);
+    // It is the first use of a link that broke some time ago.
+    if (!taken) request.set_launch_id(connection_->next_launch());
+    return outcome;
   }
 
-  std::optional<StatusOr<LaunchReport>> finish_by_ring(
-      std::string_view operation, RemoteLink& link, const RingClient::Posted& posted, std::uint64_t launch_id,
-      const LaunchOptions& options, const std::function<Status(std::uint32_t)>& host_call) {
+  std::optional<StatusOr<LaunchReport>> finish_by_ring(std::string_view operation, RemoteLink& link,
+                                                       const RingClient::Posted& posted,
+                                                       std::uint64_t launch_id, const LaunchOptions& options,
+                                                       const std::function<Status(std::uint32_t)>& host_call,
+                                                       bool* taken = nullptr) {
     StopWatch watch(*connection_, launch_id, options.timeout, options.cancel);
     using Wish = RingClient::Wish;
     const auto look = [&] {
@@ -294,7 +376,8 @@ private:
       return watch.stop() == StopWatch::Stop::none ? Wish::go_on : Wish::stop;
     };
     const RingClient::Caller caller{look, host_call, [&] { return watch.note(); }};
-    auto outcome = ring(link)->finish(posted, caller);
+    bool answered = false;
+    auto outcome = ring(link)->finish(posted, caller, &answered);
     if (!outcome) return {};
     if (outcome->ok()) {
       (*outcome)->host = link.session().host;
@@ -302,11 +385,11 @@ private:
     }
     if (const Status closed = connection_->state.check(operation); !closed.ok()) return closed;
     const bool begun = outcome->status().reason() != Reason::connection_lost;
-    if (link.alive()) {
+    if (answered || link.alive()) {
       return watch.in_words(begun ? outcome->status() : Status(Reason::cancelled, "the launch never began"));
     }
-    const Status lost = connection_->lost(operation, "its connection is closed");
-    return begun ? connection_->settle(operation, lost) : lost;
+    if (taken != nullptr) *taken = begun;
+    return connection_->lost(operation, "its connection is closed");
   }
 
   // The outcome of a launch without host calls: this one's, or that of the one that was sent with this id.
@@ -319,7 +402,7 @@ private:
     const auto reader = call.rpc().graphs.AsyncLaunch(&call.context, request, &call.queue);
     reader->Finish(&report, &status, WatchedCall::tag());
     call.wait();
-    EAGLE_RETURN_IF_ERROR(connection_->settle(operation, call.outcome(operation, status)));
+    EAGLE_RETURN_IF_ERROR(call.outcome(operation, status));
     return report_of(report);
   }
 
@@ -327,7 +410,7 @@ private:
                               const std::function<Status(std::uint32_t)>& host_call) {
     v1::LaunchReport report;
     const grpc::Status status = conversation.run(with_transfers(conversation.call, host_call), report);
-    EAGLE_RETURN_IF_ERROR(connection_->settle(operation, conversation.call.outcome(operation, status)));
+    EAGLE_RETURN_IF_ERROR(conversation.call.outcome(operation, status));
     return report_of(report);
   }
 

@@ -106,12 +106,14 @@ public:
                                              std::span<const run::PlaneMemory> /*private_planes*/) override {
     v1::BuildRequest request;
     *request.mutable_graph() = description;
-    for (int repeats = 0;; ++repeats) {
+    for (int repeats = 0;;) {
       EAGLE_RETURN_IF_ERROR(connection_->check("build"));
       auto built = try_build(request);
-      if (built.ok() || built.status().reason() != Reason::connection_lost) return built;
-      const Status restarted = connection_->settle("build", built.status());
-      if (restarted.reason() != Reason::worker_restarted || repeats == most_repeats) return restarted;
+      if (built.ok()) return built;
+      Status status = built.status();
+      if (status.reason() == Reason::connection_lost && repeats++ == most_repeats)
+        return connection_->settle("build", status);
+      if (!connection_->try_again("build", status, Clock::now() + connection_->timeout)) return status;
     }
   }
 
@@ -124,27 +126,32 @@ public:
     request.set_launch_id(connection_->next_launch());
     request.set_progress(static_cast<bool>(options.progress));
     request.set_cancelled(options.cancel && options.cancel->load());
-    WatchedCall call(*connection_, request.launch_id(), options.timeout, options.cancel);
-    v1::RunResult last;
-    const grpc::Status status =
-        description.host_steps_size() > 0
-            ? converse(call, request, options, with_transfers(call, description, host_call), last)
-            : listen(call, request, options, last);
-    EAGLE_RETURN_IF_ERROR(connection_->settle("simulate", call.outcome("simulate", status)));
-    EAGLE_ASSIGN_OR_RETURN(RunResult result, step::result_of(last));
-    if (result.status != RunStatus::cancelled) return result;
-    if (call.stop() == WatchedCall::Stop::closed) return connection_->state.check("simulate");
-    if (call.stop() == WatchedCall::Stop::deadline) result.status = RunStatus::deadline;
-    return result;
+    const Deadline until = options.timeout ? Clock::now() + *options.timeout : Deadline::max();
+    for (;;) {
+      auto result = try_simulate(request, options, until, host_call);
+      if (result.ok()) return result;
+      Status status = result.status();
+      // What has begun is refused by a daemon that tells.
+      if (status.reason() == Reason::connection_lost && !connection_->tells_begun()) {
+        return connection_->settle("simulate", status);
+      }
+      if (!connection_->try_again("simulate", status, until)) {
+        return status.reason() == Reason::worker_restarted ? connection_->restarted("simulate") : status;
+      }
+      request.set_cancelled(options.cancel && options.cancel->load());
+    }
   }
 
   HostAdmin* admin() override { return admin_.get(); }
   HostRuns* runs() override { return this; }
-  StatusOr<std::uint64_t> submit(const v1::SubmitRequest& request, std::span<const run::PlaneMemory>,
+  StatusOr<std::uint64_t> submit(const v1::SubmitRequest& asked, std::span<const run::PlaneMemory>,
                                  std::vector<std::shared_ptr<const void>> keep_alive) override {
+    v1::SubmitRequest request = asked;
+    EAGLE_ASSIGN_OR_RETURN(*request.mutable_attempt(), random_bytes());
     v1::SubmitReply reply;
+    const auto again = connection_->tells_begun() ? Connection::Again::may : Connection::Again::must_not;
     EAGLE_RETURN_IF_ERROR(connection_->call("submit", &RemoteLink::Stubs::runs, &v1::Runs::Stub::Submit,
-                                            request, reply, {}, Connection::Again::must_not));
+                                            request, reply, {}, again));
     const std::scoped_lock lock(kept_mutex_);
     kept_[reply.run()] = std::move(keep_alive);
     return reply.run();
@@ -206,6 +213,7 @@ public:
     *request.mutable_slice() = slice.message;
     request.set_name(std::string(name));
     request.set_writable(options.writable);
+    EAGLE_ASSIGN_OR_RETURN(*request.mutable_attempt(), random_bytes());
     for (const std::string& principal : options.to) request.add_to(principal);
     v1::OpenedPlane reply;
     constexpr std::uint64_t copied_per_ms = 100'000;
@@ -266,6 +274,25 @@ private:
             tenant.longest_queue_wait_s()};
   }
 
+  StatusOr<RunResult> try_simulate(const v1::SimulateRequest& request, const SimulateOptions& options,
+                                   Deadline until, const HostCall& host_call) {
+    std::optional<milliseconds> left;
+    if (options.timeout) {
+      left = std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(until - Clock::now()));
+    }
+    WatchedCall call(*connection_, request.launch_id(), left, options.cancel);
+    v1::RunResult last;
+    const grpc::Status status =
+        request.run().host_steps_size() > 0
+            ? converse(call, request, options, with_transfers(call, request.run(), host_call), last)
+            : listen(call, request, options, last);
+    EAGLE_RETURN_IF_ERROR(call.outcome("simulate", status));
+    EAGLE_ASSIGN_OR_RETURN(RunResult result, step::result_of(last));
+    if (result.status != RunStatus::cancelled) return result;
+    if (call.stop() == WatchedCall::Stop::closed) return connection_->state.check("simulate");
+    if (call.stop() == WatchedCall::Stop::deadline) result.status = RunStatus::deadline;
+    return result;
+  }
   StatusOr<std::unique_ptr<HostGraph>> try_build(const v1::BuildRequest& request) {
     const auto making = connection_->making();
     v1::BuildReply reply;

@@ -78,7 +78,10 @@ public:
   RemoteLink(const RemoteLink&) = delete;
   RemoteLink& operator=(const RemoteLink&) = delete;
 
-  [[nodiscard]] std::uint64_t number() const { return number_; }  // of the session's links, from 1
+  // Of the session's workers, as far as links led to them, from 1.
+  [[nodiscard]] std::uint64_t number() const {
+    return attachment_ != nullptr ? attachment_->times().workers : number_;
+  }
   [[nodiscard]] bool alive() const { return !broken_.load(std::memory_order_relaxed) && session_->alive(); }
   // A call found it broken: of a worker's sockets one may end before the other. Over TCP it comes back.
   void note_broken() const {

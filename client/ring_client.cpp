@@ -163,7 +163,7 @@ std::optional<RingClient::Posted> RingClient::post(const Launch& launch) {
   const std::optional<std::size_t> claimed = claim();
   if (!claimed) return {};
   ring::Slot& slot = ring().slots[*claimed];
-  slot.kind.set(static_cast<std::uint64_t>(ring::Kind::launch));
+  slot.kind.set(static_cast<std::uint64_t>(launch.enqueued ? ring::Kind::enqueued : ring::Kind::launch));
   slot.graph.set(launch.graph);
   slot.count.set(launch.count);
   slot.launch_id.set(launch.launch_id);
@@ -206,9 +206,11 @@ std::optional<State> RingClient::wait_for_end(ring::Slot& slot, const Caller& ca
   }
 }
 
-std::optional<StatusOr<LaunchReport>> RingClient::finish(const Posted& posted, const Caller& caller) {
+std::optional<StatusOr<LaunchReport>> RingClient::finish(const Posted& posted, const Caller& caller,
+                                                         bool* answered) {
   ring::Slot& slot = ring().slots[posted.slot];
   const std::optional<State> state = wait_for_end(slot, caller);
+  if (answered != nullptr) *answered = state.has_value();
   if (!state && take_back(slot)) {
     give_back(posted.slot);
     return Status(Reason::connection_lost, "nobody took the launch");

@@ -27,6 +27,7 @@ public:
     std::int64_t count = 0;
     std::uint64_t launch_id = 0;
     std::chrono::nanoseconds timeout{0};  // 0: none
+    bool enqueued = false;
   };
   // What the launching thread does while it waits. `look` is called every few milliseconds and says whether
   // to wait on, to stop (a launch that has not begun then never will), or to give up; `host_call` runs a
@@ -50,11 +51,15 @@ public:
   };
   // Empty when every slot is in use: then the launch is to go over gRPC. From here on the worker may begin.
   std::optional<Posted> post(const Launch& launch);
+  // The worker hands over: what is to be enqueued goes over gRPC.
+  [[nodiscard]] bool closing() const { return ring().header.closing.load(std::memory_order_seq_cst) != 0; }
   // Waits for the outcome. Empty when the error is too long for a slot: then the launch is to be asked for
   // over gRPC, with its id. The launch's own error. Where `look` gave up: CONNECTION_LOST if nobody has taken
   // the launch, which then never runs, else CANCELLED or WORKER_RESTARTED: the slot is lost with it, because
   // the worker may still write there. The report's host is left open.
-  std::optional<StatusOr<LaunchReport>> finish(const Posted& posted, const Caller& caller);
+  // `answered` (may be null): whether it is the worker's word.
+  std::optional<StatusOr<LaunchReport>> finish(const Posted& posted, const Caller& caller,
+                                               bool* answered = nullptr);
   // Both.
   std::optional<StatusOr<LaunchReport>> launch(const Launch& launch, const Caller& caller) {
     const std::optional<Posted> posted = post(launch);

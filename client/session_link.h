@@ -1,6 +1,7 @@
 // SessionLink: what holds a session open, on either way to a daemon.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -14,8 +15,10 @@ struct OpenedSession {
   std::uint64_t id = 0;
   std::string secret;  // bytes
   std::string server_version;
-  run::HostIdentity host;  // the process that computes
-  bool survives = false;   // its death does not end the session
+  run::HostIdentity host;                  // the process that computes
+  bool survives = false;                   // its death does not end the session
+  bool tells_begun = false;                // what may have begun is refused when it is sent again
+  std::chrono::milliseconds heartbeat{0};  // how often to say that this process lives; 0: it is seen
 };
 
 // Thread-safe.

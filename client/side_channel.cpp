@@ -264,8 +264,13 @@ struct SideChannel::State {
                   ", and this client (version " EAGLE_VERSION ") speaks " + std::to_string(protocol_min) +
                   " to " + std::to_string(protocol_max) + "; bring both to versions next to each other"};
     }
-    session = {opened.session(), opened.secret(), opened.server_version(), run::host_of(opened.host()),
-               opened.survives()};
+    session = {opened.session(),
+               opened.secret(),
+               opened.server_version(),
+               run::host_of(opened.host()),
+               opened.survives(),
+               opened.tells_begun(),
+               std::chrono::milliseconds(opened.heartbeat_ms())};
     return {};
   }
 };
@@ -327,6 +332,14 @@ Status SideChannel::leave(Deadline deadline) {
   request.mutable_leave();
   std::vector<UniqueFd> none;
   return state_->exchange(request, {}, none, deadline, "while the session was being ended").status();
+}
+
+Status SideChannel::beat(Deadline deadline) {
+  const std::scoped_lock lock(state_->mutex);
+  v1::SideRequest request;
+  request.mutable_beat();
+  std::vector<UniqueFd> none;
+  return state_->exchange(request, {}, none, deadline, "while it was told that this client lives").status();
 }
 
 bool SideChannel::alive() const {

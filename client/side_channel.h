@@ -71,6 +71,9 @@ public:
   // The daemon is not to keep the session once this connection has ended, whatever happens.
   Status leave(Deadline deadline);
 
+  // This process lives.
+  Status beat(Deadline deadline);
+
   // Ends the session, even where a forked child holds the socket too.
   void shut_down() override;
 

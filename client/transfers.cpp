@@ -27,9 +27,14 @@ void set_deadline(Connection& connection, grpc::ClientContext& context, std::uin
                        milliseconds(bytes / bytes_per_ms));
 }
 
-// Whether a call that ended so may be made again.
-bool may_go_on(Connection& connection, const Status& status) {
-  return status.reason() == Reason::connection_lost && !connection.state.closed() &&
+// Whether a call that ended so may be made again; `until`: of a daemon that is being exchanged.
+bool may_go_on(Connection& connection, const Status& status, Deadline until) {
+  if (connection.state.closed()) return false;
+  if (rpc::passes_soon(status) && Clock::now() < until) {
+    std::this_thread::sleep_for(pause_between_tries);
+    return true;
+  }
+  return status.reason() == Reason::connection_lost &&
          connection.back_again(Clock::now() + connection.timeout);
 }
 
@@ -108,21 +113,26 @@ Status fetch_slice(Connection& connection, std::string_view operation, const v1:
   EAGLE_RETURN_IF_ERROR(connection.check(operation));
   if (into.empty()) return {};
   std::uint64_t at = 0;
+  Deadline until = Clock::now() + connection.timeout;
   for (;;) {
+    const std::uint64_t before = at;
     const Status status = read_some(connection, operation, slice, into, progress, at);
-    if (status.ok() || !may_go_on(connection, status)) return status;
+    if (at != before) until = Clock::now() + connection.timeout;
+    if (status.ok() || !may_go_on(connection, status, until)) return status;
   }
 }
 
 Status send_slice(Connection& connection, std::string_view operation, const v1::PlaneSlice& slice,
                   std::span<const std::byte> from, const TransferProgress& progress) {
   EAGLE_RETURN_IF_ERROR(connection.check(operation));
+  Deadline until = Clock::now() + connection.timeout;
   for (std::uint64_t at = 0; at < from.size();) {
     const std::uint64_t last = at + std::min<std::uint64_t>(piece_bytes, from.size() - at);
     const Status status = write_piece(connection, operation, slice, from, at, last, progress);
     if (status.ok()) {
       at = last;
-    } else if (!may_go_on(connection, status)) {
+      until = Clock::now() + connection.timeout;
+    } else if (!may_go_on(connection, status, until)) {
       return status;
     }
   }

@@ -181,7 +181,9 @@ public:
   [[nodiscard]] Stop stop() const { return watch_.stop(); }
 
   [[nodiscard]] Status outcome(std::string_view operation, const grpc::Status& status) const {
-    const Status said = connection_.outcome(operation, *link_, status, context);
+    const bool by_us = watch_.stop() != Stop::none && Connection::came_too_late(status, context);
+    const Status said = by_us ? Status(Reason::cancelled, status.error_message())
+                              : connection_.outcome(operation, *link_, status, context);
     // Such a transfer was part of a host call, which the daemon only knows to have failed.
     const bool by_transfer = transfer_stopped_ && said.reason() == Reason::host_call_failed;
     return watch_.in_words(by_transfer ? Status(Reason::cancelled, said.message()) : said);

@@ -21,7 +21,7 @@ Attachments::~Attachments() {
 }
 
 StatusOr<std::uint64_t> Attachments::attach(const std::shared_ptr<Session>& session, bool fresh,
-                                            std::function<void()> lost) {
+                                            Stream stream) {
   std::function<void()> former;  // called after the lock
   std::uint64_t attachment = 0;
   {
@@ -33,12 +33,31 @@ StatusOr<std::uint64_t> Attachments::attach(const std::shared_ptr<Session>& sess
           "the session is not there any more: its lease is over, or it was closed; open another one");
     }
     Held& held = held_[session->id()];
-    if (held.attachment != 0) former = std::move(held.lost);
+    if (held.attachment != 0) former = std::move(held.stream.lost);
     attachment = ++last_;
-    held = {session, attachment, {}, std::move(lost)};
+    held = {session, attachment, {}, std::move(stream)};
   }
   if (former) former();
   return attachment;
+}
+
+void Attachments::restore(const std::shared_ptr<Session>& session, Clock::duration lease) {
+  {
+    const std::lock_guard lock(mutex_);
+    held_[session->id()] = {session, 0, Clock::now() + lease, {}};
+  }
+  changed_.notify_all();
+}
+
+void Attachments::leave_all() {
+  std::vector<std::function<void()>> streams;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, held] : held_) {
+      if (held.attachment != 0) streams.push_back(held.stream.leave);
+    }
+  }
+  for (const auto& leave : streams) leave();
 }
 
 void Attachments::detach(const std::shared_ptr<Session>& session, std::uint64_t attachment,
@@ -48,7 +67,7 @@ void Attachments::detach(const std::shared_ptr<Session>& session, std::uint64_t 
     const auto found = held_.find(session->id());
     if (found == held_.end() || found->second.attachment != attachment) return;
     found->second.attachment = 0;
-    found->second.lost = nullptr;
+    found->second.stream = {};
     found->second.until = Clock::now() + lease;
   }
   const LogScope scope({session->id()});

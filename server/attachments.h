@@ -33,9 +33,16 @@ public:
 
   // The number of the attachment that holds the session from now on. UNAUTHENTICATED where the session does
   // not live on attachments, or its lease was over this moment. `lost` is called when another one takes it
-  // over, or the session ends.
-  StatusOr<std::uint64_t> attach(const std::shared_ptr<Session>& session, bool fresh,
-                                 std::function<void()> lost);
+  // over, `leave` to end the stream well; without a lock.
+  struct Stream {
+    std::function<void()> lost;
+    std::function<void()> leave;
+  };
+  StatusOr<std::uint64_t> attach(const std::shared_ptr<Session>& session, bool fresh, Stream stream);
+  // A session that another worker left: its lease begins.
+  void restore(const std::shared_ptr<Session>& session, Clock::duration lease);
+  // Ends every stream well, so that the clients make others, which another worker answers.
+  void leave_all();
   // The stream broke: the lease begins, unless another attachment has taken over.
   void detach(const std::shared_ptr<Session>& session, std::uint64_t attachment, Clock::duration lease);
   // The client has closed it: it ends now, unless another attachment has taken over.
@@ -50,7 +57,7 @@ private:
     std::shared_ptr<Session> session;
     std::uint64_t attachment = 0;  // 0: its lease runs
     Clock::time_point until;
-    std::function<void()> lost;
+    Stream stream;
   };
   void work();
 

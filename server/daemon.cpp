@@ -1,8 +1,11 @@
 #include "server/daemon.h"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -14,6 +17,8 @@
 #include "eagle/v1/state.pb.h"
 #include "engine/run/host.h"
 #include "engine/run/system_memory.h"
+#include "proto/rpc_error.h"
+#include "server/fault_point.h"
 #include "server/log_context.h"
 #include "server/memory_limit.h"
 #include "server/ring/rings.h"
@@ -39,24 +44,44 @@ StatusOr<std::shared_ptr<std::byte>> charged_memory(PlaneBudget& budget, std::ui
 // Moves bytes on the executor's thread, where no kernel runs meanwhile.
 class SealOff final : public Job {
 public:
+  // `note_moved` writes down where the bytes are.
   SealOff(std::shared_ptr<PlaneBytes> bytes, std::string label, PlaneBudget::Charge twice,
-          std::function<void(const Status&)> done)
+          std::function<Status(const PlaneBytes&)> note_moved, std::function<void(const Status&)> done)
       : bytes_(std::move(bytes)),
         label_(std::move(label)),
         twice_(std::move(twice)),
+        note_moved_(std::move(note_moved)),
         done_(std::move(done)) {}
   Next advance() override {
-    done_(bytes_->move_to_fresh(label_));
+    done_(move());
     return Next::done;
   }
   void cancel() override {}
 
 private:
+  // Mapped, written down, and only then emptied: whenever this process dies, what the next one is given has
+  // the bytes.
+  Status move() {
+    EAGLE_ASSIGN_OR_RETURN(const UniqueFd old, bytes_->descriptor(false));
+    EAGLE_RETURN_IF_ERROR(bytes_->move_to_fresh(label_));
+    fault_point("seal_off.mapped");
+    EAGLE_RETURN_IF_ERROR(note_moved_(*bytes_));
+    fault_point("seal_off.written");
+    const auto bytes = static_cast<off_t>(bytes_->size());
+    if (::fallocate(old.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, bytes) != 0)
+      return {Reason::system, std::string("emptying a memfd failed: ") + std::strerror(errno)};
+    fault_point("seal_off.emptied");
+    return {};
+  }
+
   const std::shared_ptr<PlaneBytes> bytes_;
   const std::string label_;
   const PlaneBudget::Charge twice_;
+  const std::function<Status(const PlaneBytes&)> note_moved_;
   const std::function<void(const Status&)> done_;
 };
+
+Status nonsense() { return {Reason::bad_message, "a record of the worker before this one is none"}; }
 
 }  // namespace
 
@@ -95,15 +120,15 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       epoch_(options.restored.epoch),
       budget_(std::move(budget)),
       engine_(std::move(engine)),
-      published_(limits_),
-      sessions_(*budget_, limits_, log_.get(), options.restored.epoch,
+      published_(limits_, options.restored.epoch),
+      sessions_(*budget_, limits_, {log_.get(), options.restored.epoch, ledger_.get()},
                 [this](const Session& session) { published_.forget(session); }),
       executor_(limits_.jobs),
       small_memory_pool_(1, limits_.memory_requests, "memory_requests"),
       large_memory_pool_(1, limits_.memory_requests, "memory_requests"),
       build_pool_(limits_.build_threads, limits_.builds, "builds"),
-      kept_runs_(*engine_, executor_, build_pool_, limits_),
-      attachments_([this](const std::shared_ptr<Session>& session) { sessions_.end(session, false); }) {}
+      kept_runs_(*engine_, executor_, build_pool_, limits_, {log_.get(), options.restored.epoch}),
+      attachments_([this](const std::shared_ptr<Session>& session) { sessions_.end(session); }) {}
 
 Daemon::~Daemon() = default;
 
@@ -210,7 +235,8 @@ StatusOr<std::shared_ptr<Ring>> Daemon::open_ring(const std::shared_ptr<Session>
   auto start = [this, session = std::weak_ptr(session)](const LaunchRequest& request, Ring::Deadline deadline,
                                                         LaunchEvents events) -> std::shared_ptr<LaunchJob> {
     const auto open = session.lock();
-    const Status accepts = open ? accepts_work() : Status(Reason::session_closed, "the session was closed");
+    const auto accepts_it = [&] { return events.enqueued ? accepts_work() : accepts_launches(*open); };
+    const Status accepts = open ? accepts_it() : Status(Reason::session_closed, "the session was closed");
     if (!accepts.ok()) {
       events.done(accepts);
       return nullptr;
@@ -225,6 +251,7 @@ StatusOr<std::shared_ptr<Ring>> Daemon::open_ring(const std::shared_ptr<Session>
   };
   EAGLE_ASSIGN_OR_RETURN(auto ring, Ring::create(std::move(start), std::move(update)));
   EAGLE_RETURN_IF_ERROR(session->attach(executor_.rings(), ring));
+  if (handing_over_) ring->set_closing();
   return ring;
 }
 
@@ -323,7 +350,11 @@ Status Daemon::retain(Session& session, const v1::RetainRequest& known) {
 }
 
 Status Daemon::restore(RestoredState& state) {
-  for (const auto& [key, record] : state.records) EAGLE_RETURN_IF_ERROR(restore_entry(key, record, state));
+  Restoring restoring{state};
+  for (const auto& [key, record] : state.records)
+    EAGLE_RETURN_IF_ERROR(restore_entry(restoring, key, record));
+  sessions_.all_restored();
+  for (const auto& [id, session] : sessions_.by_id()) published_.restore_holder(session);
   if (ledger_) {
     for (const Ledger::Cut& cut : ledger_->cut_off()) {
       mark_torn(cut);
@@ -331,7 +362,9 @@ Status Daemon::restore(RestoredState& state) {
       spdlog::warn("a launch was cut off; half written may be: {}",
                    cut.all_planes ? "any of its arrays" : text_of(cut.written));
     }
+    fault_point("restore.torn");
     ledger_->clear();
+    ledger_->forget_unclaimed();
   }
   if (state.epoch == 0) return {};
   spdlog::info("worker {} takes over: sessions={} planes={} graphs={}", state.epoch + 1, sessions_.size(),
@@ -345,38 +378,106 @@ void Daemon::mark_torn(const Ledger::Cut& cut) {
   const auto session = sessions_.restored(cut.session);
   if (!session.ok()) return;
   if (cut.all_planes) {
-    for (const auto& plane : (*session)->planes().list()) plane->mark_torn(what);
+    for (const auto& plane : (*session)->planes().list()) {
+      plane->mark_torn(what);
+      plane->write_down_torn();
+    }
   }
   for (const Ledger::Range& range : cut.written) {
     const auto plane = (*session)->planes().find(range.plane);
     if (!plane.ok() || range.bytes == 0) continue;
     (*plane)->mark_torn(range.offset, range.bytes, what);
+    (*plane)->write_down_torn();
   }
 }
 
-// Entries come in the order of their keys: a session before what it holds.
-Status Daemon::restore_entry(const StateKey& key, const std::string& text, RestoredState& state) {
-  const Status nonsense(Reason::bad_message, "a record of the worker before this one is none");
+StatusOr<std::shared_ptr<PlaneBytes>> Daemon::restored_bytes(Restoring& restoring, const StateKey& key,
+                                                             std::uint64_t id, std::uint64_t bytes) {
+  std::shared_ptr<PlaneBytes> none;
+  std::shared_ptr<PlaneBytes>& known = id == 0 ? none : restoring.bytes[id];
+  if (known) return known;
+  const auto memory = restoring.state.descriptors.find(key);
+  if (memory == restoring.state.descriptors.end()) return nonsense();
+  EAGLE_ASSIGN_OR_RETURN(plane::Memory mapped, plane::Memory::map(std::move(memory->second), bytes));
+  known = std::make_shared<PlaneBytes>(std::move(mapped), budget_->adopt(bytes), Tenant::Share(),
+                                       std::weak_ptr<RecycledMemory::Bin>(), id);
+  known->mark_fetched();  // for all that is known here
+  return known;
+}
+
+Status Daemon::restore_plane(Restoring& restoring, const StateKey& key, const std::string& text) {
+  EAGLE_ASSIGN_OR_RETURN(const auto session, sessions_.restored(key.session));
+  v1::PlaneRecord record;
+  if (!record.ParseFromString(text)) return nonsense();
+  EAGLE_ASSIGN_OR_RETURN(auto bytes, restored_bytes(restoring, key, record.bytes_id(), record.bytes()));
+  return session->planes().restore(key.id, record, std::move(bytes));
+}
+
+Status Daemon::restore_name(Restoring& restoring, const StateKey& key, const std::string& text) {
+  EAGLE_ASSIGN_OR_RETURN(const auto session, sessions_.restored(key.session));
+  v1::NameRecord record;
+  if (!record.ParseFromString(text)) return nonsense();
+  EAGLE_ASSIGN_OR_RETURN(auto bytes, restored_bytes(restoring, key, record.bytes_id(), record.bytes()));
+  return published_.restore(session, key.id, record, std::move(bytes));
+}
+
+// A run that had ended is as it was; of one that had not, how far it had come.
+Status Daemon::restore_run(Restoring& restoring, const StateKey& key, const std::string& text) {
+  v1::RunRecord record;
+  if (!record.ParseFromString(text)) return nonsense();
+  PlaneStore::Planes planes;
+  for (std::uint64_t i = 0;; ++i) {
+    const StateKey plane{0, StateKind::run_plane, KeptRuns::plane_key(key.id, i)};
+    const auto found = restoring.state.records.find(plane);
+    if (found == restoring.state.records.end()) break;
+    v1::PlaneRecord of;
+    if (!of.ParseFromString(found->second)) return nonsense();
+    EAGLE_ASSIGN_OR_RETURN(auto bytes, restored_bytes(restoring, plane, of.bytes_id(), of.bytes()));
+    planes.push_back(std::make_shared<Plane>(of.label(), std::move(bytes), Plane::Access::own));
+  }
+  return kept_runs_.restore(key.id, record, std::move(planes));
+}
+
+// Entries come in the order of their keys: a session before what it holds, and runs first.
+Status Daemon::restore_entry(Restoring& restoring, const StateKey& key, const std::string& text) {
   if (key.kind == StateKind::strike) {
     v1::StrikeRecord record;
     GraphHash hash{};
-    if (!record.ParseFromString(text) || record.hash().size() != hash.size()) return nonsense;
+    if (!record.ParseFromString(text) || record.hash().size() != hash.size()) return nonsense();
     std::copy(record.hash().begin(), record.hash().end(), hash.begin());
     if (record.deaths() >= deaths_to_quarantine) quarantined_.insert(hash);
     return {};
   }
   if (key.kind == StateKind::session) {
     v1::SessionRecord record;
-    if (!record.ParseFromString(text)) return nonsense;
-    return sessions_.restore(key.session, record).status();
+    if (!record.ParseFromString(text)) return nonsense();
+    EAGLE_ASSIGN_OR_RETURN(const auto restored, sessions_.restore(key.session, record));
+    if (!record.over_tcp()) return {};
+    const std::chrono::milliseconds lease(record.stream_lease_ms());
+    attachments_.restore(restored, std::max<std::chrono::milliseconds>(lease, orphan_grace));
+    return {};
   }
+  if (key.kind == StateKind::run) return restore_run(restoring, key, text);
+  if (key.kind == StateKind::run_plane) return {};  // with its run
   EAGLE_ASSIGN_OR_RETURN(const auto session, sessions_.restored(key.session));
-  if (key.kind == StateKind::plane) {
-    v1::PlaneRecord record;
-    const auto memory = state.planes.find({key.session, key.id});
-    if (!record.ParseFromString(text) || memory == state.planes.end()) return nonsense;
-    return session->planes().restore({key.id, record.generation()}, record.label(), record.bytes(),
-                                     std::move(memory->second));
+  switch (key.kind) {
+    case StateKind::plane:
+      return restore_plane(restoring, key, text);
+    case StateKind::torn:
+      return session->planes().restore_torn(key.id, text);
+    case StateKind::outcomes:
+      return session->outcomes().restore(text);
+    case StateKind::name:
+      return restore_name(restoring, key, text);
+    case StateKind::process: {
+      v1::ProcessRecord record;
+      const auto process = restoring.state.descriptors.find(key);
+      if (!record.ParseFromString(text) || process == restoring.state.descriptors.end()) return nonsense();
+      session->restore_process(key.id, record.pid(), std::move(process->second));
+      return {};
+    }
+    default:
+      break;
   }
   EAGLE_RETURN_IF_ERROR(session->records().restored(key, text));
   if (key.kind == StateKind::graph) session->add_dormant(key.id);
@@ -387,7 +488,8 @@ void Daemon::seal_off(const std::shared_ptr<PlaneBytes>& bytes, const std::strin
                       std::function<void(const Status&)> done) {
   auto twice = budget_->charge(bytes->size());
   if (!twice.ok()) return done(twice.status());
-  const auto job = std::make_shared<SealOff>(bytes, label, *std::move(twice), done);
+  const auto job = std::make_shared<SealOff>(
+      bytes, label, *std::move(twice), [this](const PlaneBytes& moved) { return note_moved(moved); }, done);
   if (const Status queued = executor_.submit(job); !queued.ok()) done(queued);
 }
 
@@ -396,6 +498,12 @@ void Daemon::begin_drain(std::chrono::seconds time) {
   draining_ = true;
 }
 
+Status Daemon::note_moved(const PlaneBytes& bytes) {
+  for (const auto& [id, session] : sessions_.by_id()) {
+    EAGLE_RETURN_IF_ERROR(session->planes().note_moved(bytes));
+  }
+  return published_.note_moved(bytes);
+}
 Status Daemon::accepts_work() const {
   if (!draining_) return {};
   return {Reason::shutting_down, "the daemon is going away and takes no new work; try again in " +
@@ -419,6 +527,33 @@ void Daemon::free_unused(std::chrono::seconds since) {
   executor_.discard(std::make_shared<std::vector<RecycledMemory::Piece>>(std::move(old)));
 }
 
+Status Daemon::accepts_launches(const Session& session) const {
+  EAGLE_RETURN_IF_ERROR(accepts_work());
+  if (!handing_over_ || executor_.at_host_call(session.id())) return {};
+  return {Reason::shutting_down, "the daemon is being exchanged while it runs, and begins nothing meanwhile; " +
+                                     std::string(rpc::passes_soon_words)};
+}
+
+void Daemon::hand_over(const std::atomic<bool>& hurry) {
+  handing_over_.store(true);
+  for (const auto& [id, session] : sessions_.by_id()) session->close_ring();
+  static const std::atomic<bool> never = false;
+  do {
+    executor_.wait_until_idle(hurry);
+    if (hurry) {
+      for (const auto& [id, session] : sessions_.by_id()) session->cancel_all();
+      kept_runs_.cancel_all();
+      executor_.wait_until_idle(never);
+    }
+  } while (!executor_.close());
+  for (const auto& [id, session] : sessions_.by_id()) {
+    StateChange change{{id, StateKind::outcomes, 0}, false, session->outcomes().left_over(), -1};
+    if (change.value.empty() || log_ == nullptr) continue;
+    fault_point("handover.outcomes");
+    static_cast<void>(log_->write({&change, 1}));  // fails where the keeper is gone, too
+  }
+}
+
 std::size_t Daemon::stop(const std::atomic<bool>& hurry) {
   if (!draining_) begin_drain(std::chrono::seconds(0));
   kept_runs_.end_all();  // they would not outlive this process
@@ -427,6 +562,7 @@ std::size_t Daemon::stop(const std::atomic<bool>& hurry) {
   for (const auto& [id, session] : sessions_.by_id()) {
     for (const auto& plane : session->planes().list()) plane->bytes()->leave_to_clients();
   }
+  sessions_.leave_to_clients();
   const std::size_t left = executor_.admitted();
   count(executor_.meters().drain_cancelled, left);
   sessions_.end_all();

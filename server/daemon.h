@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -89,6 +90,9 @@ public:
   void seal_off(const std::shared_ptr<PlaneBytes>& bytes, const std::string& label,
                 std::function<void(const Status&)> done);
 
+  // These bytes have moved: written down anew, wherever they are. SYSTEM.
+  Status note_moved(const PlaneBytes& bytes);
+
   // Where requests go that make or free so many bytes. Apart, so that no allocation waits for a compiler, and
   // no small one for a large one, which takes seconds.
   WorkPool& memory_pool(std::uint64_t bytes) {
@@ -137,15 +141,31 @@ public:
   void free_unused(std::chrono::seconds since);
   // Whether a new session may be opened: as `accepts_work`, but admins always may, to look.
   [[nodiscard]] Status admits(const Principal& principal) const;
+  // Whether the session may launch and run: SHUTTING_DOWN besides, unless what it wants may be part of what
+  // is to end first.
+  [[nodiscard]] Status accepts_launches(const Session& session) const;
   // Waits for what runs, until `hurry` becomes true (call `executor().wake()` after setting it), then ends
   // every session and waits for the rest, which by then has been cancelled. How many jobs were cancelled so.
   std::size_t stop(const std::atomic<bool>& hurry);
+  // Another worker goes on with the sessions: returns when nothing runs, and nothing begins any more. What
+  // runs when `hurry` becomes true is cancelled, at whole replays and steps. Everything else is served on.
+  void hand_over(const std::atomic<bool>& hurry);
 
 private:
   Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique_ptr<Engine> engine);
   Status restore(RestoredState& state);
   void mark_torn(const Ledger::Cut& cut);
-  Status restore_entry(const StateKey& key, const std::string& record, RestoredState& state);
+  // While everything is restored: bytes that several entries are over, by their ids, and who opened what.
+  struct Restoring {
+    RestoredState& state;
+    std::map<std::uint64_t, std::shared_ptr<PlaneBytes>> bytes = {};
+  };
+  StatusOr<std::shared_ptr<PlaneBytes>> restored_bytes(Restoring& restoring, const StateKey& key,
+                                                       std::uint64_t id, std::uint64_t bytes);
+  Status restore_plane(Restoring& restoring, const StateKey& key, const std::string& record);
+  Status restore_name(Restoring& restoring, const StateKey& key, const std::string& record);
+  Status restore_run(Restoring& restoring, const StateKey& key, const std::string& record);
+  Status restore_entry(Restoring& restoring, const StateKey& key, const std::string& record);
   StatusOr<std::shared_ptr<LoadedGraph>> build_again(Session& session, std::uint64_t id);
   [[nodiscard]] std::chrono::seconds retry_after() const;
   void note_build(const Session& session, std::uint64_t graph, double seconds);
@@ -161,6 +181,7 @@ private:
   std::atomic<std::uint64_t> builds_ = 0;
   std::atomic<bool> draining_ = false;
   std::atomic<std::chrono::steady_clock::time_point> drain_ends_ = {};
+  std::atomic<bool> handing_over_ = false;
   const std::shared_ptr<PlaneBudget> budget_;  // also of scratch memory, which graphs hold
   std::unique_ptr<Engine> engine_;
   Published published_;

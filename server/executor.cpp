@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "proto/rpc_error.h"
 #include "server/ring/rings.h"
 
 namespace eagle::server {
@@ -31,6 +32,10 @@ Status Executor::submit(std::shared_ptr<Job> job, Owner owner) {
   EAGLE_ASSIGN_OR_RETURN(Tenant::Share share, owner.tenant->hold(Held::jobs));
   {
     const std::lock_guard lock(mutex_);
+    if (closing_ == Closing::done) {
+      return {Reason::shutting_down,
+              "the daemon is being exchanged; " + std::string(rpc::passes_soon_words)};
+    }
     if (admitted_ >= capacity_) {
       return {Reason::quota, "the daemon has " + std::to_string(capacity_) +
                                  " launches and runs in hand, which is its limit (jobs); try again later"};
@@ -156,6 +161,13 @@ void Executor::discard(std::shared_ptr<void> remains) {
   static_cast<void>(reaper_.submit([remains = std::move(remains)]() mutable { remains.reset(); }));
 }
 
+bool Executor::at_host_call(std::uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(unfinished_.begin(), unfinished_.end(), [session](const auto& job) {
+    return job->place_.ids.session == session && job->place_.state == Job::State::parked;
+  });
+}
+
 std::size_t Executor::admitted() const {
   const std::lock_guard lock(mutex_);
   return admitted_;
@@ -174,6 +186,24 @@ void Executor::wait_until_idle(const std::atomic<bool>& stop) {
 void Executor::wake() {
   const std::lock_guard lock(mutex_);
   idle_.notify_all();
+}
+
+bool Executor::close() {
+  std::unique_lock lock(mutex_);
+  if (closing_ == Closing::done) return true;
+  closing_ = Closing::asked;
+  rings_->notify();
+  closed_.wait(lock, [this] { return closing_ != Closing::asked; });
+  return closing_ == Closing::done;
+}
+
+// Whether the thread is over. With the lock held; the thread's own.
+bool Executor::may_end() {
+  if (ending_) return true;
+  if (closing_ != Closing::asked) return false;
+  closing_ = admitted_ == 0 && !rings_->pending() ? Closing::done : Closing::refused;
+  closed_.notify_all();
+  return closing_ == Closing::done;
 }
 
 void Executor::leave(Job& job) {
@@ -216,7 +246,7 @@ std::shared_ptr<Job> Executor::next(bool& first) {
 
 bool Executor::nothing_to_do() const {
   const std::lock_guard lock(mutex_);
-  return ready_.empty() && hurried_.empty() && !ending_;
+  return ready_.empty() && hurried_.empty() && !ending_ && closing_ != Closing::asked;
 }
 
 void Executor::note_turn(const Job& job, Clock::time_point began, Clock::time_point ended) {
@@ -288,7 +318,7 @@ void Executor::work() {
     static_cast<void>(rings_->visit());
     {
       const std::lock_guard lock(mutex_);
-      if (ending_) return;
+      if (may_end()) return;
     }
     bool first = false;
     if (std::shared_ptr<Job> job = next(first)) {

@@ -99,7 +99,8 @@ public:
     std::shared_ptr<const Footprint> footprint;
     WorkKind kind = WorkKind::other;
   };
-  // QUOTA (jobs) when `capacity` jobs are queued, running or parked; QUOTA of the tenant.
+  // SHUTTING_DOWN once closed. QUOTA (jobs) when `capacity` jobs are queued, running or parked; QUOTA of the
+  // tenant.
   //
   // A job that touches what an unfinished one writes, or the other way round, waits for it, whosesoever it
   // is. Not so where a job of the same session is at a host call: what comes then may be part of that call,
@@ -129,6 +130,8 @@ public:
   // From which launches come, too.
   [[nodiscard]] const std::shared_ptr<Rings>& rings() const { return rings_; }
 
+  // Whether a job of the session is at a host call: what the session submits now may be part of it.
+  [[nodiscard]] bool at_host_call(std::uint64_t session) const;
   [[nodiscard]] std::size_t admitted() const;
   // Those that wait for an earlier one.
   [[nodiscard]] std::size_t held() const;
@@ -136,6 +139,9 @@ public:
   void wait_until_idle(const std::atomic<bool>& stop);
   // Makes `wait_until_idle` look at its flag again.
   void wake();
+  // Runs nothing more, from now on, if no job is left and no ring has one: what is submitted from then on is
+  // refused with SHUTTING_DOWN. False: there is work.
+  bool close();
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -152,6 +158,7 @@ private:
   void wait_for_earlier(const std::shared_ptr<Job>& job);
   void make_ready(std::shared_ptr<Job> job);
   void leave(Job& job);
+  bool may_end();
   void finished();
 
   Bound<std::size_t> capacity_;
@@ -173,6 +180,9 @@ private:
   std::size_t held_ = 0;
   std::uint64_t searches_ = 0;
   bool ending_ = false;
+  enum class Closing : std::uint8_t { no, asked, refused, done };
+  Closing closing_ = Closing::no;
+  std::condition_variable closed_;
   const std::shared_ptr<Rings> rings_;
   // Last: they end before what they use.
   WorkPool reaper_{1, SIZE_MAX, "jobs"};   // what it holds is bounded by the jobs there are

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 
 namespace eagle::server {
@@ -22,13 +23,20 @@ Fault& fault() {
 
 }  // namespace
 
-void arm_faults() {
+void arm_faults(std::uint32_t worker) {
   const char* const said = std::getenv("EAGLED_FAULT");
   if (said == nullptr) return;
-  const std::string text(said);
-  const std::size_t colon = text.find(':');
-  fault().name = text.substr(0, colon);
-  fault().left = colon == std::string::npos ? 1 : std::atoi(text.c_str() + colon + 1);
+  std::istringstream all(said);
+  for (std::string text; std::getline(all, text, ',');) {
+    const std::size_t at = text.find('@');
+    const std::uint32_t whose =
+        at == std::string::npos ? 0 : static_cast<std::uint32_t>(std::atoi(text.c_str()));
+    if (whose != worker) continue;
+    if (at != std::string::npos) text.erase(0, at + 1);
+    const std::size_t colon = text.find(':');
+    fault().name = text.substr(0, colon);
+    fault().left = colon == std::string::npos ? 1 : std::atoi(text.c_str() + colon + 1);
+  }
 }
 
 void fault_point(std::string_view name) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "eagle/v1/run.pb.h"
+#include "eagle/v1/state.pb.h"
 #include "engine/graph/wire.h"
 #include "engine/kernel/names.h"
 #include "engine/plane/copy_view.h"
@@ -18,6 +19,7 @@
 #include "engine/plane/packed.h"
 #include "engine/step/result_message.h"
 #include "server/log_context.h"
+#include "server/fault_point.h"
 #include "server/sessions.h"
 
 namespace eagle::server {
@@ -29,6 +31,7 @@ struct KeptRuns::Run {
   std::string name;
   std::string mask;
   std::int64_t max_steps = 0;
+  std::string attempt;
   Clock::time_point until;
   std::vector<graph::NamedView> planes;
   ResolvedPlanes memory;
@@ -37,6 +40,8 @@ struct KeptRuns::Run {
   std::atomic<std::int64_t> finished = 0;
   std::mutex mutex;  // of the outcome
   std::optional<StatusOr<step::RunResult>> outcome;
+  Clock::time_point written;  // when its progress was
+  bool lost = false;          // it did not survive its worker
 };
 
 namespace {
@@ -56,12 +61,26 @@ Status check_count(int planes, const char* where, const Limits& limits) {
                              " planes in one request (planes_per_request), found " + std::to_string(planes)};
 }
 
+// How often a run's progress is written down. A death forgets what came after.
+constexpr std::chrono::milliseconds progress_interval{500};
+// Of one run's planes, in the ids of their entries.
+constexpr int plane_bits = 12;
+
+std::int64_t nanoseconds_of(std::chrono::steady_clock::time_point time) {
+  return std::chrono::nanoseconds(time.time_since_epoch()).count();
+}
+
 }  // namespace
 
-KeptRuns::KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, const Limits& limits)
-    : engine_(engine), executor_(executor), builders_(builders), limits_(limits), keeper_([this] {
-        expire();
-      }) {}
+KeptRuns::KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, const Limits& limits,
+                   Survival survival)
+    : engine_(engine),
+      executor_(executor),
+      builders_(builders),
+      limits_(limits),
+      survival_(survival),
+      last_(std::uint64_t{survival.epoch} << 32),
+      keeper_([this] { expire(); }) {}
 
 KeptRuns::~KeptRuns() {
   {
@@ -91,6 +110,17 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
                   "a submitted run outlives its client, who cannot be called then; step it with simulate");
   }
   EAGLE_RETURN_IF_ERROR(check_count(request.planes_size(), "planes", limits_));
+  if (request.planes_size() >= 1 << plane_bits) {
+    return Status(Reason::bad_value, "expected at most " + std::to_string((1 << plane_bits) - 1) +
+                                         " planes that may be fetched, found " +
+                                         std::to_string(request.planes_size()));
+  }
+  if (!request.attempt().empty()) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, known] : runs_) {
+      if (known->attempt == request.attempt() && known->owner.same_as(session->principal())) return id;
+    }
+  }
   auto run = std::make_shared<Run>();
   std::vector<graph::Plane> declared;
   for (const v1::PlaneDeclaration& plane : request.run().planes()) {
@@ -113,19 +143,21 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
   run->owner = session->principal();
   run->name = request.name();
   run->mask = request.mask();
+  run->attempt = request.attempt().substr(0, limits_.label_bytes);
   run->max_steps = request.run().max_steps();
   run->until = Clock::now() +
                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(request.lease_s()));
 
   SimulationEvents events;
   const std::weak_ptr<Run> reached = run;
-  events.progress = [reached](std::int64_t steps, std::int64_t finished) {
+  events.progress = [this, reached](std::int64_t steps, std::int64_t finished) {
     if (const auto mine = reached.lock()) {
       mine->steps = steps;
       mine->finished = finished;
+      note_progress(*mine);
     }
   };
-  events.done = [reached](const StatusOr<step::RunResult>& outcome) {
+  events.done = [this, reached](const StatusOr<step::RunResult>& outcome) {
     const auto mine = reached.lock();
     if (!mine) return;
     if (outcome.ok()) {
@@ -135,6 +167,7 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
     const std::lock_guard lock(mine->mutex);
     mine->outcome = outcome;
     mine->job.reset();
+    write_down(*mine);
   };
   const auto job = SimulationJob::detached(executor_, session, run->memory, std::move(events));
   run->job = job;
@@ -157,6 +190,10 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
     runs_[run->id] = run;
   }
   changed_.notify_all();
+  {
+    const std::lock_guard lock(run->mutex);
+    write_down(*run);
+  }
   const auto description = std::make_shared<const v1::RunDescription>(request.run());
   const Status queued =
       builders_.submit([&engine = engine_, job, description] { job->prepare(engine, *description); });
@@ -227,6 +264,8 @@ Status KeptRuns::fetch(Session& session, const v1::FetchRunRequest& request,
     if (!run->outcome)
       return {Reason::graph_state,
               "run " + std::to_string(run->id) + " still computes; wait for its end, or cancel it"};
+    // Nothing of it is left.
+    if (run->lost) return run->outcome->status();
   }
   EAGLE_ASSIGN_OR_RETURN(const ResolvedPlanes own, resolve(request, session.planes()));
   std::vector<graph::Plane> declared;
@@ -275,9 +314,122 @@ Status KeptRuns::fetch(Session& session, const v1::FetchRunRequest& request,
               "run " + std::to_string(run->id) + " was fetched in part, and is still kept"};
   }
   const std::lock_guard lock(mutex_);
-  runs_.erase(run->id);
+  if (runs_.erase(run->id) != 0) write_down_end(*run);
   executor_.discard(run);
   return {};
+}
+
+std::uint64_t KeptRuns::plane_key(std::uint64_t run, std::uint64_t plane) {
+  // The number of the worker is in the upper half of a run's id.
+  return run << plane_bits | plane;
+}
+
+// Only once it has ended do its planes hold something.
+void KeptRuns::write_down(Run& run) const {
+  if (survival_.log == nullptr) return;
+  v1::RunRecord record;
+  record.set_uid(run.owner.uid);
+  record.set_identity(static_cast<std::uint32_t>(run.owner.identity));
+  record.set_subject(run.owner.subject);
+  record.set_until_ns(nanoseconds_of(run.until));
+  record.set_attempt(run.attempt);
+  describe(run, *record.mutable_run());
+  std::vector<StateChange> changes(1);
+  std::vector<UniqueFd> descriptors;
+  for (const graph::NamedView& plane : run.planes) {
+    graph::to_message(plane.view, *record.add_planes());
+    if (!run.outcome) continue;
+    const auto* const data = run.memory.memory[plane.view.plane].data;
+    const auto found = std::find_if(run.memory.planes.begin(), run.memory.planes.end(),
+                                    [&](const auto& one) { return one->data() == data; });
+    if (found == run.memory.planes.end()) continue;
+    auto entry = PlaneStore::entry_of(0, **found, descriptors);
+    if (!entry.ok()) continue;  // no descriptor is left for it: it is not there after a death
+    entry->key = {0, StateKind::run_plane, plane_key(run.id, changes.size() - 1)};
+    changes.push_back(*std::move(entry));
+  }
+  changes.front().key = {0, StateKind::run, run.id};
+  changes.front().value = record.SerializeAsString();
+  fault_point("run.before");
+  static_cast<void>(survival_.log->write(changes));  // fails where this process is about to end
+  fault_point("run.after");
+  run.written = Clock::now();
+}
+
+void KeptRuns::write_down_end(const Run& run) const {
+  if (survival_.log == nullptr) return;
+  std::vector<StateChange> changes(1);
+  changes.front() = {{0, StateKind::run, run.id}, true, {}, -1};
+  for (std::size_t i = 0; i < run.planes.size(); ++i) {
+    changes.push_back({{0, StateKind::run_plane, plane_key(run.id, i)}, true, {}, -1});
+  }
+  fault_point("run.end.before");
+  static_cast<void>(survival_.log->write(changes));
+  fault_point("run.end.after");
+}
+
+void KeptRuns::note_progress(Run& run) const {
+  const std::lock_guard lock(run.mutex);
+  if (!run.outcome && Clock::now() - run.written >= progress_interval) write_down(run);
+}
+
+Status KeptRuns::restore(std::uint64_t id, const v1::RunRecord& record, PlaneStore::Planes planes) {
+  const Status nonsense(Reason::bad_message, "the record of a submitted run is none");
+  const v1::KeptRun& said = record.run();
+  if (said.run() != id || record.planes_size() != said.planes_size()) return nonsense;
+  auto run = std::make_shared<Run>();
+  run->id = id;
+  run->owner = {record.uid(), static_cast<gid_t>(-1), 0, static_cast<Identity>(record.identity()),
+                record.subject()};
+  run->name = said.name();
+  run->mask = said.mask();
+  run->attempt = record.attempt();
+  run->max_steps = said.max_steps();
+  run->until = Clock::time_point(std::chrono::nanoseconds(record.until_ns()));
+  run->steps = said.progress().steps();
+  run->finished = said.progress().finished();
+  for (int i = 0; i < record.planes_size(); ++i) {
+    graph::NamedView& plane = run->planes.emplace_back();
+    plane.name = said.planes(i).name();
+    plane.view = graph::unchecked_view(record.planes(i));
+    plane.view.plane = static_cast<std::uint32_t>(i);
+    if (static_cast<std::size_t>(i) >= planes.size()) continue;
+    Plane& bytes = *planes[static_cast<std::size_t>(i)];
+    EAGLE_RETURN_IF_ERROR(plane::check(plane.view, bytes.size()));
+    run->memory.memory.push_back({bytes.data(), bytes.size()});
+    run->memory.read_only.push_back(false);
+  }
+  const bool whole = said.ended() && planes.size() == run->planes.size();
+  run->memory.planes = std::move(planes);
+  if (!whole) {
+    run->memory = {};
+    run->lost = true;
+    run->outcome = Status(Reason::worker_restarted,
+                          "the daemon's worker died while the run computed, and it is not run again; by its "
+                          "last report it had come to step " +
+                              std::to_string(run->steps) + " of " + std::to_string(run->max_steps) +
+                              "; look at its arrays, and submit it anew");
+  } else if (said.reason().empty()) {
+    EAGLE_ASSIGN_OR_RETURN(run->outcome, step::result_of(said.result()));
+  } else {
+    run->outcome = Status(reason_named(said.reason()), said.error());
+  }
+  const std::lock_guard lock(mutex_);
+  runs_[id] = std::move(run);
+  changed_.notify_all();
+  return {};
+}
+
+void KeptRuns::cancel_all() {
+  std::vector<std::shared_ptr<SimulationJob>> jobs;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, run] : runs_) {
+      const std::lock_guard outcome(run->mutex);
+      if (run->job) jobs.push_back(run->job);
+    }
+  }
+  for (const auto& job : jobs) job->cancel();
 }
 
 Status KeptRuns::cancel(const Session& session, std::uint64_t id) {
@@ -327,6 +479,7 @@ void KeptRuns::expire() {
     }
     const std::shared_ptr<Run> run = first->second;
     runs_.erase(first);
+    write_down_end(*run);
     lock.unlock();
     spdlog::info("run={} is kept no longer: its lease is over", run->id);
     std::shared_ptr<SimulationJob> job;

@@ -21,6 +21,7 @@ namespace eagle::v1 {
 class FetchRunRequest;
 class KeptRun;
 class ListRunsReply;
+class RunRecord;
 class SubmitRequest;
 }  // namespace eagle::v1
 
@@ -31,7 +32,14 @@ namespace eagle::server {
 // first.
 class KeptRuns {
 public:
-  KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, const Limits& limits);
+  // Where runs are written down (null: nowhere), and how many workers there were before.
+  struct Survival {
+    StateLog* log = nullptr;
+    std::uint32_t epoch = 0;
+  };
+  KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, const Limits& limits)
+      : KeptRuns(engine, executor, builders, limits, Survival{}) {}
+  KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, const Limits& limits, Survival survival);
   ~KeptRuns();
   KeptRuns(const KeptRuns&) = delete;
   KeptRuns& operator=(const KeptRuns&) = delete;
@@ -47,8 +55,16 @@ public:
   Status fetch(Session& session, const v1::FetchRunRequest& request,
                const std::function<bool()>& given_up = {});
   Status cancel(const Session& session, std::uint64_t run);
-  // Cancels all.
+  // Cancels all, and keeps none.
   void end_all();
+  // Cancels those that still run. They are kept.
+  void cancel_all();
+
+  // A run of another worker. One that had not ended there ends now, with WORKER_RESTARTED and how far it had
+  // come. `planes`: those that may be fetched, of one that had. BAD_MESSAGE.
+  Status restore(std::uint64_t id, const v1::RunRecord& record, PlaneStore::Planes planes);
+  // The id of the entry of a run's Nth plane.
+  static std::uint64_t plane_key(std::uint64_t run, std::uint64_t plane);
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -58,15 +74,19 @@ private:
   StatusOr<std::shared_ptr<Run>> find(const Session& session, std::uint64_t run) const;
   static void describe(const Run& run, v1::KeptRun& reply);
   void expire();
+  void write_down(Run& run) const;  // with its lock held
+  void write_down_end(const Run& run) const;
+  void note_progress(Run& run) const;
 
   Engine& engine_;
   Executor& executor_;
   WorkPool& builders_;
   const Limits& limits_;
+  const Survival survival_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Runs runs_;
-  std::uint64_t last_ = 0;
+  std::uint64_t last_;
   bool ending_ = false;
   std::jthread keeper_;  // last: ends before what it uses
 };

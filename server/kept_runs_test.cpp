@@ -51,7 +51,7 @@ protected:
 
 TEST_F(KeptRunsTest, GoOnWhenTheirSessionEnds) {
   const std::uint64_t run = submit(request(0.5));
-  daemon_->sessions().end(session_, false);
+  daemon_->sessions().end(session_);
   const auto other = server::testing::open_session(*daemon_);
   const v1::KeptRun state = wait(*other, run);
   EXPECT_EQ(state.result().status(), v1::FINISHED) << state.error();

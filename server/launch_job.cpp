@@ -54,7 +54,8 @@ std::shared_ptr<LaunchJob> LaunchJob::start(Executor& executor, const std::share
                          "expected a launch count of at least 0, found " + std::to_string(request.count)));
   }
   if (request.launch_id != 0) {
-    const auto admission = session->outcomes().admit(request, events.done, events.asked_for_later);
+    const auto admission =
+        session->outcomes().admit(request, events.done, {events.enqueued, events.asked_for_later});
     if (!admission.ok()) return refuse(admission.status());
     if (*admission == LaunchOutcomes::Admission::again) return nullptr;
     // From here on the outcomes tell whoever asked, this caller among them.
@@ -105,7 +106,10 @@ Job::Next LaunchJob::advance() {
   if (failure.ok() && (!began_ || unanswered)) failure = stop_status();
   if (failure.ok() && !began_) failure = graph_->check_torn();
   if (!failure.ok()) return finish(failure);
-  if (!began_) began_ = Clock::now();
+  if (!began_) {
+    began_ = Clock::now();
+    session_->note_begun(request_.launch_id);
+  }
   graph_->computes(true);
   const auto next = replay_->advance();
   graph_->computes(false);
@@ -204,7 +208,9 @@ Job::Next LaunchJob::finish(LaunchOutcome outcome) {
   session_->leave(this);
   const std::shared_ptr<Session> session = std::move(session_);
   const LaunchEvents events = std::exchange(events_, {});
-  if ((began_ || events.asked_for_later) && request_.launch_id != 0) {
+  // Where the next worker is to have it, nobody will ask this one.
+  const bool asked_for = events.asked_for_later && outcome.status().reason() != Reason::shutting_down;
+  if ((began_ || asked_for) && request_.launch_id != 0) {
     session->outcomes().settle(request_.launch_id, outcome, true);
   } else {
     events.done(outcome);

@@ -23,6 +23,7 @@ struct LaunchEvents {
   std::function<void(std::uint64_t sequence, std::uint32_t call)> host_call;
   // Somebody will ask for the outcome by the launch's id, so it is kept even if the launch never began.
   bool asked_for_later = false;
+  bool enqueued = false;  // its place is in the order of what was enqueued
   // How the launch ended; called exactly once, whatever happens, last.
   LaunchOutcomes::Receiver done;
 };

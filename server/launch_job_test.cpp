@@ -367,7 +367,7 @@ TEST_F(TornTest, ACancelBetweenReplaysTearsNothing) {
 TEST_F(LaunchJobTest, TheEndOfTheSessionEndsItsLaunches) {
   start({build_with_call(), 1, 0});
   calls_.take();
-  static_cast<void>(daemon_->sessions().end(session_, false));
+  daemon_->sessions().end(session_);
   EXPECT_EQ(outcomes_.take().status().reason(), Reason::cancelled);
   EXPECT_EQ(launch({1, 1, 0}).status().reason(), Reason::unknown_graph);
 }

@@ -5,6 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "eagle/v1/state.pb.h"
+#include "engine/run/report_message.h"
+
 namespace eagle::server {
 namespace {
 
@@ -12,22 +15,41 @@ std::size_t size_of(const LaunchOutcome& outcome) {
   return outcome.ok() ? outcome->iterations.size() * sizeof(std::int64_t) : outcome.status().message().size();
 }
 
+LaunchReport report_of(const v1::OutcomesRecord::Outcome& message) {
+  return {run::host_of(message.host()),
+          message.launches(),
+          message.threads(),
+          message.wall_s(),
+          {message.iterations().begin(), message.iterations().end()},
+          run::counts_of(message.counts())};
+}
+
+void describe(const LaunchReport& report, v1::OutcomesRecord::Outcome& message) {
+  run::describe(report.host, *message.mutable_host());
+  message.set_launches(report.launches);
+  message.set_threads(report.threads);
+  message.set_wall_s(report.wall_s);
+  message.mutable_iterations()->Add(report.iterations.begin(), report.iterations.end());
+  run::describe(report.counts, *message.mutable_counts());
+}
+
+Status lost_with_its_worker(std::uint64_t launch_id) {
+  return {Reason::worker_restarted, "launch " + std::to_string(launch_id) +
+                                        " was given to a worker that has died since: it may have run in "
+                                        "part, and is not run again; look at the arrays, and launch anew"};
+}
+
 }  // namespace
 
 StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& request, Receiver receiver,
-                                                          bool asked_for_later) {
+                                                          Manner manner) {
   std::optional<LaunchOutcome> known;
   {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(request.launch_id);
     if (found == entries_.end()) {
-      if (request.launch_id <= lost_through_) {
-        return Status(
-            Reason::worker_restarted,
-            "launch " + std::to_string(request.launch_id) +
-                " was given to a worker that has died since: it may have run in part, and is not run "
-                "again; look at the arrays, and launch anew");
-      }
+      if (lost(request.launch_id) || (manner.in_order && request.launch_id <= lost_through_))
+        return lost_with_its_worker(request.launch_id);
       if (!take_unused(request.launch_id)) {
         return Status(Reason::outcome_forgotten,
                       "launch " + std::to_string(request.launch_id) +
@@ -35,7 +57,8 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
                           std::to_string(limits_.outcomes) +
                           " of a session (outcomes): it may have run; use a new, larger id to run it");
       }
-      entries_[request.launch_id] = Entry{request, {std::move(receiver)}, std::nullopt, asked_for_later};
+      entries_[request.launch_id] =
+          Entry{request, {std::move(receiver)}, std::nullopt, manner.asked_for_later};
       return Admission::first;
     }
     Entry& entry = found->second;
@@ -47,8 +70,8 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
                         std::to_string(request.count) + " times; give each launch an id of its own");
     }
     if (!entry.outcome) {
-      entry.awaited |= asked_for_later;
-      if (asked_for_later) return Admission::again;
+      entry.awaited |= manner.asked_for_later;
+      if (manner.asked_for_later) return Admission::again;
       if (entry.receivers.size() >= limits_.launch_waiters) {
         return Status(Reason::quota, "launch " + std::to_string(request.launch_id) + " is waited for by " +
                                          std::to_string(limits_.launch_waiters) +
@@ -58,7 +81,7 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
       return Admission::again;
     }
     known = entry.outcome;
-    if (!asked_for_later && std::exchange(entry.awaited, false)) {
+    if (!manner.asked_for_later && std::exchange(entry.awaited, false)) {
       awaited_.erase(request.launch_id);
       keep(found);
     }
@@ -70,7 +93,11 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
 void LaunchOutcomes::lost_through(std::uint64_t launch_id) {
   const std::lock_guard lock(mutex_);
   lost_through_ = std::max(lost_through_, launch_id);
-  highest_ = std::max(highest_, launch_id);
+}
+
+Status LaunchOutcomes::check_lost(std::uint64_t launch_id) {
+  const std::lock_guard lock(mutex_);
+  return launch_id != 0 && lost(launch_id) ? lost_with_its_worker(launch_id) : Status();
 }
 
 void LaunchOutcomes::settle(std::uint64_t launch_id, const LaunchOutcome& outcome, bool ran) {
@@ -90,6 +117,45 @@ void LaunchOutcomes::settle(std::uint64_t launch_id, const LaunchOutcome& outcom
     }
   }
   for (const Receiver& receiver : receivers) receiver(outcome);
+}
+
+std::string LaunchOutcomes::left_over() {
+  v1::OutcomesRecord record;
+  const std::lock_guard lock(mutex_);
+  for (const std::uint64_t id : awaited_) {
+    const Entry& entry = entries_.at(id);
+    v1::OutcomesRecord::Outcome& outcome = *record.add_outcomes();
+    outcome.set_graph(entry.request.graph);
+    outcome.set_count(entry.request.count);
+    outcome.set_launch_id(id);
+    if (entry.outcome->ok()) {
+      describe(**entry.outcome, outcome);
+    } else {
+      outcome.set_reason(std::string(info(entry.outcome->status().reason()).wire_name));
+      outcome.set_error(entry.outcome->status().message());
+    }
+  }
+  return record.SerializeAsString();
+}
+
+Status LaunchOutcomes::restore(const std::string& text) {
+  v1::OutcomesRecord record;
+  if (!record.ParseFromString(text)) return {Reason::bad_message, "a record of launches' outcomes is none"};
+  const std::lock_guard lock(mutex_);
+  for (const auto& known : record.outcomes()) {
+    if (!take_unused(known.launch_id())) return {Reason::bad_message, "an outcome comes twice"};
+    Entry entry;
+    entry.request = {known.graph(), known.count(), known.launch_id()};
+    entry.awaited = true;
+    if (known.reason().empty()) {
+      entry.outcome = report_of(known);
+    } else {
+      entry.outcome = Status(reason_named(known.reason()), known.error());
+    }
+    bytes_ += size_of(*entry.outcome);
+    keep(entries_.emplace(known.launch_id(), std::move(entry)).first);
+  }
+  return {};
 }
 
 // Those that somebody is to ask for last longest.

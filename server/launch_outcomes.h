@@ -14,6 +14,7 @@
 #include "engine/base/trace_context.h"
 #include "engine/run/host.h"
 #include "engine/run/kernel_counts.h"
+#include "server/ledger.h"
 #include "server/limits.h"
 
 namespace eagle::server {
@@ -49,21 +50,38 @@ public:
     again,  // it has run or is running: `receiver` was or will be called with that outcome
   };
 
-  explicit LaunchOutcomes(const Limits& limits) : limits_(limits) {}
+  // `begun` outlives it.
+  LaunchOutcomes(const Limits& limits, const Ledger::Begun& begun) : limits_(limits), begun_(begun) {}
 
+  struct Manner {
+    // Its place is in an order that is over: WORKER_RESTARTED for one of an earlier worker even if it has not
+    // begun, because others may have been meanwhile that were enqueued after it.
+    bool in_order = false;
+    // The outcome is kept until it has been asked for, or as long as there are not too many such (outcomes);
+    // of a launch that runs already the receiver hears nothing.
+    bool asked_for_later = false;
+  };
   // Ids of a session increase, by and large: one may arrive after larger ones, however many. BAD_VALUE for an
   // id that stands for another launch; OUTCOME_FORGOTTEN for one that ran so long ago, or may have; QUOTA
-  // (launch_waiters).
-  //
-  // `asked_for_later`: the outcome is kept until it has been asked for, or as long as there are not too many
-  // such (outcomes); of a launch that runs already the receiver hears nothing.
-  StatusOr<Admission> admit(const LaunchRequest& request, Receiver receiver, bool asked_for_later = false);
+  // (launch_waiters); WORKER_RESTARTED: see `lost_through`.
+  StatusOr<Admission> admit(const LaunchRequest& request, Receiver receiver) {
+    return admit(request, std::move(receiver), Manner{});
+  }
+  StatusOr<Admission> admit(const LaunchRequest& request, Receiver receiver, Manner manner);
   // `ran`: something of it was executed. What never started may be sent again and is not kept.
   void settle(std::uint64_t launch_id, const LaunchOutcome& outcome, bool ran);
 
-  // Ids up to this one were launched by a worker that has died: what is not known of them is refused from now
-  // on with WORKER_RESTARTED.
+  // An OutcomesRecord (state.proto) of what was enqueued, has ended and was not asked for yet; empty where
+  // there is nothing.
+  std::string left_over();
+  // As another worker had it. BAD_MESSAGE.
+  Status restore(const std::string& record);
+
+  // Ids up to this one may have been given to a worker that has died. Those that may have begun there are
+  // refused from now on with WORKER_RESTARTED, unless their outcome is known.
   void lost_through(std::uint64_t launch_id);
+  // Whether a launch or run of this id may run: WORKER_RESTARTED.
+  Status check_lost(std::uint64_t launch_id);
 
 private:
   struct Entry {
@@ -78,8 +96,12 @@ private:
   void add_unused(std::uint64_t first, std::uint64_t last);
   void keep(Entries::iterator settled);
   void forget(std::uint64_t launch_id);
+  [[nodiscard]] bool lost(std::uint64_t launch_id) const {
+    return launch_id <= lost_through_ && begun_.may_have(launch_id);
+  }
 
   const Limits& limits_;
+  const Ledger::Begun& begun_;
   std::mutex mutex_;
   Entries entries_;
   std::deque<std::uint64_t>

@@ -37,7 +37,9 @@ protected:
   }
 
   Limits limits_;
-  LaunchOutcomes outcomes_{limits_};
+  Ledger ledger_ = *Ledger::create();
+  Ledger::Begun begun_ = ledger_.begun(1);
+  LaunchOutcomes outcomes_{limits_, begun_};
   Mailbox box_;
 };
 
@@ -153,7 +155,7 @@ TEST_F(Outcomes, IdsInAnyOrderRunOnceEach) {
 }
 
 TEST_F(Outcomes, WhatIsAskedForLaterIsKeptUntilItWasAskedFor) {
-  ASSERT_TRUE(outcomes_.admit({1, 1, 1}, box_.receiver(), true).ok());
+  ASSERT_TRUE(outcomes_.admit({1, 1, 1}, box_.receiver(), {false, true}).ok());
   outcomes_.settle(1, report(99), true);
   for (std::uint64_t id = 2; id <= 3'000; ++id) run(id);
   Mailbox later;
@@ -166,7 +168,7 @@ TEST_F(Outcomes, WhatIsAskedForLaterIsKeptUntilItWasAskedFor) {
 
 TEST_F(Outcomes, WhatNobodyAsksForIsBoundedToo) {
   for (std::uint64_t id = 1; id <= limits_.outcomes + 1; ++id) {
-    ASSERT_TRUE(outcomes_.admit({1, 1, id}, box_.receiver(), true).ok());
+    ASSERT_TRUE(outcomes_.admit({1, 1, id}, box_.receiver(), {false, true}).ok());
     outcomes_.settle(id, report(1), true);
   }
   Mailbox later;
@@ -178,7 +180,7 @@ TEST_F(Outcomes, WhoAsksLaterDoesNotWaitNow) {
   ASSERT_TRUE(outcomes_.admit({1, 1, 1}, box_.receiver()).ok());
   Mailbox now;
   for (int i = 0; i < 1'000; ++i) {
-    const auto again = outcomes_.admit({1, 1, 1}, now.receiver(), true);
+    const auto again = outcomes_.admit({1, 1, 1}, now.receiver(), {false, true});
     ASSERT_TRUE(again.ok());
     ASSERT_EQ(*again, LaunchOutcomes::Admission::again);
   }
@@ -206,6 +208,43 @@ TEST_F(Outcomes, LargeOutcomesAreKeptForLess) {
   }
   EXPECT_EQ(outcomes_.admit({1, 1, 1}, box_.receiver()).status().reason(), Reason::outcome_forgotten);
   EXPECT_TRUE(outcomes_.admit({1, 1, 3}, box_.receiver()).ok());
+}
+
+// ---- launches that another worker was given
+
+TEST_F(Outcomes, WhatCertainlyHasNotBegunRunsWhenItIsSentAgain) {
+  begun_.note(5);
+  begun_.note(7);
+  outcomes_.lost_through(7);
+  EXPECT_EQ(outcomes_.admit({1, 1, 5}, box_.receiver()).status().reason(), Reason::worker_restarted);
+  EXPECT_EQ(outcomes_.check_lost(7).reason(), Reason::worker_restarted);
+  EXPECT_TRUE(outcomes_.check_lost(6).ok());
+  run(6);
+  EXPECT_EQ(outcomes_.admit({1, 1, 4}, box_.receiver(), {true, false}).status().reason(),
+            Reason::worker_restarted)
+      << "what was enqueued after it may have run";
+}
+
+TEST_F(Outcomes, WhatIsStillToBeAskedForGoesToTheNextWorker) {
+  for (const std::uint64_t id : {3u, 4u, 5u}) {
+    ASSERT_TRUE(outcomes_.admit({1, 7, id}, box_.receiver(), {false, true}).ok());
+  }
+  outcomes_.settle(3, report(7), true);
+  outcomes_.settle(4, Status(Reason::deadline, "too late"), true);
+  LaunchOutcomes next(limits_, begun_);
+  ASSERT_TRUE(next.restore(outcomes_.left_over()).ok());
+  next.lost_through(5);
+  Mailbox later;
+  ASSERT_TRUE(next.admit({1, 7, 3}, later.receiver(), {true, false}).ok());
+  ASSERT_TRUE(next.admit({1, 7, 4}, later.receiver(), {true, false}).ok());
+  ASSERT_EQ(later.got.size(), 2u);
+  EXPECT_EQ(later.got[0]->launches, 7);
+  EXPECT_EQ(later.got[1].status().message(), "too late");
+  EXPECT_EQ(next.admit({1, 7, 5}, later.receiver(), {true, false}).status().reason(),
+            Reason::worker_restarted)
+      << "it had not ended";
+  EXPECT_EQ(next.left_over(), "") << "they have been asked for";
+  EXPECT_EQ(next.restore("\xff\xff").reason(), Reason::bad_message);
 }
 
 }  // namespace

@@ -1,7 +1,11 @@
 #include "server/ledger.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 
 #include "server/secret.h"
 
@@ -10,6 +14,8 @@ namespace {
 
 constexpr std::size_t lines = 2048;
 constexpr std::size_t noted_ranges = 14;
+constexpr std::size_t windows = 4096;  // as many as there may be sessions
+constexpr std::uint64_t window_ids = 64;
 
 enum class State : std::uint32_t { free = 0, noted = 1, computing = 2 };
 
@@ -24,8 +30,23 @@ struct Ledger::Entry {
   std::array<Range, noted_ranges> written;
 };
 
-struct Ledger::Entries {
+// The last launches that have begun: bit i is that of `highest - i`. While it is being changed it says
+// nothing.
+struct Ledger::Window {
+  std::atomic<std::uint64_t> session;  // 0: free
+  std::atomic<std::uint64_t> changing;
+  std::atomic<std::uint64_t> highest;
+  std::atomic<std::uint64_t> bits;
+};
+
+struct Ledger::Lines {
   std::array<Entry, lines> all;
+};
+
+// The older format has lines alone.
+struct Ledger::Contents {
+  Lines lines;
+  std::array<Window, windows> begun;
 };
 
 std::string text_of(const GraphHash& hash) { return to_hex(hash); }
@@ -51,26 +72,42 @@ void add_range(std::vector<Ledger::Range>& ranges, const graph::PlaneId& plane, 
 }
 
 StatusOr<Ledger> Ledger::create() {
-  static_assert(sizeof(Entry) == 480);
-  EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::create(sizeof(Entries), "eagled-ledger"));
+  static_assert(sizeof(Entry) == 480 && sizeof(Window) == 32);
+  EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::create(sizeof(Contents), "eagled-ledger"));
   return Ledger(std::move(memory));
 }
 
 StatusOr<Ledger> Ledger::open(UniqueFd fd) {
-  EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::map(std::move(fd), sizeof(Entries)));
+  EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::map(std::move(fd), sizeof(Contents)));
   return Ledger(std::move(memory));
+}
+
+StatusOr<Ledger> Ledger::adopt(UniqueFd fd) {
+  struct stat file {};
+  if (::fstat(fd.get(), &file) != 0) {
+    return Status(Reason::system, std::string("the ledger: fstat: ") + std::strerror(errno));
+  }
+  if (file.st_size != sizeof(Lines)) return open(std::move(fd));
+  EAGLE_ASSIGN_OR_RETURN(const plane::Memory older, plane::Memory::map(std::move(fd), sizeof(Lines)));
+  EAGLE_ASSIGN_OR_RETURN(Ledger ledger, create());
+  std::memcpy(ledger.memory_.data(), older.data(), sizeof(Lines));
+  return ledger;
 }
 
 // A memfd begins as zeros: lines that are free.
 Ledger::Ledger(plane::Memory memory) : memory_(std::move(memory)), mutex_(std::make_unique<std::mutex>()) {
   for (std::size_t i = lines; i > 0; --i) free_.push_back(i - 1);
+  for (std::size_t i = windows; i > 0; --i) {
+    const std::uint64_t session = contents().begun[i - 1].session.load(std::memory_order_acquire);
+    if (session == 0 || !unclaimed_.emplace(session, i - 1).second) free_windows_.push_back(i - 1);
+  }
 }
 
-Ledger::Entries& Ledger::entries() const { return *reinterpret_cast<Entries*>(memory_.data()); }
+Ledger::Contents& Ledger::contents() const { return *reinterpret_cast<Contents*>(memory_.data()); }
 
 std::vector<Ledger::Cut> Ledger::cut_off() const {
   std::vector<Cut> cut;
-  for (const Entry& entry : entries().all) {
+  for (const Entry& entry : contents().lines.all) {
     if (entry.state.load(std::memory_order_acquire) == State::free) continue;
     Cut& one = cut.emplace_back();
     one.session = entry.session;
@@ -83,7 +120,7 @@ std::vector<Ledger::Cut> Ledger::cut_off() const {
 
 std::vector<GraphHash> Ledger::running() const {
   std::vector<GraphHash> running;
-  for (const Entry& entry : entries().all) {
+  for (const Entry& entry : contents().lines.all) {
     if (entry.state.load(std::memory_order_acquire) == State::computing) running.push_back(entry.hash);
   }
   return running;
@@ -91,7 +128,7 @@ std::vector<GraphHash> Ledger::running() const {
 
 std::vector<GraphHash> Ledger::take_running() {
   std::vector<GraphHash> taken = running();
-  for (Entry& entry : entries().all) {
+  for (Entry& entry : contents().lines.all) {
     State computing = State::computing;
     entry.state.compare_exchange_strong(computing, State::noted, std::memory_order_acq_rel);
   }
@@ -99,7 +136,7 @@ std::vector<GraphHash> Ledger::take_running() {
 }
 
 void Ledger::clear() {
-  for (Entry& entry : entries().all) entry.state.store(State::free, std::memory_order_release);
+  for (Entry& entry : contents().lines.all) entry.state.store(State::free, std::memory_order_release);
 }
 
 Ledger::Line Ledger::note(std::uint64_t session, const GraphHash& hash, std::span<const Range> written) {
@@ -111,7 +148,7 @@ Ledger::Line Ledger::note(std::uint64_t session, const GraphHash& hash, std::spa
     free_.pop_back();
   }
   line.ledger_ = this;
-  Entry& entry = entries().all[line.index_];
+  Entry& entry = contents().lines.all[line.index_];
   entry.session = session;
   entry.hash = hash;
   entry.ranges = static_cast<std::uint32_t>(written.size());
@@ -131,16 +168,81 @@ Ledger::Line& Ledger::Line::operator=(Line&& other) noexcept {
 
 void Ledger::Line::computes(bool now) {
   if (ledger_ == nullptr) return;
-  ledger_->entries().all[index_].state.store(now ? State::computing : State::noted,
-                                             std::memory_order_release);
+  ledger_->contents().lines.all[index_].state.store(now ? State::computing : State::noted,
+                                                    std::memory_order_release);
 }
 
 void Ledger::Line::cross_out() {
   Ledger* const ledger = std::exchange(ledger_, nullptr);
   if (ledger == nullptr) return;
-  ledger->entries().all[index_].state.store(State::free, std::memory_order_release);
+  ledger->contents().lines.all[index_].state.store(State::free, std::memory_order_release);
   const std::lock_guard lock(*ledger->mutex_);
   ledger->free_.push_back(index_);
+}
+
+Ledger::Begun Ledger::begun(std::uint64_t session, bool left) {
+  Begun begun;
+  const std::lock_guard lock(*mutex_);
+  if (const auto known = unclaimed_.find(session); known != unclaimed_.end()) {
+    begun.index_ = known->second;
+    unclaimed_.erase(known);
+  } else {
+    if (left || free_windows_.empty()) return begun;
+    begun.index_ = free_windows_.back();
+    free_windows_.pop_back();
+    Window& window = contents().begun[begun.index_];
+    window.highest.store(0, std::memory_order_relaxed);
+    window.bits.store(0, std::memory_order_relaxed);
+    window.changing.store(0, std::memory_order_relaxed);
+    window.session.store(session, std::memory_order_release);
+  }
+  begun.ledger_ = this;
+  return begun;
+}
+
+void Ledger::forget_unclaimed() {
+  const std::lock_guard lock(*mutex_);
+  for (const auto& [session, index] : unclaimed_) {
+    contents().begun[index].session.store(0, std::memory_order_release);
+    free_windows_.push_back(index);
+  }
+  unclaimed_.clear();
+}
+
+Ledger::Begun::~Begun() {
+  if (ledger_ == nullptr) return;
+  const std::lock_guard lock(*ledger_->mutex_);
+  ledger_->contents().begun[index_].session.store(0, std::memory_order_release);
+  ledger_->free_windows_.push_back(index_);
+}
+
+void Ledger::Begun::note(std::uint64_t launch_id) {
+  if (ledger_ == nullptr || launch_id == 0) return;
+  Window& window = ledger_->contents().begun[index_];
+  const std::uint64_t highest = window.highest.load(std::memory_order_relaxed);
+  const std::uint64_t bits = window.bits.load(std::memory_order_relaxed);
+  if (launch_id <= highest) {
+    const std::uint64_t back = highest - launch_id;
+    if (back < window_ids) window.bits.store(bits | std::uint64_t{1} << back, std::memory_order_release);
+    return;
+  }
+  const std::uint64_t ahead = launch_id - highest;
+  window.changing.store(1, std::memory_order_release);
+  window.bits.store((ahead < window_ids ? bits << ahead : 0) | 1, std::memory_order_release);
+  window.highest.store(launch_id, std::memory_order_release);
+  window.changing.store(0, std::memory_order_release);
+}
+
+bool Ledger::Begun::may_have(std::uint64_t launch_id) const {
+  if (ledger_ == nullptr) return true;
+  const Window& window = ledger_->contents().begun[index_];
+  const std::uint64_t highest = window.highest.load(std::memory_order_acquire);
+  const std::uint64_t bits = window.bits.load(std::memory_order_acquire);
+  // Another thread may change it meanwhile; it then says that nothing is certain.
+  if (window.changing.load(std::memory_order_acquire) != 0) return true;
+  if (window.highest.load(std::memory_order_acquire) != highest) return true;
+  if (launch_id > highest) return false;
+  return highest - launch_id >= window_ids || (bits >> (highest - launch_id) & 1) != 0;
 }
 
 }  // namespace eagle::server

@@ -3,11 +3,15 @@
 // A worker notes a launch or run before its first store, with the planes that it writes, and crosses it out
 // when it has ended. What the next worker finds noted was cut off: those planes are torn. What was computing
 // in the very moment of the death is what the keeper suspects.
+//
+// It also keeps which launches of each session have begun, the last few of them: one that certainly has not
+// may be given to the next worker.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -35,6 +39,8 @@ public:
   // A new one, or the one that a keeper handed over. OUT_OF_MEMORY, SYSTEM, BAD_MESSAGE.
   static StatusOr<Ledger> create();
   static StatusOr<Ledger> open(UniqueFd fd);
+  // One that a keeper of this version or the one before left; what an older one lacks is empty.
+  static StatusOr<Ledger> adopt(UniqueFd fd);
 
   [[nodiscard]] int fd() const { return memory_.fd(); }
 
@@ -78,15 +84,43 @@ public:
   // Thread-safe. The ledger stays where it is while it has lines.
   Line note(std::uint64_t session, const GraphHash& hash, std::span<const Range> written);
 
+  // The launches of one session, by their ids, which its client makes in rising order. Empty: nothing is
+  // known, and everything may have begun.
+  class Begun {
+  public:
+    Begun() = default;
+    Begun(Begun&& other) noexcept : ledger_(std::exchange(other.ledger_, nullptr)), index_(other.index_) {}
+    Begun& operator=(Begun&&) = delete;
+    ~Begun();  // the session has ended
+    // Before the launch's first store. One thread at a time.
+    void note(std::uint64_t launch_id);
+    // False: it certainly has not. Thread-safe.
+    [[nodiscard]] bool may_have(std::uint64_t launch_id) const;
+
+  private:
+    friend class Ledger;
+    Ledger* ledger_ = nullptr;
+    std::size_t index_ = 0;
+  };
+  // Of a new session, or as the worker before this one `left` it: empty where that one had no room, or was of
+  // a version that did not note it. Thread-safe. The ledger stays where it is meanwhile.
+  Begun begun(std::uint64_t session, bool left = false);
+  // Forgets sessions that nobody has asked for by now: they are not there any more.
+  void forget_unclaimed();
+
 private:
   struct Entry;
-  struct Entries;
+  struct Window;
+  struct Lines;
+  struct Contents;
   explicit Ledger(plane::Memory memory);
-  [[nodiscard]] Entries& entries() const;
+  [[nodiscard]] Contents& contents() const;
 
   plane::Memory memory_;
   std::unique_ptr<std::mutex> mutex_;
   std::vector<std::size_t> free_;
+  std::vector<std::size_t> free_windows_;
+  std::map<std::uint64_t, std::size_t> unclaimed_;  // windows of another worker's sessions
 };
 
 // "plane 3 bytes 64 to 128, ..."

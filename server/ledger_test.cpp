@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <random>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace eagle::server {
@@ -90,6 +94,59 @@ TEST_F(LedgerTest, WithoutALineLeftWorkGoesOn) {
   lines.back().computes(true);
   lines.clear();
   EXPECT_TRUE(ledger_.cut_off().empty());
+}
+
+// ---- what has begun
+
+TEST_F(LedgerTest, TellsWhatCertainlyHasNotBegun) {
+  auto begun = ledger_.begun(5);
+  for (const std::uint64_t id : {10u, 12u, 11u, 80u}) begun.note(id);
+  Ledger left = next();
+  const auto known = left.begun(5, true);
+  EXPECT_TRUE(known.may_have(80));
+  EXPECT_FALSE(known.may_have(79));
+  EXPECT_FALSE(known.may_have(81));
+  EXPECT_TRUE(known.may_have(12)) << "too long ago to be known";
+  EXPECT_TRUE(known.may_have(13));
+  EXPECT_FALSE(known.may_have(17));
+}
+
+TEST_F(LedgerTest, NothingIsCertainOfASessionThatWasNotNoted) {
+  Ledger left = next();
+  EXPECT_TRUE(left.begun(6, true).may_have(1));
+  EXPECT_FALSE(left.begun(6).may_have(1)) << "a new one";
+  EXPECT_TRUE(Ledger::Begun().may_have(1));
+}
+
+TEST_F(LedgerTest, WhatASessionLeavesIsForgottenWithIt) {
+  { auto begun = ledger_.begun(5); }
+  auto stays = ledger_.begun(6);
+  stays.note(3);
+  Ledger left = next();
+  EXPECT_TRUE(left.begun(5, true).may_have(1));
+  left.forget_unclaimed();
+  EXPECT_TRUE(left.begun(6, true).may_have(1)) << "nobody asked for it in time";
+}
+
+// As a map of all ids says, but for what is too old.
+TEST_F(LedgerTest, WhatHasBegunIsWhatWasNoted) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  auto begun = ledger_.begun(5);
+  std::set<std::uint64_t> noted;
+  std::uint64_t top = 1000;
+  for (int i = 0; i < 2000; ++i) {
+    top += random() % 20 == 0 ? random() % 100 : random() % 3;
+    const std::uint64_t id = top - random() % 50;
+    begun.note(id);
+    noted.insert(id);
+    const std::uint64_t highest = *noted.rbegin();
+    for (std::uint64_t asked = highest - 63; asked <= highest + 2; ++asked) {
+      ASSERT_EQ(begun.may_have(asked), noted.count(asked) != 0) << asked << " of " << highest;
+    }
+    ASSERT_TRUE(begun.may_have(highest - 64));
+  }
 }
 
 }  // namespace

@@ -47,6 +47,10 @@ struct Limits {
   std::chrono::milliseconds lease{30'000};  // of a session over TCP whose connection broke
   std::chrono::milliseconds longest_lease{24 * 3600 * 1000};
 
+  // A client whose process cannot be seen says so often that it lives, and is taken for dead after so long.
+  std::chrono::milliseconds heartbeat{5'000};
+  std::chrono::milliseconds longest_silence{30'000};
+
   // Sessions and what they hold.
   Bound<std::size_t> sessions = 4096;
   Bound<std::size_t> planes = 50'000;  // of all sessions: descriptors and mappings

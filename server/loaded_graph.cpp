@@ -1,6 +1,7 @@
 #include "server/loaded_graph.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -152,6 +153,7 @@ void LoadedGraph::note_whole_replay() const {
 
 std::string LoadedGraph::mark_torn() const {
   TornText text;
+  std::set<Plane*> changed;
   for (const graph::Leaf& leaf : graph::leaves(built_->graph())) {
     // What a callable stores is in its own process's hands.
     if (std::holds_alternative<graph::HostNode>(leaf.node->kind)) continue;
@@ -161,8 +163,10 @@ std::string LoadedGraph::mark_torn() const {
       const std::string what = "'" + written.name + "' of node '" + leaf.node->label + "'";
       plane->torn().mark(written.view, what);
       text.add(what);
+      changed.insert(plane);
     }
   }
+  for (Plane* const plane : changed) plane->write_down_torn();
   return text.text();
 }
 

@@ -8,6 +8,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -30,6 +31,7 @@
 #include "server/confinement.h"
 #include "server/fault_point.h"
 #include "server/health_query.h"
+#include "server/keeper/exchange.h"
 #include "server/keeper/keeper.h"
 #include "server/keeper/worker_link.h"
 #include "server/log_format.h"
@@ -58,13 +60,15 @@ StatusOr<UniqueFd> inherited(int fd, const char* option) {
   return UniqueFd(fd);
 }
 
-// SIGTERM, SIGINT and SIGHUP as a descriptor. Blocked before any thread starts, so that none is interrupted.
+// SIGTERM, SIGINT, SIGHUP and SIGUSR2 as a descriptor. Blocked before any thread starts, so that none is
+// interrupted.
 StatusOr<UniqueFd> block_signals() {
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGTERM);
   ::sigaddset(&signals, SIGINT);
   ::sigaddset(&signals, SIGHUP);
+  ::sigaddset(&signals, SIGUSR2);
   if (::pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0) return failed("pthread_sigmask");
   ::signal(SIGPIPE, SIG_IGN);
   UniqueFd fd(::signalfd(-1, &signals, SFD_CLOEXEC));
@@ -86,6 +90,14 @@ struct Listening {
   ListeningSockets sockets;
   std::string ready_line = "ready";  // and the TCP endpoints
 };
+// For the daemon, beside what removes its file.
+Status add_unix_socket(Listening& made, const std::string& endpoint, ListeningSocket socket) {
+  made.unix_socket = std::make_unique<ListeningSocket>(std::move(socket));
+  UniqueFd copy(::fcntl(made.unix_socket->fd(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) return failed("fcntl");
+  made.sockets.emplace_back(endpoint, std::move(copy));
+  return {};
+}
 StatusOr<Listening> listen(const ProgramOptions& options) {
   Listening made;
   const std::string endpoint = options.unix_endpoint();
@@ -101,10 +113,40 @@ StatusOr<Listening> listen(const ProgramOptions& options) {
   for (const std::string& one : tcp) made.ready_line += " " + one;
   if (endpoint.empty() || unix_passed) return made;
   EAGLE_ASSIGN_OR_RETURN(ListeningSocket socket, ListeningSocket::open(path));
-  made.unix_socket = std::make_unique<ListeningSocket>(std::move(socket));
-  UniqueFd copy(::fcntl(made.unix_socket->fd(), F_DUPFD_CLOEXEC, 0));
-  if (!copy.valid()) return failed("fcntl");
-  made.sockets.emplace_back(endpoint, std::move(copy));
+  EAGLE_RETURN_IF_ERROR(add_unix_socket(made, endpoint, std::move(socket)));
+  return made;
+}
+
+// The same where the keeper before this one listened: what the options still name stays as it is. There is
+// nobody left to refuse to, so what cannot be had is only told.
+StatusOr<Listening> go_on_listening(const ProgramOptions& options, Inherited& inherited) {
+  ProgramOptions wanted = options;  // what is not there yet
+  Listening made;
+  for (auto& [endpoint, socket] : inherited.listening) {
+    const bool stays =
+        std::erase_if(wanted.listen, [&](const auto& one) { return one.endpoint == endpoint; }) > 0 ||
+        std::any_of(made.sockets.begin(), made.sockets.end(),
+                    [&](const auto& one) { return one.first == endpoint; });  // an address of several
+    if (endpoint == metrics_endpoint && !options.metrics.empty()) {
+      wanted.metrics.clear();
+      made.sockets.emplace_back(endpoint, std::move(socket));
+      continue;
+    }
+    if (!endpoint.starts_with("unix:")) {
+      if (stays) made.sockets.emplace_back(endpoint, std::move(socket));
+      continue;
+    }
+    EAGLE_ASSIGN_OR_RETURN(std::string path, unix_path(endpoint));
+    auto adopted = ListeningSocket::adopt(std::move(socket), std::move(path), inherited.socket_device,
+                                          inherited.socket_inode);
+    if (stays) EAGLE_RETURN_IF_ERROR(add_unix_socket(made, endpoint, std::move(adopted)));
+  }
+  if (wanted.listen.empty() && wanted.metrics.empty()) return made;
+  auto more = listen(wanted);
+  if (!more.ok()) spdlog::error("{}", more.status().message());
+  if (!more.ok()) return made;
+  for (auto& socket : more->sockets) made.sockets.push_back(std::move(socket));
+  if (more->unix_socket) made.unix_socket = std::move(more->unix_socket);
   return made;
 }
 
@@ -163,11 +205,16 @@ Status serve_alone(ProgramOptions& options, UniqueFd& ready, const LogSinks& log
 
   bool owner_ended = false;
   int signal = SIGHUP;
-  while (!owner_ended && signal == SIGHUP) {
+  while (!owner_ended && (signal == SIGHUP || signal == SIGUSR2)) {
     owner_ended = wait_for(signals.get(), owner.get(), std::chrono::milliseconds(-1)) == Event::second;
     if (owner_ended) break;
     signal = take_signal(signals.get());
     if (signal == SIGHUP) notifier.ready(reload_and_tell(options, serving.daemon(), notifier));
+    if (signal == SIGUSR2) {
+      spdlog::error(
+          "only a keeper can be exchanged for another program, and this daemon has none "
+          "(--no-keeper); restart it, which loses what clients hold");
+    }
   }
   notifier.stopping("draining");
   const std::int64_t time_s = drain_s >= 0 ? drain_s.load() : options.drain_timeout_s;
@@ -178,9 +225,13 @@ Status serve_alone(ProgramOptions& options, UniqueFd& ready, const LogSinks& log
 
 // ---- the keeper
 
-StatusOr<int> keep_alive(ProgramOptions& options, UniqueFd& ready, std::vector<std::string> command) {
+// `state`: what the keeper before this one left, where there was one.
+StatusOr<int> keep_alive(ProgramOptions& options, UniqueFd& ready, std::vector<std::string> command,
+                         UniqueFd state) {
   KeeperOptions keeper;
-  keeper.notifier = Notifier::from_environment();
+  keeper.program = program_path();
+  keeper.command = std::move(command);
+  keeper.notifier.take_from_environment();
   // What is wrong with a file the worker says.
   keeper.reload = [&options] {
     if (const auto wanted = parse_again(options); wanted.ok()) {
@@ -189,17 +240,28 @@ StatusOr<int> keep_alive(ProgramOptions& options, UniqueFd& ready, std::vector<s
     }
     return static_cast<std::uint32_t>(options.drain_timeout_s);
   };
-  EAGLE_ASSIGN_OR_RETURN(keeper.owner, inherited(options.owner_fd, "--owner-fd"));
   EAGLE_ASSIGN_OR_RETURN(keeper.signals, block_signals());
   raise_descriptor_limit();
-  EAGLE_ASSIGN_OR_RETURN(Listening listening, listen(options));
+  Listening listening;
+  if (state.valid()) {
+    EAGLE_ASSIGN_OR_RETURN(keeper.inherited, take_left_state(std::move(state)));
+    keeper.owner = std::move(keeper.inherited->owner);
+    if (!keeper.inherited->program.empty()) keeper.program = keeper.inherited->program;
+    EAGLE_ASSIGN_OR_RETURN(listening, go_on_listening(options, *keeper.inherited));
+    spdlog::info("eagled {} takes the place of the keeper before it", EAGLE_VERSION);
+  } else {
+    EAGLE_ASSIGN_OR_RETURN(keeper.owner, inherited(options.owner_fd, "--owner-fd"));
+    EAGLE_ASSIGN_OR_RETURN(listening, listen(options));
+  }
+  if (listening.unix_socket) {
+    keeper.socket_device = listening.unix_socket->device();
+    keeper.socket_inode = listening.unix_socket->inode();
+  }
   keeper.listening = std::move(listening.sockets);
   keeper.ready = std::move(ready);
   keeper.ready_line = listening.ready_line;
   keeper.drain_timeout_s = static_cast<std::uint32_t>(options.drain_timeout_s);
   keeper.crash_window_s = static_cast<std::uint32_t>(options.crash_window_s);
-  command.emplace_back("--worker");
-  keeper.worker_command = std::move(command);
   return keep(std::move(keeper));
 }
 
@@ -209,6 +271,7 @@ StatusOr<int> keep_alive(ProgramOptions& options, UniqueFd& ready, std::vector<s
 struct Orders {
   UniqueFd said{::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)};
   std::atomic<std::uint32_t> drain_s = 0;
+  std::atomic<bool> hand_over = false;
   std::mutex mutex;
   Daemon* daemon = nullptr;  // until it ends
 
@@ -222,6 +285,11 @@ struct Orders {
 void obey(WorkerLink& link, Orders& orders, ProgramOptions& options) {
   link.obey({[&](std::uint32_t seconds) {
                orders.drain_s = seconds;
+               ::eventfd_write(orders.said.get(), 1);
+             },
+             [&](std::uint32_t seconds) {
+               orders.drain_s = seconds;
+               orders.hand_over = true;
                ::eventfd_write(orders.said.get(), 1);
              },
              [&] { ::eventfd_write(orders.said.get(), 1); },
@@ -242,11 +310,11 @@ void obey(WorkerLink& link, Orders& orders, ProgramOptions& options) {
 
 Status work(ProgramOptions& options, WorkerLink& link, const LogSinks& log) {
   // Of a process group of its own; signals to this process are the keeper's to send.
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2, SIGPIPE}) ::signal(signal, SIG_IGN);
   raise_descriptor_limit();
   EAGLE_ASSIGN_OR_RETURN(options.loaded_tokens, tokens_of(options));
   EAGLE_ASSIGN_OR_RETURN(Inheritance inheritance, link.take_over());
-  if (inheritance.state.epoch == 0) arm_faults();
+  arm_faults(inheritance.state.epoch);
   EAGLE_ASSIGN_OR_RETURN(Ledger ledger, Ledger::open(std::move(inheritance.ledger)));
   // The link outlives the daemon.
   Serving::Survival survival{std::shared_ptr<StateLog>(&link, [](StateLog*) {}), std::move(inheritance.state),
@@ -262,11 +330,16 @@ Status work(ProgramOptions& options, WorkerLink& link, const LogSinks& log) {
   std::thread([&link, &orders, &options] { obey(link, orders, options); }).detach();
   wait_for(orders.said.get(), -1, std::chrono::milliseconds(-1));
   orders.take();
+  const EndOrders more{orders.said.get(), [&] { orders.take(); }};
+  if (orders.hand_over) {
+    serving.hand_over(more, std::chrono::seconds(orders.drain_s));
+    std::_Exit(0);  // with all that clients hold: it is the next worker's
+  }
   {
     const std::lock_guard lock(orders.mutex);
     orders.daemon = nullptr;
   }
-  serving.stop({orders.said.get(), [&] { orders.take(); }}, std::chrono::seconds(orders.drain_s));
+  serving.stop(more, std::chrono::seconds(orders.drain_s));
   std::_Exit(0);  // with the thread that obeys: it waits for the keeper
 }
 
@@ -283,13 +356,8 @@ int run_worker(ProgramOptions& options, const LogSinks& log) {
 
 // ---- which of them
 
-// What was asked for in place of serving.
-StatusOr<std::string> answer(const ProgramOptions& options) {
-  if (!options.new_token.empty()) {
-    EAGLE_ASSIGN_OR_RETURN(const Tokens::Made made, Tokens::make(options.new_token));
-    return "token, for the client (it is shown this once): " + made.token +
-           "\nline, for the file that --tokens names: " + made.line + "\n";
-  }
+// What can be said of the options before anything is opened.
+Status check_files(const ProgramOptions& options) {
   EAGLE_RETURN_IF_ERROR(check(options.tls));
   for (const ListenOptions& listener : options.listen) {
     const bool tcp = listener.endpoint.starts_with("dns:");
@@ -298,12 +366,39 @@ StatusOr<std::string> answer(const ProgramOptions& options) {
     EAGLE_RETURN_IF_ERROR(access_of(listener, options.tls, options.loaded_tokens).status());
   }
   if (!options.metrics.empty()) EAGLE_RETURN_IF_ERROR(tcp_address("dns:" + options.metrics).status());
+  return {};
+}
+
+// What was asked for in place of serving.
+StatusOr<std::string> answer(const ProgramOptions& options) {
+  if (!options.new_token.empty()) {
+    EAGLE_ASSIGN_OR_RETURN(const Tokens::Made made, Tokens::make(options.new_token));
+    return "token, for the client (it is shown this once): " + made.token +
+           "\nline, for the file that --tokens names: " + made.line + "\n";
+  }
+  EAGLE_RETURN_IF_ERROR(check_files(options));
   return options.print_config ? to_toml(options) : "the configuration is good\n";
 }
 
+// Whether this program could go on in another one's place; with these options, too.
+Status check_state(ProgramOptions& options) {
+  EAGLE_ASSIGN_OR_RETURN(options.loaded_tokens, tokens_of(options));
+  EAGLE_RETURN_IF_ERROR(check_files(options));
+  return check_left_state(first_descriptor, first_descriptor + 1, first_descriptor + 2);
+}
+
+// What the keeper before this one left, where there was one; the processes that we start do not learn of it.
+UniqueFd state_of_another() {
+  const char* const said = std::getenv(state_variable);
+  if (said == nullptr) return {};
+  UniqueFd state(std::atoi(said));
+  ::unsetenv(state_variable);
+  return state;
+}
+
 // `ended`: the exit status after an orderly end.
-Status run(ProgramOptions& options, UniqueFd& ready, std::vector<std::string> command, const LogSinks& log,
-           int& ended) {
+Status run(ProgramOptions& options, UniqueFd& ready, std::vector<std::string> command, UniqueFd state,
+           const LogSinks& log, int& ended) {
   if (options.ask_health) {
     EAGLE_ASSIGN_OR_RETURN(const std::string said, health_of(options, options.health));
     ended = said == "SERVING" ? 0 : 1;
@@ -318,7 +413,7 @@ Status run(ProgramOptions& options, UniqueFd& ready, std::vector<std::string> co
     return std::fflush(stdout) == 0 ? Status() : failed("write");
   }
   if (!options.keeper) return serve_alone(options, ready, log);
-  EAGLE_ASSIGN_OR_RETURN(ended, keep_alive(options, ready, std::move(command)));
+  EAGLE_ASSIGN_OR_RETURN(ended, keep_alive(options, ready, std::move(command), std::move(state)));
   return {};
 }
 
@@ -336,11 +431,18 @@ int main(int argc, char** argv) {
   if (!options.worker) ::prctl(PR_SET_NAME, "eagled");
   const server::LogSinks log = server::start_log(options);
   if (options.worker) return server::run_worker(options, log);
+  if (options.check_state) {
+    const Status good = server::check_state(options);
+    if (!good.ok()) spdlog::error("--check-state: {}", good.message());
+    return good.ok() ? 0 : 1;
+  }
 
-  StatusOr<UniqueFd> ready = server::inherited(options.ready_fd, "--ready-fd");
+  // Who takes another one's place has been ready for long.
+  UniqueFd state = server::state_of_another();
+  StatusOr<UniqueFd> ready = state.valid() ? UniqueFd() : server::inherited(options.ready_fd, "--ready-fd");
   Status status = ready.status();
   int ended = 0;
-  if (status.ok()) status = server::run(options, *ready, {argv, argv + argc}, log, ended);
+  if (status.ok()) status = server::run(options, *ready, {argv, argv + argc}, std::move(state), log, ended);
   if (status.ok()) return ended;
   spdlog::error("{}", status.to_string());
   if (ready.ok()) server::report(*ready, "error: " + status.message());

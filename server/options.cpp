@@ -104,6 +104,9 @@ void add_commands(CLI::App& app, ProgramOptions& options) {
                  "TOML file with the same settings; flags and EAGLED_* win over it")
       ->envname(variable_of(config_key));
   app.add_flag("--check-config", options.check_config, "Say whether the configuration is good, and end");
+  app.add_flag("--check-state", options.check_state,
+               "Say whether this program can go on with a daemon's state (descriptors 3 to 5), and end; a "
+               "daemon that is to be exchanged (SIGUSR2) asks it");
   app.add_flag("--print-config", options.print_config, "Print the configuration as it would hold, and end");
   app.add_option("--health", options.health,
                  "Ask the daemon that runs how this service is (\"\": the daemon, eagled.ready, "

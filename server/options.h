@@ -49,6 +49,7 @@ struct ProgramOptions {
   std::string document;       // print this about the program, and end
   std::string new_token;      // print one for this subject, and end
   bool check_config = false;  // say whether it is good, and end
+  bool check_state = false;   // say whether a daemon's state can be gone on with, and end
   bool print_config = false;  // print it, and end
   std::string health;         // ask the daemon that runs about this service, and end
   bool ask_health = false;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "eagle/v1/state.pb.h"
+#include "engine/graph/wire.h"
 #include "server/fault_point.h"
 #include "server/secret.h"
 
@@ -39,6 +40,15 @@ Status check(std::span<const PlaneStore::Spec> specs, const Limits& limits) {
   return {};
 }
 
+// Never 0.
+StatusOr<std::uint64_t> random_id() {
+  std::array<std::uint8_t, sizeof(std::uint64_t)> random{};
+  EAGLE_RETURN_IF_ERROR(fill_random(random));
+  std::uint64_t id = 0;
+  std::memcpy(&id, random.data(), sizeof id);
+  return id | 1;
+}
+
 }  // namespace
 
 PlaneBytes::~PlaneBytes() {
@@ -46,10 +56,60 @@ PlaneBytes::~PlaneBytes() {
   const auto bin = shared_ ? nullptr : bin_.lock();
   if (bin) {
     share_ = {};  // what is kept counts for nobody
-    bin->keep({std::move(charge_), std::move(memory_), plane_});
+    std::vector<ProcessRef> mapped_by;
+    for (auto& [session, process] : fetchers_) mapped_by.push_back(std::move(process));
+    bin->keep({std::move(charge_), std::move(memory_), plane_, std::move(mapped_by)});
   } else if (fetched_) {
     memory_.discard();
   }
+}
+
+void PlaneBytes::fetched_by(std::uint64_t session, const ProcessRef& process) {
+  if (!process) return;
+  const std::lock_guard lock(fetchers_mutex_);
+  const auto known = std::pair(session, process);
+  if (std::find(fetchers_.begin(), fetchers_.end(), known) == fetchers_.end()) fetchers_.push_back(known);
+}
+
+bool PlaneBytes::mapped_by(std::uint64_t session) const {
+  const std::lock_guard lock(fetchers_mutex_);
+  return std::any_of(fetchers_.begin(), fetchers_.end(),
+                     [&](const auto& known) { return known.first == session && known.second->runs(); });
+}
+
+void PlaneBytes::add_place(StateLog* log, const StateKey& plane) {
+  if (log == nullptr) return;
+  const std::lock_guard lock(places_mutex_);
+  log_ = log;
+  places_.insert({plane.session, StateKind::torn, plane.id});
+}
+
+void PlaneBytes::remove_place(const StateKey& plane) {
+  const std::lock_guard lock(places_mutex_);
+  places_.erase({plane.session, StateKind::torn, plane.id});
+}
+
+Status PlaneBytes::write_down_torn() {
+  const std::lock_guard lock(places_mutex_);
+  if (places_.empty() || (!torn_written_ && !torn_.any())) return {};
+  v1::TornRecord record;
+  for (const plane::TornViews::Mark& mark : torn_.marks()) {
+    v1::TornRecord::Mark& message = *record.add_marks();
+    graph::to_message(mark.view, *message.mutable_view());
+    message.set_what(mark.what);
+  }
+  std::vector<StateChange> changes;
+  for (const StateKey& place : places_) {
+    StateChange& change = changes.emplace_back();
+    change.key = place;
+    change.gone = record.marks().empty();
+    if (!change.gone) change.value = record.SerializeAsString();
+  }
+  fault_point("torn.before");
+  EAGLE_RETURN_IF_ERROR(log_->write(changes));
+  fault_point("torn.after");
+  torn_written_ = !record.marks().empty();
+  return {};
 }
 
 void Plane::mark_torn(std::uint64_t offset, std::uint64_t bytes, std::string what) {
@@ -124,11 +184,14 @@ StatusOr<PlaneStore::Created> PlaneStore::make(const Spec& spec,
   }
   Created created;
   EAGLE_RETURN_IF_ERROR(fill_random(created.token));
+  EAGLE_ASSIGN_OR_RETURN(const std::uint64_t id, random_id());
   std::shared_ptr<PlaneBytes> bytes;
   if (auto piece = bin ? bin->take(spec.bytes) : std::nullopt) {
     if (spec.may_be_uncleared) created.recycled = piece->plane();
-    bytes = std::make_shared<PlaneBytes>(piece->take_memory(), piece->take_charge(), std::move(share), bin);
+    bytes =
+        std::make_shared<PlaneBytes>(piece->take_memory(), piece->take_charge(), std::move(share), bin, id);
     bytes->mark_fetched();  // as the plane was that it had been
+    for (const ProcessRef& process : piece->mapped_by()) bytes->fetched_by(record_.session, process);
     if (!spec.may_be_uncleared) std::memset(bytes->data(), 0, bytes->size());
   } else {
     EAGLE_ASSIGN_OR_RETURN(PlaneBudget::Charge charge, budget_.charge(spec.bytes));
@@ -139,7 +202,7 @@ StatusOr<PlaneStore::Created> PlaneStore::make(const Spec& spec,
       memory = plane::Memory::create(spec.bytes, spec.label, given_up);
     }
     if (!memory.ok()) return memory.status();
-    bytes = std::make_shared<PlaneBytes>(std::move(*memory), std::move(charge), std::move(share), bin);
+    bytes = std::make_shared<PlaneBytes>(std::move(*memory), std::move(charge), std::move(share), bin, id);
   }
   created.plane = std::make_shared<Plane>(spec.label, std::move(bytes), Plane::Access::own);
   return created;
@@ -167,21 +230,31 @@ void PlaneStore::number(Plane& plane) {
   plane.id_ = {id, generation};
 }
 
+StatusOr<StateChange> PlaneStore::entry_of(std::uint64_t session, const Plane& plane,
+                                           std::vector<UniqueFd>& descriptors) {
+  v1::PlaneRecord record;
+  record.set_generation(plane.id().generation);
+  record.set_bytes(plane.size());
+  record.set_label(plane.label());
+  record.set_bytes_id(plane.bytes()->id());
+  record.set_access(plane.read_only() ? 2 : plane.granted() ? 1 : 0);
+  record.set_owner(plane.opened_from());
+  StateChange change;
+  change.key = {session, StateKind::plane, plane.id().id};
+  change.value = record.SerializeAsString();
+  EAGLE_ASSIGN_OR_RETURN(UniqueFd descriptor, plane.bytes()->descriptor(false));
+  change.fd = descriptors.emplace_back(std::move(descriptor)).get();
+  return change;
+}
+
 // Without the lock: launches look planes up meanwhile.
 Status PlaneStore::write_down(std::span<const Created> made) {
   if (record_.log == nullptr) return {};
   std::vector<StateChange> changes;
   std::vector<UniqueFd> descriptors;
   for (const Created& created : made) {
-    v1::PlaneRecord record;
-    record.set_generation(created.plane->id().generation);
-    record.set_bytes(created.plane->size());
-    record.set_label(created.plane->label());
-    StateChange& change = changes.emplace_back();
-    change.key = {record_.session, StateKind::plane, created.plane->id().id};
-    change.value = record.SerializeAsString();
-    EAGLE_ASSIGN_OR_RETURN(UniqueFd descriptor, created.plane->bytes()->descriptor(false));
-    change.fd = descriptors.emplace_back(std::move(descriptor)).get();
+    EAGLE_ASSIGN_OR_RETURN(StateChange change, entry_of(record_.session, *created.plane, descriptors));
+    changes.push_back(std::move(change));
   }
   fault_point("plane.create.before");
   EAGLE_RETURN_IF_ERROR(record_.log->write(changes));
@@ -196,36 +269,60 @@ void PlaneStore::insert(const Created& created) {
   slot.token = created.token;
   slot.token_spent = false;
   tokens_.emplace(text_of(created.token), id);
+  created.plane->bytes()->add_place(record_.log, key_of(id));
 }
 
-Status PlaneStore::restore(graph::PlaneId id, std::string label, std::uint64_t bytes, UniqueFd memory) {
-  constexpr std::uint64_t most_ids = 1u << 20;
-  if (id.id == 0 || id.id > most_ids) {
-    return {Reason::bad_message, "plane " + std::to_string(id.id) + " cannot have been made"};
-  }
-  EAGLE_ASSIGN_OR_RETURN(plane::Memory mapped, plane::Memory::map(std::move(memory), bytes));
-  // It is there already, whatever the tenant's quota says by now.
-  Tenant::Share share;
-  if (tenant_) {
-    if (auto held = tenant_->hold(Held::plane_bytes, bytes); held.ok()) share = *std::move(held);
-  }
-  const auto held =
-      std::make_shared<PlaneBytes>(std::move(mapped), budget_.adopt(bytes), std::move(share), bin_);
-  held->mark_fetched();  // for all that is known here
-  auto plane = std::make_shared<Plane>(std::move(label), held, Plane::Access::own);
-  plane->id_ = id;
-  held->set_plane(id);
+// Marks of the same bytes are the same wherever they are written down: the first record says it all.
+Status PlaneStore::restore_torn(std::uint64_t plane, const std::string& text) {
+  v1::TornRecord record;
   const std::lock_guard lock(mutex_);
-  if (id.id <= slots_.size()) {
-    return {Reason::bad_message, "plane " + std::to_string(id.id) + " comes out of order"};
+  if (!record.ParseFromString(text) || plane == 0 || plane > slots_.size() || !slots_[plane - 1].plane) {
+    return {Reason::bad_message, "a record of half written arrays of a plane that is not there"};
   }
-  while (slots_.size() + 1 < id.id) {
+  Plane& torn = *slots_[plane - 1].plane;
+  const bool known = torn.torn().any();
+  for (const v1::TornRecord::Mark& mark : record.marks()) {
+    plane::View view = graph::unchecked_view(mark.view());
+    view.plane = 0;
+    EAGLE_RETURN_IF_ERROR(plane::check(view, torn.size()));
+    if (!known) torn.torn().mark(std::move(view), mark.what());
+  }
+  torn.bytes()->note_torn_written();
+  return {};
+}
+
+Status PlaneStore::restore(std::uint64_t id, const v1::PlaneRecord& record,
+                           std::shared_ptr<PlaneBytes> bytes) {
+  constexpr std::uint64_t most_ids = 1u << 20;
+  if (id == 0 || id > most_ids || record.access() > 2) {
+    return {Reason::bad_message, "plane " + std::to_string(id) + " cannot have been made"};
+  }
+  constexpr std::array accesses = {Plane::Access::own, Plane::Access::granted,
+                                   Plane::Access::granted_for_reading};
+  const Plane::Access access = accesses[record.access()];
+  // It is there already, whatever the tenant's quota says by now.
+  if (tenant_ && access == Plane::Access::own) {
+    if (auto held = tenant_->hold(Held::plane_bytes, bytes->size()); held.ok()) {
+      bytes->count_for(*std::move(held));
+    }
+  }
+  bytes->mark_fetched();  // for all that is known here
+  if (access != Plane::Access::own) bytes->mark_shared();
+  bytes->set_plane({id, record.generation()});
+  auto plane = std::make_shared<Plane>(record.label(), bytes, access, record.owner());
+  plane->id_ = {id, record.generation()};
+  const std::lock_guard lock(mutex_);
+  if (id <= slots_.size()) {
+    return {Reason::bad_message, "plane " + std::to_string(id) + " comes out of order"};
+  }
+  while (slots_.size() + 1 < id) {
     slots_.emplace_back(record_.first_generation);
     free_.push_back(slots_.size());
   }
   Slot& slot = slots_.emplace_back(record_.first_generation);
-  slot.generation = id.generation;
+  slot.generation = record.generation();
   slot.plane = std::move(plane);
+  bytes->add_place(record_.log, key_of(id));
   return {};
 }
 
@@ -240,9 +337,22 @@ StatusOr<PlaneStore::Created> PlaneStore::renewed(Slot& slot) {
 }
 
 StatusOr<PlaneStore::Created> PlaneStore::adopt(const std::string& label,
-                                                const std::shared_ptr<PlaneBytes>& bytes, bool read_only) {
-  const std::lock_guard lock(mutex_);
-  if (closed_) return session_closed();
+                                                const std::shared_ptr<PlaneBytes>& bytes, bool read_only,
+                                                const std::string& opened_from) {
+  Created created;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return session_closed();
+    EAGLE_ASSIGN_OR_RETURN(created, adopted(label, bytes, read_only, opened_from));
+  }
+  EAGLE_RETURN_IF_ERROR(write_down({&created, 1}));
+  return created;
+}
+
+// With the lock held.
+StatusOr<PlaneStore::Created> PlaneStore::adopted(const std::string& label,
+                                                  const std::shared_ptr<PlaneBytes>& bytes, bool read_only,
+                                                  const std::string& opened_from) {
   for (Slot& slot : slots_) {
     if (!slot.plane || slot.plane->bytes_ != bytes) continue;
     if (!read_only && slot.plane->read_only()) {
@@ -257,7 +367,7 @@ StatusOr<PlaneStore::Created> PlaneStore::adopt(const std::string& label,
   bytes->mark_shared();
   Created created;
   created.plane = std::make_shared<Plane>(
-      label, bytes, read_only ? Plane::Access::granted_for_reading : Plane::Access::granted);
+      label, bytes, read_only ? Plane::Access::granted_for_reading : Plane::Access::granted, opened_from);
   EAGLE_RETURN_IF_ERROR(fill_random(created.token));
   number(*created.plane);
   insert(created);
@@ -270,10 +380,12 @@ StatusOr<PlaneStore::Created> PlaneStore::renew(graph::PlaneId id) {
   return renewed(slots_[id.id - 1]);
 }
 
-Status PlaneStore::note_moved(const std::shared_ptr<Plane>& plane) {
-  if (plane->granted()) return {};
-  const Created moved{plane, {}};
-  return write_down({&moved, 1});
+Status PlaneStore::note_moved(const PlaneBytes& bytes) {
+  std::vector<Created> moved;
+  for (const auto& plane : list()) {
+    if (plane->bytes().get() == &bytes) moved.push_back({plane, {}});
+  }
+  return moved.empty() ? Status() : write_down(moved);
 }
 
 const PlaneStore::Slot* PlaneStore::slot_of(graph::PlaneId id) const {
@@ -292,7 +404,7 @@ StatusOr<std::shared_ptr<Plane>> PlaneStore::find(graph::PlaneId id) const {
 Status PlaneStore::accept(graph::PlaneId id, const plane::View& view) const {
   EAGLE_ASSIGN_OR_RETURN(const auto found, find(id));
   EAGLE_RETURN_IF_ERROR(plane::check(view, found->size()));
-  found->torn().accept(view);
+  if (found->torn().accept(view) > 0) EAGLE_RETURN_IF_ERROR(found->bytes()->write_down_torn());
   return {};
 }
 
@@ -308,7 +420,6 @@ std::uint64_t PlaneStore::bytes_of(std::span<const graph::PlaneId> ids) const {
 // Out of the table first: an id is used again only once it is written down that it is free.
 Status PlaneStore::release(std::span<const graph::PlaneId> ids) {
   Planes gone;  // freed after the lock: unmapping takes its time
-  std::vector<graph::PlaneId> own;
   {
     const std::lock_guard lock(mutex_);
     std::set<std::uint64_t> named;
@@ -319,14 +430,14 @@ Status PlaneStore::release(std::span<const graph::PlaneId> ids) {
     for (const graph::PlaneId id : ids) {
       Slot& slot = slots_[id.id - 1];
       slot.plane->released_.store(true, std::memory_order_release);
-      if (!slot.plane->granted()) own.push_back(id);
+      slot.plane->bytes()->remove_place(key_of(id.id));
       if (!slot.token_spent) tokens_.erase(tokens_.find(text_of(slot.token)));
       slot.token_spent = true;
       gone.push_back(std::move(slot.plane));
       slot.plane.reset();
     }
   }
-  const Status written = write_down_release(own);
+  const Status written = write_down_release(ids);
   const std::lock_guard lock(mutex_);
   if (!closed_) {
     for (const graph::PlaneId id : ids) free_.push_back(id.id);
@@ -338,9 +449,11 @@ Status PlaneStore::write_down_release(std::span<const graph::PlaneId> ids) {
   if (record_.log == nullptr || ids.empty()) return {};
   std::vector<StateChange> changes;
   for (const graph::PlaneId id : ids) {
-    StateChange& change = changes.emplace_back();
-    change.key = {record_.session, StateKind::plane, id.id};
-    change.gone = true;
+    for (const StateKind kind : {StateKind::plane, StateKind::torn}) {
+      StateChange& change = changes.emplace_back();
+      change.key = {record_.session, kind, id.id};
+      change.gone = true;
+    }
   }
   fault_point("plane.release.before");
   EAGLE_RETURN_IF_ERROR(record_.log->write(changes));
@@ -357,7 +470,8 @@ PlaneStore::Planes PlaneStore::list() const {
   return planes;
 }
 
-StatusOr<PlaneStore::Planes> PlaneStore::redeemable(std::span<const std::string_view> tokens) const {
+StatusOr<PlaneStore::Planes> PlaneStore::redeemable(std::span<const std::string_view> tokens,
+                                                    const ProcessRef& process) const {
   Planes planes;
   std::set<std::string_view> named;
   const std::lock_guard lock(mutex_);
@@ -372,7 +486,10 @@ StatusOr<PlaneStore::Planes> PlaneStore::redeemable(std::span<const std::string_
     planes.push_back(slots_[found->second - 1].plane);
   }
   // Before the descriptors leave, so that no release in between takes the plane for one never seen outside.
-  for (const auto& plane : planes) plane->bytes_->mark_fetched();
+  for (const auto& plane : planes) {
+    plane->bytes_->mark_fetched();
+    plane->bytes_->fetched_by(record_.session, process);
+  }
   return planes;
 }
 
@@ -395,6 +512,7 @@ PlaneStore::Planes PlaneStore::close() {
   for (Slot& slot : slots_) {
     if (!slot.plane) continue;
     slot.plane->released_.store(true, std::memory_order_release);
+    slot.plane->bytes()->remove_place(key_of(slot.plane->id_.id));
     planes.push_back(std::move(slot.plane));
   }
   slots_.clear();

@@ -9,9 +9,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -21,19 +23,26 @@
 #include "engine/plane/torn_views.h"
 #include "server/limits.h"
 #include "server/plane_budget.h"
+#include "server/principal.h"
 #include "server/recycled_memory.h"
 #include "server/state_log.h"
 #include "server/tenants.h"
+
+namespace eagle::v1 {
+class PlaneRecord;
+}
 
 namespace eagle::server {
 
 // Bytes of the daemon, which the planes of several sessions may reach. Thread-safe.
 class PlaneBytes {
 public:
-  // `bin`: where the memory goes when nobody has use for it any more, as long as its session is there.
+  // `bin`: where the memory goes when nobody has use for it any more, as long as its session is there. `id`: by
+  // which it is known again that planes are over the same bytes.
   PlaneBytes(plane::Memory memory, PlaneBudget::Charge charge, Tenant::Share share = {},
-             std::weak_ptr<RecycledMemory::Bin> bin = {})
-      : charge_(std::move(charge)),
+             std::weak_ptr<RecycledMemory::Bin> bin = {}, std::uint64_t id = 0)
+      : id_(id),
+        charge_(std::move(charge)),
         share_(std::move(share)),
         bin_(std::move(bin)),
         data_(memory.data()),
@@ -50,6 +59,13 @@ public:
   // A descriptor left this process, or is about to.
   [[nodiscard]] bool fetched() const { return fetched_.load(std::memory_order_acquire); }
   void mark_fetched() { fetched_.store(true, std::memory_order_release); }
+  // A process of that session has it, or may have.
+  void fetched_by(std::uint64_t session, const ProcessRef& process);
+  // Whether a process of that session that still runs may have mapped them.
+  [[nodiscard]] bool mapped_by(std::uint64_t session) const;
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+  // Whom they count for, where that was not known at first.
+  void count_for(Tenant::Share share) { share_ = std::move(share); }
   // Whoever has mapped them keeps them when this object goes.
   void leave_to_clients() { left_.store(true, std::memory_order_release); }
   // Another session has them as well: they are not used again for other arrays.
@@ -58,16 +74,27 @@ public:
   void set_plane(graph::PlaneId plane) { plane_ = plane; }
   // What launches left half written, and nobody wrote anew or accepted since.
   [[nodiscard]] plane::TornViews& torn() { return torn_; }
+  // Where the marks are written down: with each plane over these bytes that is.
+  void add_place(StateLog* log, const StateKey& plane);
+  void remove_place(const StateKey& plane);
+  // The log has some already.
+  void note_torn_written() {
+    const std::lock_guard lock(places_mutex_);
+    torn_written_ = true;
+  }
+  // After each change of the marks. SYSTEM.
+  Status write_down_torn();
 
   // A descriptor to send. A read-only one cannot be mapped for writing, nor opened anew for it by another
   // user: the file's mode is 0600. SYSTEM.
   StatusOr<UniqueFd> descriptor(bool read_only) const;
-  // Moves the bytes to a file that nobody else has mapped, at the same address here. Not while anything is
-  // stored in them, nor by two threads at once. Whoever asks for a descriptor meanwhile gets one of the old
-  // file, as if it had asked before.
+  // Moves the bytes to a file that nobody else has mapped, at the same address here; the old one keeps them,
+  // too. Not while anything is stored in them, nor by two threads at once. Whoever asks for a descriptor
+  // meanwhile gets one of the old file, as if it had asked before.
   Status move_to_fresh(std::string_view label);
 
 private:
+  const std::uint64_t id_;
   PlaneBudget::Charge charge_;  // given back after the memory
   Tenant::Share share_;         // likewise: of the tenant who made them
   const std::weak_ptr<RecycledMemory::Bin> bin_;
@@ -80,6 +107,12 @@ private:
   mutable std::mutex mutex_;  // guards the descriptor in memory_
   plane::Memory memory_;
   plane::TornViews torn_;
+  std::mutex places_mutex_;
+  StateLog* log_ = nullptr;
+  std::set<StateKey> places_;  // of entries of the log
+  bool torn_written_ = false;  // they have some
+  mutable std::mutex fetchers_mutex_;
+  std::vector<std::pair<std::uint64_t, ProcessRef>> fetchers_;  // by session
 };
 
 // One plane of a session: some bytes, and what the session may do with them. Whoever uses the bytes (graphs,
@@ -88,13 +121,19 @@ private:
 class Plane {
 public:
   enum class Access : std::uint8_t { own, granted, granted_for_reading };
-  Plane(std::string label, std::shared_ptr<PlaneBytes> bytes, Access access)
-      : label_(std::move(label)), access_(access), bytes_(std::move(bytes)) {}
+  // `opened_from`: for one of another session, whose it was when it was opened, by the name that is its
+  // label.
+  Plane(std::string label, std::shared_ptr<PlaneBytes> bytes, Access access, std::string opened_from = {})
+      : label_(std::move(label)),
+        opened_from_(std::move(opened_from)),
+        access_(access),
+        bytes_(std::move(bytes)) {}
   Plane(const Plane&) = delete;
   Plane& operator=(const Plane&) = delete;
 
   [[nodiscard]] graph::PlaneId id() const { return id_; }
   [[nodiscard]] const std::string& label() const { return label_; }
+  [[nodiscard]] const std::string& opened_from() const { return opened_from_; }
   [[nodiscard]] std::byte* data() const { return bytes_->data(); }
   [[nodiscard]] std::uint64_t size() const { return bytes_->size(); }
   [[nodiscard]] const std::shared_ptr<PlaneBytes>& bytes() const { return bytes_; }
@@ -105,6 +144,8 @@ public:
   void mark_torn(std::string what) { mark_torn(0, size(), std::move(what)); }
   // So many bytes of it.
   void mark_torn(std::uint64_t offset, std::uint64_t bytes, std::string what);
+  // As PlaneBytes::write_down_torn, where failing means that this process is about to end.
+  void write_down_torn() { static_cast<void>(bytes_->write_down_torn()); }
   [[nodiscard]] bool fetched() const { return bytes_->fetched(); }
   // Made by another session.
   [[nodiscard]] bool granted() const { return access_.load(std::memory_order_acquire) != Access::own; }
@@ -118,6 +159,7 @@ private:
   friend class PlaneStore;
   graph::PlaneId id_;
   std::string label_;
+  const std::string opened_from_;
   std::atomic<Access> access_;
   std::atomic<bool> released_ = false;
   const std::shared_ptr<PlaneBytes> bytes_;
@@ -170,18 +212,20 @@ public:
                                         const std::function<bool()>& given_up = {});
   // A plane over bytes of another session, or the one over them that this session has already: two planes
   // over the same bytes would hide from each other what conflicts. It may be written from now on unless
-  // `read_only`. The token is fresh. It is not written down: another worker does not know of it. QUOTA,
-  // SESSION_CLOSED.
-  StatusOr<Created> adopt(const std::string& label, const std::shared_ptr<PlaneBytes>& bytes, bool read_only);
+  // `read_only`. The token is fresh. `opened_from`: as in Plane. QUOTA, SESSION_CLOSED.
+  StatusOr<Created> adopt(const std::string& label, const std::shared_ptr<PlaneBytes>& bytes, bool read_only,
+                          const std::string& opened_from = {});
   // A fresh token for a plane, for who has to map it anew. UNKNOWN_PLANE.
   StatusOr<Created> renew(graph::PlaneId id);
-  // The bytes of a plane have moved: written down anew, where it is this session's own.
-  Status note_moved(const std::shared_ptr<Plane>& plane);
+  // These bytes have moved: planes over them are written down anew.
+  Status note_moved(const PlaneBytes& bytes);
   // All or none: UNKNOWN_PLANE.
   Status release(std::span<const graph::PlaneId> ids);
-  // A plane that another worker made, and that is written down already. In the order of their ids, before all
-  // else. BAD_MESSAGE: it cannot be.
-  Status restore(graph::PlaneId id, std::string label, std::uint64_t bytes, UniqueFd memory);
+  // A plane of another worker, that is written down already. In the order of their ids, before all else.
+  // BAD_MESSAGE: it cannot be.
+  Status restore(std::uint64_t id, const v1::PlaneRecord& record, std::shared_ptr<PlaneBytes> bytes);
+  // What is written down already of its half written views. BAD_MESSAGE.
+  Status restore_torn(std::uint64_t plane, const std::string& record);
   StatusOr<std::shared_ptr<Plane>> find(graph::PlaneId id) const;
   // The view's bytes are fine as they are, whatever a launch left there: marks of half written arrays that
   // share a byte with it go. UNKNOWN_PLANE, VIEW_OUTSIDE_PLANE, BAD_VALUE.
@@ -192,11 +236,17 @@ public:
 
   // The planes that the tokens stand for, in their order. UNKNOWN_PLANE unless each is one of this
   // session's, unspent, and named once. `spend` once the descriptors are on their way.
-  StatusOr<Planes> redeemable(std::span<const std::string_view> tokens) const;
+  // `process` gets them; null where it cannot be seen.
+  StatusOr<Planes> redeemable(std::span<const std::string_view> tokens,
+                              const ProcessRef& process = nullptr) const;
   void spend(std::span<const std::string_view> tokens);
 
   // Ends the store and gives its planes to the caller, released.
   Planes close();
+
+  // What is written down of a plane; its descriptor goes to `descriptors`. SYSTEM.
+  static StatusOr<StateChange> entry_of(std::uint64_t session, const Plane& plane,
+                                        std::vector<UniqueFd>& descriptors);
 
 private:
   struct Slot {
@@ -207,13 +257,17 @@ private:
     bool token_spent = true;
   };
   StatusOr<Created> make(const Spec& spec, const std::function<bool()>& given_up) const;
+  [[nodiscard]] StateKey key_of(std::uint64_t plane) const {
+    return {record_.session, StateKind::plane, plane};
+  }
   // An id for each, which nobody else gets meanwhile.
   Status number(std::vector<Created>& made);
   void number(Plane& plane);  // with the lock held
   Status write_down(std::span<const Created> made);
-  // `ids`: of planes that this session made.
   Status write_down_release(std::span<const graph::PlaneId> ids);
   void insert(const Created& created);
+  StatusOr<Created> adopted(const std::string& label, const std::shared_ptr<PlaneBytes>& bytes,
+                            bool read_only, const std::string& opened_from);
   StatusOr<Created> renewed(Slot& slot);
   [[nodiscard]] const Slot* slot_of(graph::PlaneId id) const;
 

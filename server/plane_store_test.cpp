@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "eagle/v1/state.pb.h"
 #include "engine/base/unique_fd.h"
 
 namespace eagle::server {
@@ -211,13 +212,15 @@ TEST(RestoredPlanes, KeepTheirIdsAndNoIdMeansAnotherPlaneLater) {
   const graph::PlaneId released = made[0].plane->id();
 
   PlaneStore after{budget, limits, nullptr, {nullptr, 0, first_generation}};
-  UniqueFd memory = *made[1].plane->bytes()->descriptor(false);
-  ASSERT_TRUE(after.restore(kept, "b", 4096, std::move(memory)).ok());
+  v1::PlaneRecord record;
+  record.set_generation(kept.generation);
+  record.set_label("b");
+  const auto& bytes = made[1].plane->bytes();
+  ASSERT_TRUE(after.restore(kept.id, record, bytes).ok());
   const auto found = after.find(kept);
   ASSERT_TRUE(found.ok()) << found.status().to_string();
   EXPECT_EQ((*found)->label(), "b");
-  EXPECT_EQ(after.restore(kept, "twice", 4096, *made[1].plane->bytes()->descriptor(false)).reason(),
-            Reason::bad_message);
+  EXPECT_EQ(after.restore(kept.id, record, bytes).reason(), Reason::bad_message) << "twice";
 
   const auto fresh = after.create({specs.data(), 1}).value();
   EXPECT_GT(fresh[0].plane->id().generation, first_generation);

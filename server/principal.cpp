@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace eagle::server {
@@ -21,6 +23,12 @@ uid_t overflow_uid() {
   uid_t uid = 65534;
   std::ifstream("/proc/sys/kernel/overflowuid") >> uid;
   return uid;
+}
+
+// EAGLED_WITHOUT=peerpidfd is an older kernel, for tests.
+bool knows_peerpidfd() {
+  static const char* const without = std::getenv("EAGLED_WITHOUT");
+  return without == nullptr || std::string_view(without) != "peerpidfd";
 }
 
 }  // namespace
@@ -69,7 +77,9 @@ UniqueFd process_of(int socket, const Principal& principal) {
   // The kernel's own answer cannot be another process that got the pid meanwhile.
   int fd = -1;
   socklen_t size = sizeof fd;
-  if (::getsockopt(socket, SOL_SOCKET, so_peerpidfd, &fd, &size) == 0) return UniqueFd(fd);
+  if (knows_peerpidfd() && ::getsockopt(socket, SOL_SOCKET, so_peerpidfd, &fd, &size) == 0) {
+    return UniqueFd(fd);
+  }
   if (principal.pid <= 0) return {};
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, principal.pid, 0)));
 }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "engine/base/status.h"
@@ -43,5 +44,13 @@ UniqueFd process_of(int socket, const Principal& principal);
 
 // Whether a process behind such a descriptor still runs.
 bool runs(int process);
+
+// A client's process, for whoever wants to know whether it still runs.
+struct ClientProcess {
+  pid_t pid = 0;  // 0: cannot be seen
+  UniqueFd fd;
+  [[nodiscard]] bool runs() const { return server::runs(fd.get()); }
+};
+using ProcessRef = std::shared_ptr<const ClientProcess>;
 
 }  // namespace eagle::server

@@ -4,15 +4,26 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "eagle/v1/state.pb.h"
+#include "engine/plane/memory.h"
+#include "server/keeper/exchange.h"
+#include "server/keeper/journal.h"
+#include "server/keeper/left_state.h"
+#include "server/secret.h"
+#include "server/sockets/listening_socket.h"
 #include "server/testing_client.h"
 
 namespace eagle::server {
@@ -185,6 +196,118 @@ TEST_F(Program, TakesThePlaceOfOneThatWasKilled) {
 TEST_F(Program, RefusesDescriptorsThatAreNotOpen) {
   EXPECT_NE(start({"--listen", endpoint(), "--owner-fd", "999"}).wait(), 0);
   EXPECT_THAT(said_, HasSubstr("--owner-fd: 999"));
+}
+
+TEST_F(Program, WithoutAKeeperItCannotBeExchangedAndServesOn) {
+  Child child = start({"--listen", endpoint(), "--no-keeper"});
+  EXPECT_EQ(said_, "ready\n");
+  child.signal(SIGUSR2);
+  SideClient client(path());
+  EXPECT_EQ(client.open().host().pid(), child.pid());
+  child.signal(SIGTERM);
+  EXPECT_EQ(child.wait(), 0);
+}
+
+// ---- states of other keepers
+
+StateChange entry(std::uint64_t session, StateKind kind, std::uint64_t id, std::string value) {
+  StateChange change;
+  change.key = {session, kind, id};
+  change.value = std::move(value);
+  return change;
+}
+
+// Numbers of a child's descriptors.
+constexpr int state_at = 40;
+constexpr int journal_at = 41;
+constexpr int ledger_at = 42;
+constexpr int socket_at = 43;
+constexpr int plane_at = 44;
+
+// What a keeper of the older format leaves: a session with a plane.
+class OlderState {
+public:
+  explicit OlderState(const std::string& path) {
+    v1::SessionRecord session;
+    secret_.fill(7);
+    const Digest digest = digest_of(secret_);
+    session.set_secret_digest(digest.data(), digest.size());
+    session.set_uid(::getuid());
+    session.set_client("older");
+    v1::PlaneRecord plane;
+    plane.set_generation(1);
+    plane.set_bytes(bytes);
+    plane.set_label("kept");
+    const std::vector<StateChange> changes = {entry(5, StateKind::session, 0, session.SerializeAsString()),
+                                              entry(5, StateKind::plane, 1, plane.SerializeAsString())};
+    EXPECT_TRUE(journal_.apply(changes).ok());
+    std::strcpy(reinterpret_cast<char*>(plane_.data()), "its bytes");
+    struct stat file {};
+    EXPECT_EQ(::stat(path.c_str(), &file), 0);
+    state_.listening = {{"unix:" + path, socket_at}};
+    state_.socket_device = file.st_dev;
+    state_.socket_inode = file.st_ino;
+    state_.journal = journal_at;
+    state_.ledger = ledger_at;
+    state_.held[{5, StateKind::plane, 1}] = plane_at;
+  }
+  // For a child that inherits it.
+  std::vector<std::pair<int, int>> inherited(int socket, std::uint32_t version) {
+    file_ = *write_left_state(state_, version);
+    return {{file_.get(), state_at},
+            {journal_.fd(), journal_at},
+            {ledger_.fd(), ledger_at},
+            {socket, socket_at},
+            {plane_.fd(), plane_at}};
+  }
+  [[nodiscard]] v1::SideRequest resume() const {
+    v1::SideRequest request = testing::hello();
+    request.mutable_hello()->mutable_resume()->set_session(5);
+    request.mutable_hello()->mutable_resume()->set_secret(secret_.data(), secret_.size());
+    return request;
+  }
+
+private:
+  static constexpr std::uint64_t bytes = 5000;
+  static constexpr std::size_t older_ledger_bytes = std::size_t{2048} * 480;
+  Secret secret_{};
+  Journal journal_ = *Journal::create();
+  plane::Memory ledger_ = *plane::Memory::create(older_ledger_bytes, "older");
+  plane::Memory plane_ = *plane::Memory::create(bytes, "kept");
+  LeftState state_;
+  UniqueFd file_;
+};
+
+TEST_F(Program, TakesThePlaceOfAKeeperOfTheFormatBefore) {
+  const ListeningSocket socket = *ListeningSocket::open(path());
+  OlderState older(path());
+  ::setenv(state_variable, std::to_string(state_at).c_str(), 1);
+  Child child({eagled(), "--listen", endpoint()}, older.inherited(socket.fd(), left_state_version - 1));
+  ::unsetenv(state_variable);
+  SideClient client(path());
+  client.send("EAGLESC1");
+  client.send(older.resume());
+  const v1::SideReply reply = client.receive();
+  ASSERT_TRUE(reply.has_hello()) << reply.error().message();
+  EXPECT_EQ(reply.hello().session(), 5u);
+  EXPECT_EQ(parent_of(reply.hello().host().pid()), child.pid());
+  child.signal(SIGTERM);
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST_F(Program, SaysWhetherItCanGoOnWithAState) {
+  const ListeningSocket socket = *ListeningSocket::open(path());
+  for (const auto& [version, status] :
+       {std::pair{left_state_version - 1, 0}, std::pair{left_state_version, 0},
+        std::pair{left_state_version + 1, 1}}) {
+    OlderState older(path());
+    const auto inherited = older.inherited(socket.fd(), version);
+    Child child({eagled(), "--listen", endpoint(), "--check-state"},
+                {{inherited[0].first, 3}, {inherited[1].first, 4}, {inherited[2].first, 5}});
+    const int ended = child.wait();
+    EXPECT_TRUE(WIFEXITED(ended));
+    EXPECT_EQ(WEXITSTATUS(ended), status) << "format " << version;
+  }
 }
 
 TEST_F(Program, SaysItsVersion) {

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include "eagle/v1/state.pb.h"
+#include "engine/graph/wire.h"
+#include "server/fault_point.h"
+
 namespace eagle::server {
 namespace {
 
@@ -56,7 +60,9 @@ Status Published::publish(const std::shared_ptr<Session>& owner, const std::stri
   const std::lock_guard lock(mutex_);
   if (owner->ended()) return {Reason::session_closed, "publish: the session was closed; open another one"};
   const auto known = entries_.find(key);
-  if (known != entries_.end() && known->second.session.lock()) {
+  const bool asked_again = known != entries_.end() && known->second.session_id == owner->id() &&
+                           !array.attempt.empty() && known->second.array.attempt == array.attempt;
+  if (known != entries_.end() && !asked_again && known->second.session.lock()) {
     return {Reason::bad_value, "publish: '" + loggable_name(name) +
                                    "' is published already; withdraw it first, or choose another name"};
   }
@@ -64,8 +70,10 @@ Status Published::publish(const std::shared_ptr<Session>& owner, const std::stri
     return {Reason::quota, "publish: the daemon has " + std::to_string(limits_.published) +
                                " published arrays, which is its limit (published); withdraw some"};
   }
-  entries_[key] = {owner, owner->id(), std::move(array), {}};
-  return {};
+  if (known != entries_.end()) EAGLE_RETURN_IF_ERROR(write_down_end(known->second));
+  Entry& entry = entries_[key];
+  entry = {owner, owner->id(), owner->log(), ++last_number_, std::move(array), {}};
+  return write_down(name, entry);
 }
 
 StatusOr<Published::Opened> Published::open(const std::shared_ptr<Session>& caller, const std::string& name,
@@ -94,7 +102,8 @@ StatusOr<Published::Opened> Published::open(const std::shared_ptr<Session>& call
   const bool own = key.first == principal;
   Opened opened;
   opened.read_only = !own && !entry.array.writable;
-  EAGLE_ASSIGN_OR_RETURN(opened.plane, caller->planes().adopt(name, entry.array.bytes, opened.read_only));
+  EAGLE_ASSIGN_OR_RETURN(opened.plane,
+                         caller->planes().adopt(name, entry.array.bytes, opened.read_only, key.first));
   opened.read_only = opened.plane.plane->read_only();
   opened.view = entry.array.view;
   opened.owner = key.first;
@@ -124,7 +133,9 @@ StatusOr<std::shared_ptr<PlaneBytes>> Published::withdraw(const Session& caller,
     }
     for (const std::string& principal : from) entry.array.to.erase(principal);
     if (from.contains("*")) entry.array.to.clear();
+    const Status written = from.empty() ? write_down_end(entry) : write_down(name, entry);
     if (from.empty()) entries_.erase(found);
+    if (!written.ok()) return written;
   }
   for (const Holder& holder : losing) {
     // It may have released the plane itself, and the id may be another plane's by now, of another generation.
@@ -140,6 +151,71 @@ std::size_t Published::holders() const {
   std::size_t count = 0;
   for (const auto& [key, entry] : entries_) count += entry.holders.size();
   return count;
+}
+
+Status Published::write_down(const std::string& name, const Entry& entry) {
+  if (entry.log == nullptr) return {};
+  v1::NameRecord record;
+  record.set_name(name);
+  graph::to_message(entry.array.view, *record.mutable_view());
+  record.set_writable(entry.array.writable);
+  record.mutable_to()->Add(entry.array.to.begin(), entry.array.to.end());
+  record.set_bytes_id(entry.array.bytes->id());
+  record.set_bytes(entry.array.bytes->size());
+  record.set_attempt(entry.array.attempt);
+  EAGLE_ASSIGN_OR_RETURN(const UniqueFd descriptor, entry.array.bytes->descriptor(false));
+  StateChange change;
+  change.key = {entry.session_id, StateKind::name, entry.number};
+  change.value = record.SerializeAsString();
+  change.fd = descriptor.get();
+  fault_point("name.before");
+  EAGLE_RETURN_IF_ERROR(entry.log->write({&change, 1}));
+  fault_point("name.after");
+  return {};
+}
+
+Status Published::write_down_end(const Entry& entry) {
+  if (entry.log == nullptr) return {};
+  const StateChange change{{entry.session_id, StateKind::name, entry.number}, true, {}, -1};
+  fault_point("name.end.before");
+  EAGLE_RETURN_IF_ERROR(entry.log->write({&change, 1}));
+  fault_point("name.end.after");
+  return {};
+}
+
+Status Published::note_moved(const PlaneBytes& bytes) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, entry] : entries_) {
+    if (entry.array.bytes.get() == &bytes) EAGLE_RETURN_IF_ERROR(write_down(key.second, entry));
+  }
+  return {};
+}
+
+Status Published::restore(const std::shared_ptr<Session>& owner, std::uint64_t number,
+                          const v1::NameRecord& record, std::shared_ptr<PlaneBytes> bytes) {
+  Array array{std::move(bytes),
+              graph::unchecked_view(record.view()),
+              record.writable(),
+              {record.to().begin(), record.to().end()},
+              record.attempt()};
+  array.view.plane = 0;
+  EAGLE_RETURN_IF_ERROR(plane::check(array.view, array.bytes->size()));
+  const std::lock_guard lock(mutex_);
+  entries_[{owner->principal().text(), record.name()}] = {owner,  owner->id(),      owner->log(),
+                                                          number, std::move(array), {}};
+  return {};
+}
+
+void Published::restore_holder(const std::shared_ptr<Session>& session) {
+  const std::string principal = session->principal().text();
+  const std::lock_guard lock(mutex_);
+  for (const auto& plane : session->planes().list()) {
+    if (!plane->granted()) continue;
+    const auto found = entries_.find({plane->opened_from(), plane->label()});
+    if (found == entries_.end() || found->second.array.bytes != plane->bytes()) continue;
+    if (plane->opened_from() == principal) continue;  // its owner's other session
+    found->second.holders.emplace(principal, Holder{session, plane->id()});
+  }
 }
 
 void Published::forget(const Session& owner) {

@@ -19,12 +19,18 @@
 #include "server/limits.h"
 #include "server/session.h"
 
+namespace eagle::v1 {
+class NameRecord;
+}
+
 namespace eagle::server {
 
 // Thread-safe.
 class Published {
 public:
-  explicit Published(const Limits& limits) : limits_(limits) {}
+  // `epoch`: how many workers there were before.
+  explicit Published(const Limits& limits, std::uint32_t epoch = 0)
+      : limits_(limits), last_number_(std::uint64_t{epoch} << 32) {}
   Published(const Published&) = delete;
   Published& operator=(const Published&) = delete;
 
@@ -33,6 +39,8 @@ public:
     plane::View view;
     bool writable = false;
     std::set<std::string> to;  // principals; "*" is everybody
+    // The same when a client asks again, because a worker died before it could answer. Empty: it will not.
+    std::string attempt = {};
   };
   // BAD_VALUE for a name that is taken, empty or too long, or a principal that cannot be one; QUOTA
   // (published, grantees).
@@ -54,6 +62,14 @@ public:
                                                  const std::set<std::string>& from);
   // The session has ended: its names go. Who opened one keeps it.
   void forget(const Session& owner);
+  // These bytes have moved: their names are written down anew. SYSTEM.
+  Status note_moved(const PlaneBytes& bytes);
+
+  // As another worker wrote it down. BAD_MESSAGE.
+  Status restore(const std::shared_ptr<Session>& owner, std::uint64_t number, const v1::NameRecord& record,
+                 std::shared_ptr<PlaneBytes> bytes);
+  // Once the names are there: what the session had opened.
+  void restore_holder(const std::shared_ptr<Session>& session);
 
   // "uid:N", "token:NAME", "certificate:NAME" or "*".
   static bool is_principal(const std::string& text);
@@ -69,16 +85,21 @@ private:
   struct Entry {
     std::weak_ptr<Session> session;
     std::uint64_t session_id = 0;
+    StateLog* log = nullptr;
+    std::uint64_t number = 0;  // of its entry there
     Array array;
     std::multimap<std::string, Holder> holders;  // by principal, one a session
   };
   using Key = std::pair<std::string, std::string>;  // owner, name
 
+  static Status write_down(const std::string& name, const Entry& entry);
+  static Status write_down_end(const Entry& entry);
   [[nodiscard]] static bool granted(const Key& key, const Entry& entry, const std::string& principal);
 
   const Limits& limits_;
   mutable std::mutex mutex_;
   std::map<Key, Entry> entries_;
+  std::uint64_t last_number_;
 };
 
 }  // namespace eagle::server

@@ -19,6 +19,7 @@
 #include "engine/graph/graph.h"
 #include "engine/plane/memory.h"
 #include "server/plane_budget.h"
+#include "server/principal.h"
 
 namespace eagle::server {
 
@@ -29,14 +30,19 @@ public:
   // The charge is given back after the memory, which is freed even where a client still maps it.
   class Piece {
   public:
-    // `plane`: whose memory it was.
-    Piece(PlaneBudget::Charge charge, plane::Memory memory, graph::PlaneId plane)
-        : charge_(std::move(charge)), memory_(std::move(memory)), plane_(plane) {}
+    // `plane`: whose memory it was. `mapped_by`: the session's processes that may have it mapped.
+    Piece(PlaneBudget::Charge charge, plane::Memory memory, graph::PlaneId plane,
+          std::vector<ProcessRef> mapped_by = {})
+        : charge_(std::move(charge)),
+          memory_(std::move(memory)),
+          plane_(plane),
+          mapped_by_(std::move(mapped_by)) {}
     Piece(Piece&&) noexcept = default;
     Piece& operator=(Piece&&) = delete;
     ~Piece() { memory_.discard(); }
     [[nodiscard]] std::uint64_t bytes() const { return memory_.bytes(); }
     [[nodiscard]] graph::PlaneId plane() const { return plane_; }
+    [[nodiscard]] const std::vector<ProcessRef>& mapped_by() const { return mapped_by_; }
     // Whoever takes one takes both.
     PlaneBudget::Charge take_charge() { return std::move(charge_); }
     plane::Memory take_memory() { return std::move(memory_); }
@@ -45,6 +51,7 @@ public:
     PlaneBudget::Charge charge_;
     plane::Memory memory_;
     graph::PlaneId plane_;
+    std::vector<ProcessRef> mapped_by_;
   };
 
   // What one session keeps; goes with it.

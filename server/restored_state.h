@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
 
 #include "engine/base/unique_fd.h"
 #include "server/state_log.h"
@@ -12,9 +11,9 @@
 namespace eagle::server {
 
 struct RestoredState {
-  std::uint32_t epoch = 0;                                             // how many workers there were before
-  std::map<StateKey, std::string> records;                             // of eagle/v1/state.proto
-  std::map<std::pair<std::uint64_t, std::uint64_t>, UniqueFd> planes;  // memory, by session and plane id
+  std::uint32_t epoch = 0;                   // how many workers there were before
+  std::map<StateKey, std::string> records;   // of eagle/v1/state.proto
+  std::map<StateKey, UniqueFd> descriptors;  // of some of them
 };
 
 }  // namespace eagle::server

@@ -12,14 +12,16 @@
 #include <cstring>
 #include <thread>
 
+#include "server/fault_point.h"
 #include "server/metrics_text.h"
 #include "server/reload.h"
-
 namespace eagle::server {
 namespace {
 
 // What the end may take once everything has been cancelled.
 constexpr std::chrono::seconds last_resort{10};
+// And what answers that are on their way may take, once nothing runs.
+constexpr std::chrono::seconds last_answers{1};
 
 // Work on a thread of its own, with a descriptor that becomes readable when it is done.
 class Beside {
@@ -43,6 +45,14 @@ void expect_end(const Beside& work) {
   std::_Exit(1);
 }
 
+// EAGLED_HEARTBEAT_MS is for tests, which cannot wait so long.
+void set_heartbeat(Limits& limits) {
+  const char* const said = std::getenv("EAGLED_HEARTBEAT_MS");
+  if (said == nullptr || std::atoi(said) <= 0) return;
+  constexpr int missed = 6;
+  limits.heartbeat = std::chrono::milliseconds(std::atoi(said));
+  limits.longest_silence = missed * limits.heartbeat;
+}
 }  // namespace
 
 void raise_descriptor_limit() {
@@ -100,6 +110,7 @@ StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets
   daemon.limits = options.limits;
   daemon.compiler.timeout = std::chrono::seconds(options.compile_timeout_s);
   daemon.compiler.cache_directory = options.cache_directory;
+  set_heartbeat(daemon.limits);
   daemon.log = std::move(survival.log);
   daemon.restored = std::move(survival.restored);
   daemon.ledger = std::move(survival.ledger);
@@ -162,6 +173,28 @@ void Serving::stop(const EndOrders& orders, std::chrono::seconds drain) {
   tcp_->stop_accepting();
   const Beside clearing([&] { clear(); });
   expect_end(clearing);
+}
+
+void Serving::hand_over(const EndOrders& orders, std::chrono::seconds drain) {
+  spdlog::info("handing over: jobs={} sessions={}", daemon_->executor().admitted(),
+               daemon_->sessions().size());
+  fault_point("handover.begin");
+  std::atomic<bool> hurry = false;
+  {
+    const Beside draining([&] { daemon_->hand_over(hurry); });
+    if (wait_for(orders.fd, draining.done(), drain) != Event::second) {
+      hurry.store(true);
+      daemon_->executor().wake();
+      expect_end(draining);
+    }
+  }
+  fault_point("handover.drained");
+  listener_->stop_accepting();
+  tcp_->stop_accepting();
+  daemon_->attachments().leave_all();
+  rpc_->answer_all(last_answers);
+  tcp_->answer_all(last_answers);
+  fault_point("handover.answered");
 }
 
 }  // namespace eagle::server

@@ -55,6 +55,9 @@ public:
   Daemon& daemon() { return *daemon_; }
   // Ends it: running work gets until `drain` is over or the next order, and is then cancelled.
   void stop(const EndOrders& orders, std::chrono::seconds drain);
+  // Another worker goes on with the sessions: as Daemon::hand_over, with `drain` as in `stop`. Then nothing
+  // is served any more, and the process is to end at once.
+  void hand_over(const EndOrders& orders, std::chrono::seconds drain);
 
 private:
   Serving() = default;

@@ -1,7 +1,12 @@
 #include "server/session.h"
 
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
+#include "eagle/v1/state.pb.h"
 #include "server/ring/rings.h"
 
 namespace eagle::server {
@@ -149,6 +154,15 @@ std::size_t Session::jobs() const {
   return jobs_.size();
 }
 
+void Session::cancel_all() {
+  std::map<const Job*, InFlight> jobs;
+  {
+    const std::lock_guard lock(mutex_);
+    jobs = jobs_;
+  }
+  for (const auto& [key, in_flight] : jobs) in_flight.job->cancel();
+}
+
 Status Session::attach(std::shared_ptr<Rings> rings, std::shared_ptr<Ring> ring) {
   const std::lock_guard lock(mutex_);
   if (ended_) return closed();
@@ -164,6 +178,63 @@ void Session::detach_ring(const Ring* only) {
   if (only != nullptr && ring_.get() != only) return;
   if (ring_) rings_->remove(ring_.get());
   ring_.reset();
+}
+
+void Session::close_ring() {
+  const std::lock_guard lock(mutex_);
+  if (ring_) ring_->set_closing();
+}
+
+StateChange Session::entry_of(std::uint64_t process, const ClientProcess& known) const {
+  v1::ProcessRecord record;
+  record.set_pid(known.pid);
+  StateChange change;
+  change.key = {id_, StateKind::process, process};
+  change.value = record.SerializeAsString();
+  change.fd = known.fd.get();
+  return change;
+}
+
+StatusOr<ProcessRef> Session::admit(int process, pid_t pid, std::vector<StateChange>& changes) {
+  if (process < 0) return ProcessRef();
+  UniqueFd copy(::fcntl(process, F_DUPFD_CLOEXEC, 0));
+  if (!copy.valid()) return Status(Reason::system, std::string("fcntl: ") + std::strerror(errno));
+  const std::lock_guard lock(mutex_);
+  for (auto known = processes_.begin(); known != processes_.end();) {
+    if (!known->second->runs()) {
+      changes.push_back({{id_, StateKind::process, known->first}, true, {}, -1});
+      known = processes_.erase(known);
+      continue;
+    }
+    if (pid != 0 && known->second->pid == pid) return known->second;
+    ++known;
+  }
+  const auto admitted = std::make_shared<const ClientProcess>(ClientProcess{pid, std::move(copy)});
+  processes_[++last_process_] = admitted;
+  changes.push_back(entry_of(last_process_, *admitted));
+  return admitted;
+}
+
+void Session::restore_process(std::uint64_t id, pid_t pid, UniqueFd process) {
+  const std::lock_guard lock(mutex_);
+  processes_[id] = std::make_shared<const ClientProcess>(ClientProcess{pid, std::move(process)});
+}
+
+std::vector<StateChange> Session::processes() const {
+  std::vector<StateChange> changes;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, process] : processes_) {
+    if (process->runs()) changes.push_back(entry_of(id, *process));
+  }
+  return changes;
+}
+
+void Session::assume_mapped() {
+  const PlaneStore::Planes planes = planes_.list();
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, process] : processes_) {
+    for (const auto& plane : planes) plane->bytes()->fetched_by(id_, process);
+  }
 }
 
 Session::Remains Session::end() {

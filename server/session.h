@@ -40,6 +40,8 @@ public:
     StateLog* log = nullptr;
     std::uint32_t epoch = 0;
     std::chrono::seconds lease{0};
+    Ledger* ledger = nullptr;
+    bool left = false;  // another worker left it
   };
   Session(std::uint64_t id, Principal principal, std::string client, PlaneBudget& budget,
           const Limits& limits, std::shared_ptr<Tenant> tenant, Tenant::Share share, Survival survival)
@@ -52,9 +54,12 @@ public:
         log_(survival.log),
         // Ids and generations of this worker are above those of the workers before: none is used twice.
         planes_(budget, limits, tenant_, {survival.log, id, first_id(survival.epoch)}),
-        outcomes_(limits),
+        ledger_(survival.ledger),
+        begun_(survival.ledger == nullptr ? Ledger::Begun() : survival.ledger->begun(id, survival.left)),
+        outcomes_(limits, begun_),
         records_(survival.log, id),
         lease_(survival.lease),
+        last_process_(first_id(survival.epoch)),
         last_graph_(first_id(survival.epoch)) {}
 
   [[nodiscard]] std::uint64_t id() const { return id_; }
@@ -84,6 +89,10 @@ public:
   PlaneStore& planes() { return planes_; }
   GraphRecords& records() { return records_; }
   LaunchOutcomes& outcomes() { return outcomes_; }
+  // Where it is noted what runs; null: nowhere.
+  [[nodiscard]] Ledger* ledger() const { return ledger_; }
+  // A launch or run of this id is about to store for the first time. For the executor's thread.
+  void note_begun(std::uint64_t launch_id) { begun_.note(launch_id); }
 
   // The graph's id. QUOTA (graphs), SESSION_CLOSED.
   StatusOr<std::uint64_t> add(std::shared_ptr<LoadedGraph> graph);
@@ -107,12 +116,25 @@ public:
   void leave(const Job* job);
   // Cancels the jobs of this id that are in flight, if there are any. 0 names none.
   void cancel(std::uint64_t launch_id);
+  void cancel_all();
 
   // From now until its end the session's launches may come from the ring. BAD_MESSAGE when it has one.
   Status attach(std::shared_ptr<Rings> rings, std::shared_ptr<Ring> ring);
   // The client has another connection now, or never got its ring, and may have another one. `only`: where it
   // still is this one; null: whichever it is.
   void detach_ring(const Ring* only = nullptr);
+  // The daemon is being exchanged: Ring::set_closing.
+  void close_ring();
+
+  // The process (pidfd, borrowed) may map planes of the session from now on; one that it is known already
+  // stays the same. What is to be written down goes to `changes`, with borrowed descriptors. SYSTEM.
+  StatusOr<ProcessRef> admit(int process, pid_t pid, std::vector<StateChange>& changes);
+  // As another worker left it.
+  void restore_process(std::uint64_t id, pid_t pid, UniqueFd process);
+  // Of those that still run, what is written down of them, with borrowed descriptors.
+  [[nodiscard]] std::vector<StateChange> processes() const;
+  // Every plane that is there may be mapped by every process: nobody knows better any more.
+  void assume_mapped();
 
   // Cancels what runs and gives up everything; the caller destroys it where that may take time.
   struct Remains {
@@ -133,15 +155,21 @@ private:
   StateLog* const log_;
   std::atomic<bool> over_tcp_ = false;
   PlaneStore planes_;
+  Ledger* const ledger_;
+  Ledger::Begun begun_;
   LaunchOutcomes outcomes_;
   GraphRecords records_;
   std::atomic<std::chrono::seconds> lease_;
 
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 
+  [[nodiscard]] StateChange entry_of(std::uint64_t process, const ClientProcess& known) const;
+
   mutable std::mutex mutex_;
   bool ended_ = false;
   TraceContext trace_;
+  std::uint64_t last_process_;
+  std::map<std::uint64_t, ProcessRef> processes_;
   std::uint64_t last_graph_;
   std::map<std::uint64_t, std::shared_ptr<LoadedGraph>> graphs_;
   std::map<std::uint64_t, Tenant::Share> dormant_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "eagle/v1/state.pb.h"
+#include "proto/rpc_error.h"
 #include "server/fault_point.h"
 #include "server/log_context.h"
 
@@ -43,32 +44,38 @@ std::string loggable(std::string_view text) {
   return shown;
 }
 
-Sessions::Sessions(PlaneBudget& budget, const Limits& limits, StateLog* log, std::uint32_t epoch,
+Sessions::Sessions(PlaneBudget& budget, const Limits& limits, Survival survival,
                    std::function<void(const Session&)> ended)
     : budget_(budget),
       limits_(limits),
-      log_(log),
-      epoch_(epoch),
+      survival_(survival),
       ended_(std::move(ended)),
       admins_{"uid:0", "uid:" + std::to_string(::geteuid())} {}
 
 Status Sessions::write_down(const Session& session, const Principal& principal, const Digest& digest,
-                            int process, const std::string& attempt) {
+                            const Writing& writing) {
   if (session.log() == nullptr) return {};
   v1::SessionRecord record;
   record.set_secret_digest(digest.data(), digest.size());
   record.set_uid(principal.uid);
   record.set_gid(principal.gid);
   describe(principal, record);
-  record.set_pid(process >= 0 ? principal.pid : 0);  // 0: its end is not seen
+  record.set_pid(writing.process >= 0 ? principal.pid : 0);
+  record.set_watched(writing.process >= 0);
+  record.set_over_tcp(session.over_tcp());
+  if (writing.stream_lease) {
+    record.set_stream_lease_ms(static_cast<std::uint32_t>(writing.stream_lease->count()));
+  }
   record.set_client(session.client());
   record.set_lease_s(static_cast<std::uint32_t>(session.lease().count()));
-  record.set_attempt(attempt);
+  record.set_attempt(writing.attempt);
   StateChange change;
   change.key = {session.id(), StateKind::session, 0};
   change.value = record.SerializeAsString();
-  change.fd = process;
-  return session.log()->write({&change, 1});
+  change.fd = writing.process;
+  std::vector<StateChange> changes = {std::move(change)};
+  changes.insert(changes.end(), writing.processes.begin(), writing.processes.end());
+  return session.log()->write(changes);
 }
 
 // It is known by nobody: its secret never arrived.
@@ -82,7 +89,7 @@ void Sessions::end_unanswered(const Principal& principal, const std::string& att
       if (same && entry.left_by_a_worker) unanswered = entry.session;
     }
   }
-  if (unanswered) static_cast<void>(end(unanswered, false));
+  if (unanswered) end(unanswered);
 }
 
 StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std::string& client,
@@ -107,9 +114,12 @@ StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std:
   EAGLE_RETURN_IF_ERROR(fill_random(opened.secret));
   auto tenant = tenants_.of(principal);
   EAGLE_ASSIGN_OR_RETURN(Tenant::Share share, tenant->hold(Held::sessions));
-  opened.session =
-      std::make_shared<Session>(id, principal, client, budget_, limits_, std::move(tenant), std::move(share),
-                                Session::Survival{options.survives ? log_ : nullptr, epoch_, options.lease});
+  opened.session = std::make_shared<Session>(
+      id, principal, client, budget_, limits_, std::move(tenant), std::move(share),
+      Session::Survival{survival_.log, survival_.epoch, options.lease, survival_.ledger});
+  if (options.stream_lease) opened.session->set_over_tcp();
+  std::vector<StateChange> processes;
+  EAGLE_ASSIGN_OR_RETURN(opened.process, opened.session->admit(options.process, principal.pid, processes));
   const Digest digest = digest_of(opened.secret);
   {
     const std::lock_guard lock(mutex_);
@@ -122,9 +132,11 @@ StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std:
     by_digest_[digest] = {opened.session, opened.attachment, false, options.attempt, std::nullopt};
   }
   fault_point("session.open.before");
-  if (const Status written = write_down(*opened.session, principal, digest, options.process, options.attempt);
-      !written.ok()) {
-    static_cast<void>(end(opened.session, false));
+  const Status written =
+      write_down(*opened.session, principal, digest,
+                 {options.process, options.attempt, options.stream_lease, std::move(processes)});
+  if (!written.ok()) {
+    end(opened.session);
     return written;
   }
   fault_point("session.open.after");
@@ -136,6 +148,14 @@ StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std:
 }
 
 StatusOr<std::shared_ptr<Session>> Sessions::restore(std::uint64_t id, const v1::SessionRecord& record) {
+  if (record.closed()) {
+    auto closed =
+        std::make_shared<Session>(id, Principal(), "", budget_, limits_, nullptr, Tenant::Share(),
+                                  Session::Survival{survival_.log, survival_.epoch, {}, nullptr, true});
+    const std::lock_guard lock(mutex_);
+    closed_[id] = closed;
+    return closed;
+  }
   Digest digest{};
   if (id == 0 || record.secret_digest().size() != digest.size()) {
     return Status(Reason::bad_message, "the record of a session is none");
@@ -145,13 +165,17 @@ StatusOr<std::shared_ptr<Session>> Sessions::restore(std::uint64_t id, const v1:
   auto tenant = tenants_.of(principal);
   // One that is there already is not refused, whatever the quota says by now; it then does not count.
   auto held = tenant->hold(Held::sessions);
-  auto session =
-      std::make_shared<Session>(id, principal, record.client(), budget_, limits_, std::move(tenant),
-                                held.ok() ? *std::move(held) : Tenant::Share(),
-                                Session::Survival{log_, epoch_, std::chrono::seconds(record.lease_s())});
+  auto session = std::make_shared<Session>(
+      id, principal, record.client(), budget_, limits_, std::move(tenant),
+      held.ok() ? *std::move(held) : Tenant::Share(),
+      Session::Survival{survival_.log, survival_.epoch, std::chrono::seconds(record.lease_s()),
+                        survival_.ledger, true});
   Entry entry{session, 0, true, record.attempt(), std::nullopt};
-  const auto grace = record.left() ? std::chrono::seconds(0) : std::max(session->lease(), orphan_grace);
-  if (record.left() || record.pid() == 0) entry.ends_at = Clock::now() + grace;
+  const auto grace = record.left() ? Clock::duration(0)
+                                   : std::max<Clock::duration>(session->lease(), limits_.longest_silence);
+  const bool watched = record.watched() || record.over_tcp() || record.pid() != 0;
+  if (record.over_tcp()) session->set_over_tcp();
+  if (record.left() || !watched) entry.ends_at = Clock::now() + grace;
   const std::lock_guard lock(mutex_);
   if (!digest_of_.emplace(id, digest).second) return Status(Reason::internal, "a session id came up twice");
   by_digest_[digest] = std::move(entry);
@@ -160,6 +184,7 @@ StatusOr<std::shared_ptr<Session>> Sessions::restore(std::uint64_t id, const v1:
 
 StatusOr<std::shared_ptr<Session>> Sessions::restored(std::uint64_t id) const {
   const std::lock_guard lock(mutex_);
+  if (const auto closed = closed_.find(id); closed != closed_.end()) return closed->second;
   const auto known = digest_of_.find(id);
   if (known == digest_of_.end())
     return Status(Reason::bad_message, "a record of a session that is not there");
@@ -192,8 +217,11 @@ StatusOr<Sessions::Opened> Sessions::resume(const Principal& principal, const Re
     entry = {opened.session, ++last_attachment_, false, {}, std::nullopt};
     opened.attachment = entry.attachment;
   }
+  std::vector<StateChange> processes;
+  EAGLE_ASSIGN_OR_RETURN(opened.process, opened.session->admit(resumption.process, principal.pid, processes));
   fault_point("session.resume.before");
-  EAGLE_RETURN_IF_ERROR(write_down(*opened.session, principal, digest, resumption.process, {}));
+  EAGLE_RETURN_IF_ERROR(
+      write_down(*opened.session, principal, digest, {resumption.process, {}, {}, std::move(processes)}));
   fault_point("session.resume.after");
   opened.session->detach_ring();
   opened.session->set_trace(resumption.trace);
@@ -232,21 +260,20 @@ bool Sessions::attached(const Session& session, std::uint64_t attachment) const 
   return known != digest_of_.end() && by_digest_.at(known->second).attachment == attachment;
 }
 
-PlaneStore::Planes Sessions::detach(const std::shared_ptr<Session>& session, std::uint64_t attachment,
-                                    bool client_lives) {
+void Sessions::detach(const std::shared_ptr<Session>& session, std::uint64_t attachment) {
   {
     const std::lock_guard lock(mutex_);
     Entry* const entry = entry_of(session->id());
-    if (entry == nullptr || entry->attachment != attachment) return {};
+    if (entry == nullptr || entry->attachment != attachment) return;
     if (session->lease().count() > 0) {
       entry->attachment = 0;
       entry->ends_at = Clock::now() + session->lease();
       const LogScope scope({session->id()});
       spdlog::info("is kept for {} s", session->lease().count());
-      return {};
+      return;
     }
   }
-  return end(session, client_lives);
+  end(session);
 }
 
 void Sessions::client_died(std::uint64_t id) {
@@ -262,10 +289,11 @@ void Sessions::client_died(std::uint64_t id) {
     }
     gone = entry->session;
   }
-  static_cast<void>(end(gone, false));
+  end(gone);
 }
 
 void Sessions::expire(Clock::time_point now) {
+  free_unmapped();
   std::vector<std::shared_ptr<Session>> over;
   {
     const std::lock_guard lock(mutex_);
@@ -276,8 +304,24 @@ void Sessions::expire(Clock::time_point now) {
   for (const auto& session : over) {
     const LogScope scope({session->id()});
     spdlog::info("was not resumed in time");
-    static_cast<void>(end(session, false));
+    end(session);
   }
+}
+
+StatusOr<std::shared_ptr<Session>> Sessions::find_for_stream(std::string_view secret_hex) const {
+  if (const auto secret = secret_from_hex(secret_hex)) {
+    const std::lock_guard lock(mutex_);
+    const auto found = by_digest_.find(digest_of(*secret));
+    if (found != by_digest_.end() && found->second.session->over_tcp()) return found->second.session;
+  }
+  return find({});
+}
+
+void Sessions::resumed_by_stream(const Session& session, std::uint64_t last_launch) {
+  const std::lock_guard lock(mutex_);
+  Entry* const entry = entry_of(session.id());
+  if (entry == nullptr || !std::exchange(entry->left_by_a_worker, false)) return;
+  entry->session->outcomes().lost_through(last_launch);
 }
 
 StatusOr<std::shared_ptr<Session>> Sessions::find(std::string_view secret_hex) const {
@@ -286,6 +330,12 @@ StatusOr<std::shared_ptr<Session>> Sessions::find(std::string_view secret_hex) c
     const Digest digest = digest_of(*secret);
     const std::lock_guard lock(mutex_);
     const auto found = by_digest_.find(digest);
+    if (found != by_digest_.end() && found->second.left_by_a_worker && found->second.session->over_tcp()) {
+      return Status(Reason::shutting_down,
+                    "the daemon's worker died and another took its place, where the session's stream has not "
+                    "arrived yet; nothing was begun, " +
+                        std::string(rpc::passes_soon_words));
+    }
     if (found != by_digest_.end() && found->second.left_by_a_worker) {
       return Status(
           Reason::worker_restarted,
@@ -322,34 +372,100 @@ std::vector<std::shared_ptr<Session>> Sessions::visible_to(const Principal& call
   return visible;
 }
 
-PlaneStore::Planes Sessions::end(const std::shared_ptr<Session>& session, bool client_lives) {
+void Sessions::write_down_end(const Session& session, const PlaneStore::Planes& mapped) const {
+  if (session.log() == nullptr) return;
+  std::vector<StateChange> changes(1);
+  changes.front().key = {session.id(), StateKind::session, 0};
+  changes.front().gone = true;
+  std::vector<UniqueFd> descriptors;
+  if (!mapped.empty()) {
+    v1::SessionRecord record;
+    record.set_closed(true);
+    changes.push_back(changes.front());
+    changes.back().gone = false;
+    changes.back().value = record.SerializeAsString();
+    for (StateChange& process : session.processes()) changes.push_back(std::move(process));
+    for (const auto& plane : mapped) {
+      auto entry = PlaneStore::entry_of(session.id(), *plane, descriptors);
+      if (entry.ok()) changes.push_back(*std::move(entry));  // else no descriptor is left: it is not counted
+    }
+  }
+  fault_point("session.end.before");
+  static_cast<void>(session.log()->write(changes));  // fails where this process is about to end
+  fault_point("session.end.after");
+}
+
+void Sessions::end(const std::shared_ptr<Session>& session) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = digest_of_.find(session->id());
-    if (found == digest_of_.end()) return {};
+    if (found == digest_of_.end()) return;
     by_digest_.erase(found->second);
     digest_of_.erase(found);
   }
   auto remains = std::make_shared<Session::Remains>(session->end());
-  if (session->log() != nullptr) {
-    StateChange change;
-    change.key = {session->id(), StateKind::session, 0};
-    change.gone = true;
-    fault_point("session.end.before");
-    static_cast<void>(session->log()->write({&change, 1}));  // fails where this process is about to end
-    fault_point("session.end.after");
+  PlaneStore::Planes mapped;
+  for (const auto& plane : remains->planes) {
+    if (plane->bytes()->mapped_by(session->id())) mapped.push_back(plane);
   }
+  write_down_end(*session, mapped);
   if (ended_) ended_(*session);
   const LogScope scope({session->id(), 0, 0, session->trace()});
   spdlog::info("ended planes={} graphs={}", remains->planes.size(), remains->graphs.size());
-  PlaneStore::Planes kept;
-  if (client_lives) {
-    for (const auto& plane : remains->planes) {
-      if (plane->fetched()) kept.push_back(plane);
-    }
+  if (!mapped.empty()) {
+    const std::lock_guard lock(mutex_);
+    mapped_[session->id()] = std::move(mapped);
   }
   static_cast<void>(reaper_.submit([remains = std::move(remains)]() mutable { remains.reset(); }));
-  return kept;
+}
+
+void Sessions::free_unmapped() {
+  PlaneStore::Planes freed;
+  std::vector<StateChange> changes;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto left = mapped_.begin(); left != mapped_.end();) {
+      auto& [session, planes] = *left;
+      for (auto plane = planes.begin(); plane != planes.end();) {
+        if ((*plane)->bytes()->mapped_by(session)) {
+          ++plane;
+          continue;
+        }
+        changes.push_back({{session, StateKind::plane, (*plane)->id().id}, true, {}, -1});
+        freed.push_back(std::move(*plane));
+        plane = planes.erase(plane);
+      }
+      if (planes.empty()) changes.push_back({{session, StateKind::session, 0}, true, {}, -1});
+      left = planes.empty() ? mapped_.erase(left) : std::next(left);
+    }
+  }
+  if (freed.empty()) return;
+  fault_point("session.unmapped.before");
+  if (survival_.log != nullptr) static_cast<void>(survival_.log->write(changes));
+  fault_point("session.unmapped.after");
+  reap(std::move(freed));
+}
+
+bool Sessions::keeps_mapped(std::uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  return mapped_.count(session) != 0;
+}
+
+void Sessions::leave_to_clients() const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [session, planes] : mapped_) {
+    for (const auto& plane : planes) plane->bytes()->leave_to_clients();
+  }
+}
+
+void Sessions::all_restored() {
+  for (const auto& [id, session] : by_id()) session->assume_mapped();
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, session] : closed_) {
+    session->assume_mapped();
+    mapped_[id] = session->end().planes;
+  }
+  closed_.clear();
 }
 
 bool Sessions::attached(const Session& session) const {
@@ -376,7 +492,7 @@ void Sessions::end_all() {
     const std::lock_guard lock(mutex_);
     all = by_digest_;
   }
-  for (const auto& [digest, entry] : all) static_cast<void>(end(entry.session, false));
+  for (const auto& [digest, entry] : all) end(entry.session);
 }
 
 std::size_t Sessions::size() const {

@@ -1,9 +1,15 @@
 #include "server/sessions.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "eagle/v1/state.pb.h"
@@ -11,6 +17,11 @@
 
 namespace eagle::server {
 namespace {
+
+// Memory goes on a thread of its own.
+void wait_until(const std::function<bool()>& condition) {
+  while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
 class SessionsTest : public ::testing::Test {
 protected:
@@ -57,17 +68,17 @@ TEST_F(SessionsTest, CanBeLookedIntoByTheirUserAndByWhomTheDaemonRunsAs) {
 
 TEST_F(SessionsTest, AnEndedSessionIsFoundNoMore) {
   const auto opened = open();
-  static_cast<void>(sessions_.end(opened.session, false));
+  sessions_.end(opened.session);
   EXPECT_EQ(sessions_.find(to_hex(opened.secret)).status().reason(), Reason::unauthenticated);
   EXPECT_EQ(sessions_.size(), 0u);
-  static_cast<void>(sessions_.end(opened.session, false));  // a second end is none
+  sessions_.end(opened.session);  // a second end is none
 }
 
 TEST_F(SessionsTest, TheirNumberIsBounded) {
   const auto a = open();
   const auto b = open();
   EXPECT_EQ(sessions_.open(Principal{}, "c").status().reason(), Reason::quota);
-  static_cast<void>(sessions_.end(a.session, false));
+  sessions_.end(a.session);
   EXPECT_TRUE(sessions_.open(Principal{}, "c").ok());
 }
 
@@ -76,21 +87,91 @@ TEST_F(SessionsTest, LongClientNamesAreRefused) {
             Reason::bad_value);
 }
 
-TEST_F(SessionsTest, PlanesThatALivingClientMayHaveMappedStayChargedUntilReaped) {
-  auto opened = open();
+// A child that waits for its end.
+class Process {
+public:
+  Process() : pid_(::fork()) {
+    if (pid_ == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+    fd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  }
+  ~Process() { kill(); }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+private:
+  pid_t pid_;
+  UniqueFd fd_;
+};
+
+TEST_F(SessionsTest, PlanesThatALivingClientMayHaveMappedStayChargedUntilItEnds) {
+  Process client;
+  Sessions::OpenOptions options;
+  options.process = client.fd();
+  auto opened = *sessions_.open(Principal{1000, 1000, client.pid()}, "test", options);
   const std::vector<PlaneStore::Spec> specs = {{4096, "seen"}, {4096, "unseen"}};
   {
     const auto made = opened.session->planes().create(specs);
     ASSERT_TRUE(made.ok());
     const std::string_view token(reinterpret_cast<const char*>(made->front().token.data()),
                                  made->front().token.size());
-    ASSERT_TRUE(opened.session->planes().redeemable({&token, 1}).ok());
+    ASSERT_TRUE(opened.session->planes().redeemable({&token, 1}, opened.process).ok());
   }
-  PlaneStore::Planes kept = sessions_.end(opened.session, true);
-  ASSERT_EQ(kept.size(), 1u);
-  EXPECT_EQ(kept.front()->label(), "seen");
-  EXPECT_TRUE(kept.front()->released());
-  EXPECT_GE(budget_.used_bytes(), 4096u);
+  const std::uint64_t id = opened.session->id();
+  sessions_.end(opened.session);
+  opened = {};
+  EXPECT_TRUE(sessions_.keeps_mapped(id));
+  wait_until([&] { return budget_.used_planes() == 1; });  // the other one goes
+  sessions_.free_unmapped();
+  EXPECT_EQ(budget_.used_planes(), 1u);
+  client.kill();
+  sessions_.free_unmapped();
+  EXPECT_FALSE(sessions_.keeps_mapped(id));
+  wait_until([&] { return budget_.used_planes() == 0; });
+}
+
+// Another process went on with the session and closed it: who has mapped a plane counts, and nobody else.
+TEST_F(SessionsTest, PlanesStayChargedForWhoFetchedThem) {
+  Process first;
+  Process second;
+  Sessions::OpenOptions options;
+  options.process = first.fd();
+  auto opened = *sessions_.open(Principal{1000, 1000, first.pid()}, "test", options);
+  const auto fetch = [&](const ProcessRef& process) {
+    const PlaneStore::Spec spec{4096, "p"};
+    const auto made = opened.session->planes().create({&spec, 1});
+    const std::string_view token(reinterpret_cast<const char*>(made->front().token.data()),
+                                 made->front().token.size());
+    EXPECT_TRUE(opened.session->planes().redeemable({&token, 1}, process).ok());
+  };
+  fetch(opened.process);
+  Sessions::Resumption resumption;
+  resumption.session = opened.session->id();
+  resumption.secret = opened.secret;
+  resumption.process = second.fd();
+  auto resumed = *sessions_.resume(Principal{1000, 1000, second.pid()}, resumption);
+  fetch(resumed.process);
+  fetch(resumed.process);
+  sessions_.end(resumed.session);
+  opened = {};
+  resumed = {};
+  EXPECT_EQ(budget_.used_planes(), 3u);
+  second.kill();
+  sessions_.free_unmapped();
+  wait_until([&] { return budget_.used_planes() == 1; });
+  first.kill();
+  sessions_.free_unmapped();
+  wait_until([&] { return budget_.used_planes() == 0; });
 }
 
 TEST_F(SessionsTest, EndingThemAllEndsEach) {
@@ -124,13 +205,13 @@ protected:
 
 TEST_F(Leases, WithoutOneASessionEndsWithItsConnection) {
   const auto opened = open_for(seconds(0));
-  static_cast<void>(sessions_.detach(opened.session, opened.attachment, false));
+  sessions_.detach(opened.session, opened.attachment);
   EXPECT_EQ(sessions_.size(), 0u);
 }
 
 TEST_F(Leases, KeepASessionForSoLong) {
   const auto opened = open_for(seconds(60));
-  static_cast<void>(sessions_.detach(opened.session, opened.attachment, false));
+  sessions_.detach(opened.session, opened.attachment);
   sessions_.expire(Sessions::Clock::now() + seconds(50));
   EXPECT_EQ(sessions_.size(), 1u);
   sessions_.expire(Sessions::Clock::now() + seconds(61));
@@ -140,7 +221,7 @@ TEST_F(Leases, KeepASessionForSoLong) {
 
 TEST_F(Leases, AResumedSessionIsTheSameAndKept) {
   const auto first = open_for(seconds(60));
-  static_cast<void>(sessions_.detach(first.session, first.attachment, false));
+  sessions_.detach(first.session, first.attachment);
   const auto second = sessions_.resume(user_, by(first));
   ASSERT_TRUE(second.ok()) << second.status().to_string();
   EXPECT_EQ(second->session, first.session);
@@ -152,9 +233,9 @@ TEST_F(Leases, WhoResumesHasItAlone) {
   const auto first = open_for(seconds(0));
   const auto second = sessions_.resume(user_, by(first)).value();
   EXPECT_FALSE(sessions_.attached(*first.session, first.attachment));
-  static_cast<void>(sessions_.detach(first.session, first.attachment, false));
+  sessions_.detach(first.session, first.attachment);
   EXPECT_EQ(sessions_.size(), 1u) << "that connection had it no more";
-  static_cast<void>(sessions_.detach(second.session, second.attachment, false));
+  sessions_.detach(second.session, second.attachment);
   EXPECT_EQ(sessions_.size(), 0u);
 }
 
@@ -175,7 +256,7 @@ TEST_F(Leases, NobodyElseResumes) {
 TEST_F(Leases, AClientThatLeavesHasNone) {
   const auto opened = open_for(seconds(60));
   EXPECT_TRUE(sessions_.leave(opened.session).ok());
-  static_cast<void>(sessions_.detach(opened.session, opened.attachment, false));
+  sessions_.detach(opened.session, opened.attachment);
   EXPECT_EQ(sessions_.size(), 0u);
 }
 
@@ -256,7 +337,7 @@ TEST_F(Restored, WhatNobodyWasToldOfEndsWhenItIsAskedForAgain) {
   options.attempt = "once";
   const auto of_another = sessions_.open(Principal{1001, 1001, 1}, "somebody else", options).value();
   EXPECT_EQ(sessions_.size(), 2u) << "another user's attempt ends nothing";
-  static_cast<void>(sessions_.end(of_another.session, false));
+  sessions_.end(of_another.session);
   ASSERT_TRUE(sessions_.open(user_, "test", options).ok());
   EXPECT_EQ(sessions_.size(), 1u);
 }

@@ -145,7 +145,7 @@ TEST_F(Sharing, NamesGoWithTheirSession) {
   const auto alice = session_of(alice_), bob = session_of(bob_);
   ASSERT_TRUE(publish(alice, "x", {"*"}).ok());
   const auto held = open(bob, "x")->plane.plane;
-  daemon_->sessions().end(alice, false);
+  daemon_->sessions().end(alice);
   EXPECT_EQ(open(bob, "x").status().reason(), Reason::unknown_name);
   EXPECT_FALSE(held->released());
   plane::View view;
@@ -189,19 +189,19 @@ TEST_F(Sharing, ALeaseThatIsOverEndsTheSession) {
   Mailbox<std::uint64_t> ended;
   Attachments attachments([&](const std::shared_ptr<Session>& session) { ended.put(session->id()); });
   const auto session = session_of(bob_);
-  const auto attachment = attachments.attach(session, true, [] {});
+  const auto attachment = attachments.attach(session, true, {[] {}, [] {}});
   ASSERT_TRUE(attachment.ok());
   attachments.detach(session, *attachment, 1ms);
   EXPECT_EQ(ended.take(), session->id());
-  EXPECT_EQ(attachments.attach(session, false, [] {}).status().reason(), Reason::unauthenticated);
+  EXPECT_EQ(attachments.attach(session, false, {[] {}, [] {}}).status().reason(), Reason::unauthenticated);
 }
 
 TEST_F(Sharing, WhoComesBackInTimeKeepsTheSession) {
   Attachments attachments([](const std::shared_ptr<Session>&) { FAIL() << "it was ended"; });
   const auto session = session_of(bob_);
-  const auto first = *attachments.attach(session, true, [] {});
+  const auto first = *attachments.attach(session, true, {[] {}, [] {}});
   attachments.detach(session, first, 1h);
-  const auto second = attachments.attach(session, false, [] {});
+  const auto second = attachments.attach(session, false, {[] {}, [] {}});
   ASSERT_TRUE(second.ok());
   attachments.detach(session, first, 0ms);  // the old stream's end, told late
   attachments.close(session, first);
@@ -213,8 +213,8 @@ TEST_F(Sharing, ANewAttachmentTakesTheSessionFromTheOldOne) {
   Attachments attachments([](const std::shared_ptr<Session>&) {});
   const auto session = session_of(bob_);
   bool lost = false;
-  ASSERT_TRUE(attachments.attach(session, true, [&] { lost = true; }).ok());
-  const auto second = attachments.attach(session, false, [] {});
+  ASSERT_TRUE(attachments.attach(session, true, {[&] { lost = true; }, [] {}}).ok());
+  const auto second = attachments.attach(session, false, {[] {}, [] {}});
   ASSERT_TRUE(second.ok());
   EXPECT_TRUE(lost);
   attachments.close(session, *second);
@@ -222,7 +222,7 @@ TEST_F(Sharing, ANewAttachmentTakesTheSessionFromTheOldOne) {
 }
 
 TEST_F(Sharing, ASessionOfAUnixSocketCannotBeAttached) {
-  EXPECT_EQ(daemon_->attachments().attach(session_of(alice_), false, [] {}).status().reason(),
+  EXPECT_EQ(daemon_->attachments().attach(session_of(alice_), false, {[] {}, [] {}}).status().reason(),
             Reason::unauthenticated);
 }
 

@@ -16,9 +16,9 @@ namespace eagle::server {
 StatusOr<std::shared_ptr<SimulationJob>> SimulationJob::enter(
     Executor& executor, const std::shared_ptr<Session>& session, std::uint64_t launch_id,
     std::optional<std::chrono::steady_clock::time_point> deadline, SimulationEvents events) {
-  std::shared_ptr<SimulationJob> job(new SimulationJob(executor, session, std::move(events)));
+  EAGLE_RETURN_IF_ERROR(session->outcomes().check_lost(launch_id));
+  std::shared_ptr<SimulationJob> job(new SimulationJob(executor, session, launch_id, std::move(events)));
   job->control_->deadline = deadline;
-  job->launch_id_ = launch_id;
   EAGLE_RETURN_IF_ERROR(session->enter(job, launch_id));
   return job;
 }
@@ -26,7 +26,7 @@ StatusOr<std::shared_ptr<SimulationJob>> SimulationJob::enter(
 std::shared_ptr<SimulationJob> SimulationJob::detached(Executor& executor,
                                                        const std::shared_ptr<Session>& session,
                                                        ResolvedPlanes planes, SimulationEvents events) {
-  std::shared_ptr<SimulationJob> job(new SimulationJob(executor, session, std::move(events)));
+  std::shared_ptr<SimulationJob> job(new SimulationJob(executor, session, 0, std::move(events)));
   job->given_ = std::move(planes);
   return job;
 }
@@ -94,7 +94,7 @@ Job::Next SimulationJob::advance() {
   }
   if (failure.ok() && !begun_) failure = check_torn();
   if (!failure.ok()) return finish(failure);
-  begun_ = true;
+  if (!std::exchange(begun_, true)) note();
   if (abandoned) return finish(without_the_client());
   if (answered) simulation_->answer(stop);
   asked_ = false;
@@ -145,9 +145,22 @@ std::string SimulationJob::mark_torn() const {
     if (plane == nullptr) continue;
     const std::string what = "'" + written.name + "' of a run";
     plane->torn().mark(written.view, what);
+    plane->write_down_torn();
     text.add(what);
   }
   return text.text();
+}
+
+// What a dead worker was writing is half written. (A run has no graph that could be suspected.)
+void SimulationJob::note() {
+  session_->note_begun(launch_id_);
+  if (session_->ledger() == nullptr) return;
+  std::vector<Ledger::Range> written;
+  for (const graph::NamedView& view : simulation_->touches().writes) {
+    const Plane* const plane = by_index_[view.view.plane];
+    if (plane != nullptr) add_range(written, plane->id(), view.view);
+  }
+  line_ = session_->ledger()->note(session_->id(), {}, written);
 }
 
 Job::Next SimulationJob::ask() {
@@ -195,6 +208,7 @@ Job::Next SimulationJob::finish(StatusOr<step::RunResult> outcome) {
   const LogScope scope({session_->id(), 0, launch_id_, trace_});
   spdlog::debug("run {}", kept.ok() ? step::name_of(kept->status) : info(kept.status().reason()).wire_name);
   simulation_.reset();
+  line_.cross_out();
   executor_.discard(std::make_shared<PlaneStore::Planes>(std::move(planes_)));
   session_->leave(this);
   session_.reset();

@@ -36,7 +36,7 @@ struct SimulationEvents {
 class SimulationJob final : public Job, public std::enable_shared_from_this<SimulationJob> {
 public:
   // Enters the run into its session, so that it can be cancelled from here on. Then call `prepare`, once.
-  // SESSION_CLOSED, in which case `events.done` is not called.
+  // SESSION_CLOSED, or WORKER_RESTARTED for an id that may have run before; `events.done` is not called then.
   static StatusOr<std::shared_ptr<SimulationJob>> enter(
       Executor& executor, const std::shared_ptr<Session>& session, std::uint64_t launch_id,
       std::optional<std::chrono::steady_clock::time_point> deadline, SimulationEvents events);
@@ -62,12 +62,15 @@ public:
   Status answer(std::uint64_t sequence, Status result, bool stop, bool cancel);
 
 private:
-  SimulationJob(Executor& executor, std::shared_ptr<Session> session, SimulationEvents events)
+  SimulationJob(Executor& executor, std::shared_ptr<Session> session, std::uint64_t launch_id,
+                SimulationEvents events)
       : executor_(executor),
+        launch_id_(launch_id),
         session_(std::move(session)),
         trace_(session_->trace()),
         events_(std::move(events)) {}
   Status make_ready(Engine& engine, const v1::RunDescription& description);
+  void note();
   Next ask();
   [[nodiscard]] Status check_torn() const;
   // Where the run ends with an error within a step: marks what it writes, and says so for the error's text.
@@ -76,13 +79,14 @@ private:
   Next finish(StatusOr<step::RunResult> outcome);
 
   Executor& executor_;
+  const std::uint64_t launch_id_;  // 0: none
   const std::shared_ptr<run::Control> control_ = std::make_shared<run::Control>();
   std::shared_ptr<Session> session_;
   TraceContext trace_;
-  std::uint64_t launch_id_ = 0;
   PlaneStore::Planes planes_;     // outlive what is bound to them
   std::vector<Plane*> by_index_;  // by plane of the description; null for the client's private ones
   bool begun_ = false;
+  Ledger::Line line_;
   bool asked_ = false;  // the client has a part in the step and has not done it
   std::optional<ResolvedPlanes> given_;
   std::unique_ptr<step::Simulation> simulation_;

@@ -116,7 +116,7 @@ TEST_F(SimulationJobTest, AQueuedRunThatIsCancelledStoresNothing) {
   EXPECT_EQ(outcome->status, step::RunStatus::cancelled);
   EXPECT_EQ(outcome->report.records, 0);
   EXPECT_EQ(rows.values[0], -1.0);
-  daemon_->sessions().end(session_, false);
+  daemon_->sessions().end(session_);
   EXPECT_EQ(outcomes_.take()->status, step::RunStatus::cancelled);
   EXPECT_EQ(rows.values[0], -1.0) << "the other one had not begun either";
   blocker->release();
@@ -149,7 +149,7 @@ TEST_F(SimulationJobTest, TheDeadlineEndsARun) {
 TEST_F(SimulationJobTest, TheEndOfTheSessionEndsItsRunsAndFreesTheirPlanes) {
   {
     start(oscillator_run(*session_, 1000, never, unbounded));
-    static_cast<void>(daemon_->sessions().end(session_, false));
+    daemon_->sessions().end(session_);
     EXPECT_EQ(outcomes_.take()->status, step::RunStatus::cancelled);
   }
   EXPECT_EQ(SimulationJob::enter(daemon_->executor(), session_, 0, std::nullopt, events()).status().reason(),

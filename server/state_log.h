@@ -11,10 +11,26 @@
 
 namespace eagle::server {
 
-enum class StateKind : std::uint8_t { session = 1, plane = 2, graph = 3, params = 4, strike = 5 };
+// `torn`: by the plane's id, what of its bytes is half written. `process`: one that may have mapped the
+// session's planes. `name`: a published array. `run`, `run_plane`: a submitted run, and what of it may be
+// fetched. `outcomes`: of launches that were enqueued, and are still to be asked for.
+enum class StateKind : std::uint8_t {
+  session = 1,
+  plane = 2,
+  graph = 3,
+  params = 4,
+  strike = 5,
+  torn = 6,
+  process = 7,
+  name = 8,
+  run = 9,
+  run_plane = 10,
+  outcomes = 11,
+};
+constexpr StateKind last_state_kind = StateKind::outcomes;
 
 // What an entry is about. A session's own entry has id 0, and goes with everything of that session; strikes
-// belong to no session (0).
+// and submitted runs belong to no session (0).
 struct StateKey {
   std::uint64_t session = 0;
   StateKind kind = StateKind::session;
@@ -26,7 +42,7 @@ struct StateChange {
   StateKey key;
   bool gone = false;  // the entry ends
   std::string value;  // a record of eagle/v1/state.proto
-  // A plane's memory, or the process (pidfd) that a session belongs to. Borrowed; -1: none.
+  // Memory, or a process (pidfd). Borrowed; -1: none.
   int fd = -1;
 };
 

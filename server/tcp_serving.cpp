@@ -201,6 +201,12 @@ void TcpServing::set_serving(bool serving) {
   }
 }
 
+void TcpServing::answer_all(std::chrono::milliseconds patience) {
+  for (State::One& one : state_->listeners) {
+    if (one.rpc) one.rpc->answer_all(patience);
+  }
+}
+
 void TcpServing::stop_accepting() {
   for (State::One& one : state_->listeners) {
     if (one.listener) one.listener->stop_accepting();

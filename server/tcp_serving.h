@@ -1,6 +1,7 @@
 // TcpServing: everything that serves TCP connections.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -42,6 +43,8 @@ public:
   void set_serving(bool serving);
   // What is connected stays connected.
   void stop_accepting();
+  // As RpcServer::answer_all.
+  void answer_all(std::chrono::milliseconds patience);
 
 private:
   class State;

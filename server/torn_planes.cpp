@@ -1,5 +1,7 @@
 #include "server/torn_planes.h"
 
+#include <set>
+
 namespace eagle::server {
 
 TornMarks torn_marks(std::span<Plane* const> planes) {
@@ -20,6 +22,9 @@ void TornMarks::drop(std::span<const std::uint64_t> numbers) const {
     const Origin& origin = origins[number];
     origin.plane->torn().drop({&origin.number, 1});
   }
+  std::set<Plane*> changed;
+  for (const std::uint64_t number : numbers) changed.insert(origins[number].plane);
+  for (Plane* const plane : changed) plane->write_down_torn();
 }
 
 Status torn_read(std::string_view reader, std::string_view argument, std::string_view what) {

@@ -84,6 +84,14 @@ plane::View unchecked_view(const v1::View& message) {
           {message.strides().begin(), message.strides().end()}};
 }
 
+void to_message(const plane::View& view, v1::View& message) {
+  message.set_offset(view.offset);
+  message.set_dtype(static_cast<v1::DType>(view.dtype));
+  message.set_item_bytes(view.item_bytes);
+  message.mutable_shape()->Add(view.shape.begin(), view.shape.end());
+  message.mutable_strides()->Add(view.strides.begin(), view.strides.end());
+}
+
 StatusOr<plane::View> read_view(const v1::View& message, const std::vector<Plane>& planes,
                                 std::string_view where) {
   EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, where));

@@ -37,6 +37,8 @@ StatusOr<Plane> read_plane_within(const v1::PlaneDeclaration& message, std::stri
 
 // The numbers of a view as they stand, of which nothing is checked.
 plane::View unchecked_view(const v1::View& message);
+// But for the plane, which is the caller's to say.
+void to_message(const plane::View& view, v1::View& message);
 // A view that lies in one of `planes`.
 StatusOr<plane::View> read_view(const v1::View& message, const std::vector<Plane>& planes,
                                 std::string_view where);

@@ -179,15 +179,9 @@ Status Memory::move_to_fresh(std::string_view label, std::mutex& guard) {
   EAGLE_ASSIGN_OR_RETURN(Memory fresh, create(bytes_, label));
   std::memcpy(fresh.data_, data_, bytes_);
   EAGLE_RETURN_IF_ERROR(map_shared(fresh.fd(), bytes_, PROT_READ | PROT_WRITE, data_).status());
-  UniqueFd old;
-  {
-    const std::lock_guard lock(guard);
-    old = std::exchange(fd_, std::move(fresh.fd_));
-  }
-  if (::fallocate(old.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes_)) !=
-      0) {
-    return {Reason::system, "emptying a memfd failed: " + why(errno)};
-  }
+  UniqueFd old;  // closed after the lock
+  const std::lock_guard lock(guard);
+  old = std::exchange(fd_, std::move(fresh.fd_));
   return {};
 }
 

@@ -51,10 +51,10 @@ public:
   // Frees the bytes of a memfd, also where somebody else maps them: they are zeros there and here from now
   // on.
   void discard() const;
-  // Moves the bytes into a fresh memfd, at the same address, and empties the old one: whoever still maps that
-  // sees zeros from now on. Stores that others make meanwhile may be lost. Only for memory that `create`
-  // made. Takes about a second for a gigabyte; who calls `fd` meanwhile holds `guard`, which is taken for the
-  // moment in which the descriptor changes.
+  // Moves the bytes into a fresh memfd, at the same address. The old one keeps what it holds: whoever has a
+  // descriptor of it may empty it. Stores that others make meanwhile may be lost. Only for memory that
+  // `create` made. Takes about a second for a gigabyte; who calls `fd` meanwhile holds `guard`, which is
+  // taken for the moment in which the descriptor changes.
   Status move_to_fresh(std::string_view label, std::mutex& guard);
   // Maps a received memfd in place of what is mapped at `data`, whose owner then unmaps it as before.
   static Status map_over(std::byte* data, std::uint64_t bytes, const UniqueFd& fd);

@@ -12,7 +12,9 @@
 // goes from host_call or replied to done.
 //
 // A slot is a launch, or new numbers for a graph's Params (`kind`). A worker that would have long to look for
-// those answers that its text was cut, and the client goes over gRPC.
+// those answers that its text was cut, and the client goes over gRPC. While the daemon is being exchanged
+// (`closing`) a launch is answered with SHUTTING_DOWN, and was not begun; one that was enqueued is taken, and
+// clients enqueue over gRPC.
 //
 // Both sides write fields first and the word afterwards. A client that waits in the kernel sets `sleeping`
 // and waits for the word (a futex); a worker that may be asleep has set the header's `asleep`, and the client
@@ -39,7 +41,7 @@ inline constexpr std::size_t most_iterations = 32;  // a graph with more loops i
 inline constexpr std::size_t text_bytes = 424;      // of a launch's error
 inline constexpr std::size_t reply_bytes = 128;     // of a host call's error, which is for logs
 
-enum class Kind : std::uint64_t { launch = 0, update = 1 };
+enum class Kind : std::uint64_t { launch = 0, update = 1, enqueued = 2 };
 
 enum class State : std::uint32_t { free = 0, posted = 1, host_call = 2, replied = 3, done = 4, taken = 5 };
 
@@ -129,6 +131,7 @@ struct alignas(64) Header {
   Cell<std::uint64_t> worker_epoch;  // another one: the worker died, and what was in flight with it
   // The worker may be in the kernel: ring after posting.
   alignas(64) std::atomic<std::uint32_t> asleep{};
+  std::atomic<std::uint32_t> closing{};  // the worker hands over
 };
 
 struct Memory {

@@ -23,10 +23,24 @@ StatusOr<Estate> Estate::create() {
   return Estate(std::move(journal));
 }
 
+StatusOr<Estate> Estate::adopt(UniqueFd journal, std::map<StateKey, UniqueFd> descriptors) {
+  EAGLE_ASSIGN_OR_RETURN(Journal adopted, Journal::adopt(std::move(journal)));
+  Estate estate(std::move(adopted));
+  std::erase_if(descriptors, [&](const auto& held) { return !estate.journal_.has(held.first); });
+  estate.descriptors_ = std::move(descriptors);
+  return estate;
+}
+
+void Estate::announce() const {
+  for (const auto& [key, fd] : descriptors_) {
+    if (key.kind == StateKind::session && came) came(key.session, fd.get());
+  }
+}
+
 Status Estate::take(const v1::StateChange& part, std::vector<UniqueFd> descriptors) {
   const auto kind = static_cast<StateKind>(part.kind());
   if (part.kind() < static_cast<std::uint32_t>(StateKind::session) ||
-      part.kind() > static_cast<std::uint32_t>(StateKind::params)) {
+      part.kind() > static_cast<std::uint32_t>(last_state_kind) || kind == StateKind::strike) {
     return nonsense("one of kind " + std::to_string(part.kind()));
   }
   if (descriptors.size() > 1) return nonsense(std::to_string(descriptors.size()) + " descriptors");
@@ -86,12 +100,12 @@ void Estate::forget(const StateKey& key) {
   }
 }
 
-std::vector<StateKey> Estate::planes() const {
-  std::vector<StateKey> planes;
+std::vector<StateKey> Estate::for_the_worker() const {
+  std::vector<StateKey> keys;
   for (const auto& [key, fd] : descriptors_) {
-    if (key.kind == StateKind::plane) planes.push_back(key);
+    if (key.kind != StateKind::session) keys.push_back(key);
   }
-  return planes;
+  return keys;
 }
 
 int Estate::descriptor(const StateKey& key) const {

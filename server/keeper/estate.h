@@ -22,6 +22,8 @@ namespace eagle::server {
 class Estate {
 public:
   static StatusOr<Estate> create();
+  // What another keeper left. BAD_MESSAGE, SYSTEM.
+  static StatusOr<Estate> adopt(UniqueFd journal, std::map<StateKey, UniqueFd> descriptors);
 
   // A packet of a worker: a change, or a part of one. What it completes takes effect. BAD_MESSAGE for what
   // no worker sends.
@@ -32,7 +34,11 @@ public:
   Status put(const StateChange& change) { return journal_.apply({&change, 1}); }
 
   [[nodiscard]] const Journal& journal() const { return journal_; }
-  [[nodiscard]] std::vector<StateKey> planes() const;  // in order
+  // What has a descriptor for the worker: all but sessions, whose processes are watched here. In order.
+  [[nodiscard]] std::vector<StateKey> for_the_worker() const;
+  [[nodiscard]] const std::map<StateKey, UniqueFd>& descriptors() const { return descriptors_; }
+  // Calls `came` for all that is there.
+  void announce() const;
   // A plane's memory, or the process of a session; -1: there is none.
   [[nodiscard]] int descriptor(const StateKey& key) const;
 

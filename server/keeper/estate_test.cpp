@@ -40,12 +40,12 @@ TEST_F(EstateTest, HoldsThePlanesOfItsSessions) {
   UniqueFd fd = some_fd();
   const int number = fd.get();
   ASSERT_TRUE(take(change(1, StateKind::plane, 5), std::move(fd)).ok());
-  EXPECT_EQ(estate_.planes(), (std::vector<StateKey>{{1, StateKind::plane, 5}}));
+  EXPECT_EQ(estate_.for_the_worker(), (std::vector<StateKey>{{1, StateKind::plane, 5}}));
   EXPECT_EQ(estate_.descriptor({1, StateKind::plane, 5}), number);
   v1::StateChange ended = change(1, StateKind::session, 0);
   ended.set_gone(true);
   ASSERT_TRUE(take(ended).ok());
-  EXPECT_TRUE(estate_.planes().empty());
+  EXPECT_TRUE(estate_.for_the_worker().empty());
   EXPECT_FALSE(is_open(number));
 }
 
@@ -63,11 +63,11 @@ TEST_F(EstateTest, ABatchThatWasCutShortNeverWas) {
   v1::StateChange first = change(1, StateKind::plane, 1);
   first.set_more(true);
   ASSERT_TRUE(take(first, std::move(fd)).ok());
-  EXPECT_TRUE(estate_.planes().empty());
+  EXPECT_TRUE(estate_.for_the_worker().empty());
   estate_.drop_unfinished();
   EXPECT_FALSE(is_open(number));
   ASSERT_TRUE(take(change(1, StateKind::plane, 2), some_fd()).ok());
-  EXPECT_EQ(estate_.planes(), (std::vector<StateKey>{{1, StateKind::plane, 2}}));
+  EXPECT_EQ(estate_.for_the_worker(), (std::vector<StateKey>{{1, StateKind::plane, 2}}));
 }
 
 TEST_F(EstateTest, AValueInPartsIsOneValue) {

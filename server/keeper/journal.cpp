@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "engine/plane/memfd.h"
+#include "server/keeper/file_bytes.h"
 
 namespace eagle::server {
 namespace {
@@ -62,30 +63,6 @@ Status damaged(const std::string& found) {
   return {Reason::bad_message, "expected a journal of this version's format, found " + found};
 }
 
-Status write_at(int fd, std::string_view bytes, std::uint64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return failed("pwrite");
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-    offset += static_cast<std::uint64_t>(written);
-  }
-  return {};
-}
-
-StatusOr<std::string> read_at(int fd, std::uint64_t offset, std::uint64_t bytes) {
-  std::string data(bytes, '\0');
-  std::uint64_t got = 0;
-  while (got < bytes) {
-    const ssize_t part = ::pread(fd, data.data() + got, bytes - got, static_cast<off_t>(offset + got));
-    if (part < 0 && errno == EINTR) continue;
-    if (part < 0) return failed("pread");
-    if (part == 0) return damaged("one that ends after " + std::to_string(offset + got) + " bytes");
-    got += static_cast<std::uint64_t>(part);
-  }
-  return data;
-}
-
 std::string bytes_of(const Header& header) {
   std::string bytes(sizeof header, '\0');
   std::memcpy(bytes.data(), &header, sizeof header);
@@ -96,8 +73,17 @@ StateKey session_of(const StateKey& key) { return {key.session, StateKind::sessi
 
 bool is_session(const StateKey& key) { return key.kind == StateKind::session; }
 
-// Strikes have no session.
-bool needs_session(const StateKey& key) { return !is_session(key) && key.kind != StateKind::strike; }
+bool needs_session(const StateKey& key) {
+  switch (key.kind) {
+    case StateKind::session:
+    case StateKind::strike:
+    case StateKind::run:
+    case StateKind::run_plane:
+      return false;
+    default:
+      return true;
+  }
+}
 
 // Removes what a change ends; whether the change's own entry is to be kept.
 template <typename Entries>
@@ -125,13 +111,30 @@ StatusOr<Parsed> parse(std::string_view data) {
   parsed.bytes = sizeof header + header.value_bytes;
   if (checksum_of(data.substr(0, parsed.bytes)) != header.checksum) return damaged("a wrong checksum");
   if (header.kind < static_cast<std::uint32_t>(StateKind::session) ||
-      header.kind > static_cast<std::uint32_t>(StateKind::strike) || header.gone > 1) {
+      header.kind > static_cast<std::uint32_t>(last_state_kind) || header.gone > 1) {
     return damaged("a record of kind " + std::to_string(header.kind));
   }
   parsed.change.key = {header.session, static_cast<StateKind>(header.kind), header.id};
   parsed.change.gone = header.gone != 0;
   parsed.change.value = data.substr(sizeof header, header.value_bytes);
   return parsed;
+}
+
+// The records of such a file.
+StatusOr<std::string> committed(int fd) {
+  struct stat file {};
+  if (::fstat(fd, &file) != 0) return failed("fstat");
+  const auto size = static_cast<std::uint64_t>(file.st_size);
+  if (size < sizeof(Header)) return damaged("a file of " + std::to_string(size) + " bytes");
+  EAGLE_ASSIGN_OR_RETURN(const std::string head, read_at(fd, 0, sizeof(Header)));
+  Header header;
+  std::memcpy(&header, head.data(), sizeof header);
+  if (header.magic_number != magic) return damaged("another beginning");
+  if (header.committed < sizeof header || header.committed > size) {
+    return damaged("one of " + std::to_string(header.committed) + " bytes in a file of " +
+                   std::to_string(size));
+  }
+  return read_at(fd, sizeof header, header.committed - sizeof header);
 }
 
 }  // namespace
@@ -143,14 +146,28 @@ StatusOr<Journal> Journal::create() {
   return journal;
 }
 
+StatusOr<Journal> Journal::adopt(UniqueFd file) {
+  EAGLE_ASSIGN_OR_RETURN(const std::string data, committed(file.get()));
+  Journal journal(std::move(file));
+  journal.end_ = sizeof(Header) + data.size();
+  for (std::string_view rest = data; !rest.empty();) {
+    EAGLE_ASSIGN_OR_RETURN(const Parsed record, parse(rest));
+    const std::uint64_t offset = journal.end_ - rest.size();
+    apply_to(journal.live_, record.change, {offset, record.bytes});
+    rest.remove_prefix(record.bytes);
+  }
+  journal.look_at_ = std::max<std::uint64_t>(small_bytes, journal.end_);
+  return journal;
+}
+
 Status Journal::commit(std::uint64_t end) {
-  EAGLE_RETURN_IF_ERROR(write_at(file_.get(), bytes_of({magic, end}), 0));
+  EAGLE_RETURN_IF_ERROR(write_at(file_.get(), bytes_of({magic, end}), 0).within("the journal"));
   end_ = end;
   return {};
 }
 
 Status Journal::append(const std::string& records) {
-  EAGLE_RETURN_IF_ERROR(write_at(file_.get(), records, end_));
+  EAGLE_RETURN_IF_ERROR(write_at(file_.get(), records, end_).within("the journal"));
   return commit(end_ + records.size());
 }
 
@@ -204,18 +221,7 @@ std::vector<StateKey> Journal::keys() const {
 }
 
 StatusOr<Journal::Values> Journal::read(int fd) {
-  EAGLE_ASSIGN_OR_RETURN(const std::string head, read_at(fd, 0, sizeof(Header)));
-  Header header;
-  std::memcpy(&header, head.data(), sizeof header);
-  if (header.magic_number != magic) return damaged("another beginning");
-  struct stat file {};
-  if (::fstat(fd, &file) != 0) return failed("fstat");
-  if (header.committed < sizeof header || header.committed > static_cast<std::uint64_t>(file.st_size)) {
-    return damaged("one of " + std::to_string(header.committed) + " bytes in a file of " +
-                   std::to_string(file.st_size));
-  }
-  EAGLE_ASSIGN_OR_RETURN(const std::string data,
-                         read_at(fd, sizeof header, header.committed - sizeof header));
+  EAGLE_ASSIGN_OR_RETURN(const std::string data, committed(fd));
   Values values;
   for (std::string_view rest = data; !rest.empty();) {
     EAGLE_ASSIGN_OR_RETURN(Parsed record, parse(rest));

@@ -24,6 +24,8 @@ public:
   using Values = std::map<StateKey, std::string>;
 
   static StatusOr<Journal> create();
+  // One that another keeper wrote, to go on with. As `read`.
+  static StatusOr<Journal> adopt(UniqueFd file);
   // What is committed in such a file. BAD_MESSAGE: a record that is not as it was written, or a format that
   // this version does not know.
   static StatusOr<Values> read(int fd);
@@ -32,6 +34,7 @@ public:
   // SYSTEM leaves the journal as it was.
   Status apply(std::span<const StateChange> changes);
 
+  [[nodiscard]] int fd() const { return file_.get(); }
   // For another process: it cannot be written to through it.
   [[nodiscard]] StatusOr<UniqueFd> reader() const;
   [[nodiscard]] bool has(const StateKey& key) const { return live_.count(key) != 0; }

@@ -18,6 +18,7 @@
 
 #include "eagle/v1/state.pb.h"
 #include "server/keeper/estate.h"
+#include "server/keeper/exchange.h"
 #include "server/keeper/packet.h"
 #include "server/keeper/worker_process.h"
 #include "server/ledger.h"
@@ -57,15 +58,21 @@ StateChange strike_of(const GraphHash& hash, std::uint32_t deaths) {
 class Keeper {
 public:
   Keeper(KeeperOptions options, Estate estate, Ledger ledger)
-      : options_(std::move(options)), estate_(std::move(estate)), ledger_(std::move(ledger)) {}
+      : options_(std::move(options)), estate_(std::move(estate)), ledger_(std::move(ledger)) {
+    if (!options_.inherited) return;
+    epoch_ = options_.inherited->epoch + 1;
+    served_once_ = true;
+    exchange_again_ = options_.inherited->again;
+  }
 
   int run();
 
 private:
   Status prepare();
+  Status read_strikes();
   // What an event of the epoll is about; any other number is a session, whose process has ended. (Ids of
   // sessions are 64 random bits.)
-  enum class Source : std::uint8_t { signals, owner, worker, socket, client };
+  enum class Source : std::uint8_t { signals, owner, worker, socket, exchange, client };
   void watch(int fd, Source source, std::uint64_t session, std::uint32_t events);
   void unwatch(int fd) { ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
@@ -75,6 +82,12 @@ private:
   void reload();
   void drain(std::uint32_t seconds);
   [[nodiscard]] std::string state() const;  // for the service manager
+
+  void begin_exchange();
+  void take_answer();
+  void refuse_exchange(const Status& why);
+  [[nodiscard]] LeftState left_state() const;
+  void become_another();
   void client_ended(std::uint64_t session);
 
   void hear();
@@ -107,7 +120,7 @@ private:
   UniqueFd socket_;
   std::deque<Outgoing> outgoing_;
   UniqueFd given_;                     // the journal, to be read
-  std::deque<StateKey> to_hand_over_;  // planes
+  std::deque<StateKey> to_hand_over_;  // entries with descriptors
   bool handed_over_ = false;
   bool serves_ = false;
   Clock::time_point heard_;
@@ -117,6 +130,10 @@ private:
   bool served_once_ = false;
   bool draining_ = false;
   Clock::time_point drain_ends_;
+  // Another program is to take this one's place: it is asked, or the worker drained for it.
+  std::optional<Exchange> exchange_;
+  bool handing_over_ = false;    // it has agreed
+  bool exchange_again_ = false;  // somebody asked for it meanwhile
   std::deque<Clock::time_point> deaths_;
   bool death_is_a_graphs_ = false;
   std::optional<Clock::time_point> start_again_;  // there is no worker until then
@@ -139,7 +156,22 @@ Status Keeper::prepare() {
     dead_clients_.erase(session);
     unwatch(process);
   };
+  estate_.announce();
+  EAGLE_RETURN_IF_ERROR(read_strikes());
   return start_worker();
+}
+
+Status Keeper::read_strikes() {
+  EAGLE_ASSIGN_OR_RETURN(const Journal::Values values, Journal::read(estate_.journal().fd()));
+  for (const auto& [key, text] : values) {
+    v1::StrikeRecord record;
+    GraphHash hash{};
+    if (key.kind != StateKind::strike || !record.ParseFromString(text)) continue;
+    if (record.hash().size() != hash.size()) continue;
+    std::copy(record.hash().begin(), record.hash().end(), hash.begin());
+    strikes_[hash] = record.deaths();
+  }
+  return {};
 }
 
 void Keeper::watch(int fd, Source source, std::uint64_t session, std::uint32_t events) {
@@ -154,8 +186,11 @@ Status Keeper::start_worker() {
   EAGLE_ASSIGN_OR_RETURN(given_, estate_.journal().reader());
   EAGLE_ASSIGN_OR_RETURN(auto ends, packet_sockets());
   socket_ = std::move(ends.first);
+  std::vector<std::string> command = options_.command;
+  command.emplace_back("--worker");
+  const int its_end = ends.second.get();
   EAGLE_ASSIGN_OR_RETURN(WorkerProcess worker,
-                         WorkerProcess::start(options_.worker_command, std::move(ends.second), worker_fd));
+                         WorkerProcess::start("/proc/self/exe", command, {&its_end, 1}));
   worker_.emplace(std::move(worker));
   watch(worker_->process(), Source::worker, 0, EPOLLIN);
   watch(socket_.get(), Source::socket, 0, EPOLLIN);
@@ -173,8 +208,8 @@ Status Keeper::start_worker() {
     descriptors.push_back(socket.get());
   }
   tell(begin, descriptors);
-  const std::vector<StateKey> planes = estate_.planes();
-  to_hand_over_.assign(planes.begin(), planes.end());
+  const std::vector<StateKey> keys = estate_.for_the_worker();
+  to_hand_over_.assign(keys.begin(), keys.end());
   hand_over_more();
   return {};
 }
@@ -192,6 +227,7 @@ void Keeper::hand_over_more() {
     v1::PlanesMessage::Place& place = *planes.add_planes();
     place.set_session(key.session);
     place.set_id(key.id);
+    place.set_kind(static_cast<std::uint32_t>(key.kind));
     descriptors.push_back(estate_.descriptor(key));
   }
   handed_over_ = to_hand_over_.empty();
@@ -231,11 +267,14 @@ void Keeper::send_what_waits() {
 int Keeper::run() {
   if (const Status prepared = prepare(); !prepared.ok()) give_up(prepared.message());
   while (!exit_status_) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(patience_ends() - Clock::now());
+    Clock::time_point next = patience_ends();
+    if (exchange_ && !handing_over_) next = std::min(next, exchange_->patience_ends());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
     std::array<epoll_event, 64> events{};
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
                                    static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000)));
     for (int i = 0; i < count && !exit_status_; ++i) handle(events[static_cast<std::size_t>(i)]);
+    if (exchange_ && !handing_over_ && Clock::now() >= exchange_->patience_ends()) exchange_->give_up();
     // Only once nothing of it waits to be heard: this process may have been stopped itself.
     if (start_again_ && Clock::now() >= *start_again_) start_next_worker();
     if (count == 0 && worker_ && Clock::now() >= patience_ends()) {
@@ -249,7 +288,7 @@ int Keeper::run() {
 
 Clock::time_point Keeper::patience_ends() const {
   if (start_again_) return *start_again_;
-  if (draining_) return std::max(drain_ends_, heard_ + seconds(1));
+  if (draining_ || handing_over_) return std::max(drain_ends_, heard_ + seconds(1));
   return heard_ + (serves_ ? longest_silence : longest_start);
 }
 
@@ -262,6 +301,8 @@ void Keeper::handle(const epoll_event& event) {
       return drain(0);
     case static_cast<std::uint64_t>(Source::worker):
       return worker_ended();
+    case static_cast<std::uint64_t>(Source::exchange):
+      return take_answer();
     case static_cast<std::uint64_t>(Source::socket):
       if ((event.events & EPOLLOUT) != 0) send_what_waits();
       if ((event.events & ~EPOLLOUT) != 0) hear();
@@ -275,6 +316,7 @@ void Keeper::take_signal() {
   signalfd_siginfo info{};
   if (::read(options_.signals.get(), &info, sizeof info) != sizeof info) return;
   spdlog::info("signal {} from pid {}", info.ssi_signo, info.ssi_pid);
+  if (info.ssi_signo == SIGUSR2) return begin_exchange();
   info.ssi_signo == SIGHUP ? reload() : drain(options_.drain_timeout_s);
 }
 
@@ -291,6 +333,74 @@ std::string Keeper::state() const {
   return "serving, worker " + std::to_string(epoch_ + 1) + " has pid " +
          std::to_string(worker_ ? worker_->pid() : 0);
 }
+
+// ---- another program takes this one's place
+
+// The worker is there and serves from the question to the end of its drain.
+void Keeper::begin_exchange() {
+  if (draining_) return;
+  if (exchange_ || !serves_) {
+    exchange_again_ = true;
+    spdlog::info("an exchange is to follow the one that is under way, or the start of the worker");
+    return;
+  }
+  auto begun = Exchange::begin(options_.program, options_.command, left_state());
+  if (!begun.ok()) return refuse_exchange(begun.status());
+  exchange_.emplace(*std::move(begun));
+  watch(exchange_->answer(), Source::exchange, 0, EPOLLIN);
+}
+
+void Keeper::refuse_exchange(const Status& why) {
+  exchange_.reset();
+  spdlog::error("no other program takes over: {}; this one serves on", why.message());
+}
+
+void Keeper::take_answer() {
+  unwatch(exchange_->answer());
+  const Status answer = exchange_->take_answer();
+  if (draining_) return exchange_.reset();
+  if (!answer.ok()) return refuse_exchange(answer);
+  spdlog::info("'{}' takes over once the worker has handed over", options_.program);
+  options_.notifier.status("another program takes over");
+  handing_over_ = true;
+  drain_ends_ = Clock::now() + seconds(options_.drain_timeout_s) + longest_end;
+  if (!worker_) {  // nor could one be started
+    become_another();
+    return;
+  }
+  if (!handed_over_) return worker_->kill();  // the one that served has died, and this one serves nobody yet
+  v1::KeeperMessage message;
+  message.set_hand_over(options_.drain_timeout_s);
+  tell(message);
+}
+
+LeftState Keeper::left_state() const {
+  LeftState left;
+  left.epoch = epoch_;
+  for (const auto& [endpoint, socket] : options_.listening)
+    left.listening.emplace_back(endpoint, socket.get());
+  left.socket_device = options_.socket_device;
+  left.socket_inode = options_.socket_inode;
+  left.owner = options_.owner.get();
+  left.journal = estate_.journal().fd();
+  left.ledger = ledger_.fd();
+  for (const auto& [key, fd] : estate_.descriptors()) left.held[key] = fd.get();
+  left.program = options_.program;
+  left.again = exchange_again_;
+  return left;
+}
+
+// Where it cannot be, this one goes on with another worker.
+void Keeper::become_another() {
+  options_.notifier.leave_to_environment();
+  const Status failed = exchange_->become(left_state());
+  options_.notifier.take_from_environment();
+  handing_over_ = false;
+  refuse_exchange(failed);
+  exchange_again_ = exchange_again_ || failed.reason() == Reason::bad_value;
+}
+
+// ---- the end
 
 // Once: running work gets its time. Again: it gets none.
 void Keeper::drain(std::uint32_t time_s) {
@@ -363,6 +473,7 @@ void Keeper::hear(const v1::WorkerMessage& message, std::vector<UniqueFd> descri
     serves_ = true;
     options_.notifier.ready(state());
     if (!std::exchange(served_once_, true)) report(options_.ready, options_.ready_line);
+    if (std::exchange(exchange_again_, false)) begin_exchange();
   }
 }
 
@@ -372,6 +483,7 @@ void Keeper::worker_ended() {
   unwatch(worker_->process());
   const Ending ending = worker_->collect();
   worker_.reset();
+  serves_ = false;
   unwatch(socket_.get());
   socket_.reset();
   outgoing_.clear();
@@ -384,6 +496,13 @@ void Keeper::after_death(const Ending& ending, bool served) {
     if (!orderly) spdlog::error("the worker {} while it was to end", ending.text());
     exit_status_ = orderly ? 0 : 1;
     return;
+  }
+  if (handing_over_) {
+    if (!ending.exited || ending.status != 0)
+      spdlog::error("the worker {} while it handed over", ending.text());
+    become_another();
+    ++epoch_;
+    return start_next_worker();
   }
   if (!served_once_) {
     return give_up(why_failed_.empty() ? "the worker " + ending.text() + " before it served" : why_failed_);
@@ -442,8 +561,9 @@ void Keeper::give_up(const std::string& why) {
 }  // namespace
 
 int keep(KeeperOptions options) {
-  auto estate = Estate::create();
-  auto ledger = Ledger::create();
+  auto& left = options.inherited;
+  auto estate = left ? Estate::adopt(std::move(left->journal), std::move(left->held)) : Estate::create();
+  auto ledger = left ? Ledger::adopt(std::move(left->ledger)) : Ledger::create();
   const Status made = estate.ok() ? ledger.status() : estate.status();
   if (!made.ok()) {
     spdlog::error("{}", made.to_string());

@@ -3,24 +3,32 @@
 // It owns what must survive: the listening sockets, every plane's memory, the journal, the ledger, and the
 // processes of the clients. It starts a worker, hands all of it over, and starts another when that one dies.
 // Signals come here alone.
+//
+// On SIGUSR2 the program at its path takes its place, in the same process and with all that it owns: the
+// program is asked first, and the worker drained. What refuses is told in the log, and everything goes on.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/base/unique_fd.h"
 #include "server/keeper/notifier.h"
+#include "server/keeper/left_state.h"
+#include "server/keeper/worker_process.h"
 
 namespace eagle::server {
 
 struct KeeperOptions {
-  // The worker's command line; the descriptor `worker_fd` is its end of the socket.
-  std::vector<std::string> worker_command;
+  std::vector<std::string> command;  // this program's own; the worker's has one word more
+  std::string program;               // where it was started from
   std::vector<std::pair<std::string, UniqueFd>> listening;  // endpoint, socket
-  UniqueFd signals;  // signalfd of SIGTERM, SIGINT and SIGHUP, which are blocked
+  std::uint64_t socket_device = 0;                          // of the unix socket's file, where there is one
+  std::uint64_t socket_inode = 0;
+  UniqueFd signals;  // signalfd of SIGTERM, SIGINT, SIGHUP and SIGUSR2, which are blocked
   UniqueFd owner;    // end with this process; may be invalid
   UniqueFd ready;    // gets one line; may be invalid
   std::string ready_line = "ready";
@@ -31,10 +39,12 @@ struct KeeperOptions {
   // holds from then on. May be empty.
   std::function<std::uint32_t()> reload;
   Notifier notifier;  // the keeper alone speaks to the service manager
+  // What the keeper before this one left; its sockets are in `listening`, its owner in `owner`.
+  std::optional<Inherited> inherited;
 };
 
 // Where the worker finds its end of the socket.
-constexpr int worker_fd = 3;
+constexpr int worker_fd = first_descriptor;
 
 // Returns the exit status once it is over: 0 after an orderly end.
 int keep(KeeperOptions options);

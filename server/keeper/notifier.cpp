@@ -52,17 +52,23 @@ UniqueFd connected_to(const std::string& path) {
 
 }  // namespace
 
-Notifier Notifier::from_environment() {
-  const std::string path = taken("NOTIFY_SOCKET");
+void Notifier::take_from_environment() {
+  path_ = taken("NOTIFY_SOCKET");
   const std::string pid = taken("WATCHDOG_PID");
   const auto interval = number(taken("WATCHDOG_USEC"));
-  Notifier notifier;
-  if (path.empty()) return notifier;
-  notifier.socket_ = connected_to(path);
+  socket_.reset();
+  watchdog_ = {};
+  if (path_.empty()) return;
+  socket_ = connected_to(path_);
   if (interval && *interval > 0 && (pid.empty() || number(pid) == ::getpid())) {
-    notifier.watchdog_ = std::chrono::microseconds(*interval);
+    watchdog_ = std::chrono::microseconds(*interval);
   }
-  return notifier;
+}
+
+void Notifier::leave_to_environment() const {
+  if (path_.empty()) return;
+  ::setenv("NOTIFY_SOCKET", path_.c_str(), 1);
+  if (watchdog_.count() > 0) ::setenv("WATCHDOG_USEC", std::to_string(watchdog_.count()).c_str(), 1);
 }
 
 void Notifier::reloading() {

@@ -17,7 +17,14 @@ public:
   Notifier() = default;
   // Of NOTIFY_SOCKET and, where WATCHDOG_PID is this process or not set, WATCHDOG_USEC; takes them out of the
   // environment, so that processes which are started later do not speak there, too.
-  static Notifier from_environment();
+  static Notifier from_environment() {
+    Notifier notifier;
+    notifier.take_from_environment();
+    return notifier;
+  }
+  void take_from_environment();
+  // For the program that this process is to become.
+  void leave_to_environment() const;
 
   void ready(const std::string& status) { send("READY=1\nSTATUS=" + status); }
   void reloading();
@@ -29,7 +36,8 @@ public:
 private:
   void send(const std::string& message) const;
 
-  UniqueFd socket_;  // connected; or invalid
+  std::string path_;  // of the manager's socket; empty: there is none
+  UniqueFd socket_;   // connected; or invalid
   std::chrono::microseconds watchdog_{0};
   std::chrono::steady_clock::time_point fed_;
 };

@@ -53,8 +53,9 @@ StatusOr<Inheritance> WorkerLink::take_over() {
       return unexpected("planes");
     }
     for (int i = 0; i < planes.planes_size(); ++i) {
-      inheritance.state.planes.emplace(std::pair(planes.planes(i).session(), planes.planes(i).id()),
-                                       std::move(next.second[static_cast<std::size_t>(i)]));
+      const auto& place = planes.planes(i);
+      const StateKey key{place.session(), static_cast<StateKind>(place.kind()), place.id()};
+      inheritance.state.descriptors.emplace(key, std::move(next.second[static_cast<std::size_t>(i)]));
     }
     last = planes.last();
     v1::WorkerMessage adopted;
@@ -70,6 +71,7 @@ void WorkerLink::obey(const Orders& orders) {
     if (!next.ok()) return;
     const v1::KeeperMessage& message = next->first;
     if (message.has_drain()) orders.drain(message.drain());
+    if (message.has_hand_over()) orders.hand_over(message.hand_over());
     if (message.has_hurry()) orders.hurry();
     if (message.has_client_died()) orders.client_died(message.client_died());
     if (message.has_reload()) orders.reload();

@@ -40,6 +40,7 @@ public:
   // are called there.
   struct Orders {
     std::function<void(std::uint32_t seconds)> drain;
+    std::function<void(std::uint32_t seconds)> hand_over;
     std::function<void()> hurry;
     std::function<void(std::uint64_t session)> client_died;
     std::function<void()> reload;

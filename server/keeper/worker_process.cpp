@@ -1,5 +1,6 @@
 #include "server/keeper/worker_process.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/syscall.h>
@@ -37,11 +38,20 @@ std::string Ending::text() const {
          (name != nullptr ? " (SIG" + std::string(name) + ")" : "");
 }
 
-StatusOr<WorkerProcess> WorkerProcess::start(const std::vector<std::string>& command, UniqueFd socket,
-                                             int as) {
+StatusOr<WorkerProcess> WorkerProcess::start(const std::string& program,
+                                             const std::vector<std::string>& command,
+                                             std::span<const int> descriptors) {
   SpawnActions actions;
-  ::posix_spawn_file_actions_adddup2(&actions.files, socket.get(), as);
-  ::posix_spawn_file_actions_addclosefrom_np(&actions.files, as + 1);
+  // Above all that they become, so that none takes another one's place.
+  const int above = first_descriptor + static_cast<int>(descriptors.size());
+  std::vector<UniqueFd> copies;
+  int next = first_descriptor;
+  for (const int fd : descriptors) {
+    const UniqueFd& copy = copies.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, above));
+    if (!copy.valid()) return Status(Reason::system, std::string("fcntl: ") + std::strerror(errno));
+    ::posix_spawn_file_actions_adddup2(&actions.files, copy.get(), next++);
+  }
+  ::posix_spawn_file_actions_addclosefrom_np(&actions.files, above);
   sigset_t none;
   sigset_t all;
   ::sigemptyset(&none);
@@ -56,8 +66,8 @@ StatusOr<WorkerProcess> WorkerProcess::start(const std::vector<std::string>& com
   arguments.push_back(nullptr);
   pid_t pid = 0;
   const int error =
-      ::posix_spawn(&pid, "/proc/self/exe", &actions.files, &actions.attributes, arguments.data(), environ);
-  if (error != 0) return Status(Reason::system, std::string("starting a worker: ") + std::strerror(error));
+      ::posix_spawn(&pid, program.c_str(), &actions.files, &actions.attributes, arguments.data(), environ);
+  if (error != 0) return Status(Reason::system, "starting " + program + ": " + std::strerror(error));
   WorkerProcess worker(pid, UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))));
   if (!worker.process_.valid())
     return Status(Reason::system, std::string("pidfd_open: ") + std::strerror(errno));

@@ -1,9 +1,10 @@
-// WorkerProcess: the process of a worker, seen from its keeper.
+// WorkerProcess: the process of a worker, or of another helper, seen from its keeper.
 #pragma once
 
 #include <sys/types.h>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "engine/base/unique_fd.h"
 
 namespace eagle::server {
+
+// Where a child finds the first of the descriptors that it was given.
+constexpr int first_descriptor = 3;
 
 // How a process ended, as waitid says.
 struct Ending {
@@ -21,9 +25,11 @@ struct Ending {
 
 class WorkerProcess {
 public:
-  // Starts `command` in a process group of its own, with default signal dispositions, and `socket` as its
-  // descriptor `as`: the only one besides the standard ones. SYSTEM.
-  static StatusOr<WorkerProcess> start(const std::vector<std::string>& command, UniqueFd socket, int as);
+  // Starts `program` with the words of `command` in a process group of its own, with default signal
+  // dispositions, and `descriptors` as its own from `first_descriptor` on: the only ones besides the standard
+  // ones. SYSTEM.
+  static StatusOr<WorkerProcess> start(const std::string& program, const std::vector<std::string>& command,
+                                       std::span<const int> descriptors);
   WorkerProcess(WorkerProcess&& other) noexcept;
   WorkerProcess& operator=(WorkerProcess&&) = delete;
   ~WorkerProcess();  // kills it, if it still runs, with its process group

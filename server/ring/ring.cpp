@@ -105,6 +105,7 @@ bool Ring::take(std::size_t slot) {
   const Deadline deadline = deadline_of(shared.timeout_ns.get());
   taken_[slot].phase.store(Phase::running, std::memory_order_release);
   LaunchEvents events;
+  events.enqueued = shared.kind.get() == static_cast<std::uint64_t>(ring::Kind::enqueued);
   events.host_call = [self = shared_from_this(), slot](std::uint64_t sequence, std::uint32_t call) {
     self->ask(slot, sequence, call);
   };

@@ -46,6 +46,8 @@ public:
   // Whether the client must ring. After `set_asleep(true)`, `pending` tells of what was posted just before.
   void set_asleep(bool asleep) { ring().header.asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst); }
   bool pending();
+  // Any thread: the daemon is being exchanged, and what is enqueued is to go another way.
+  void set_closing() { ring().header.closing.store(1, std::memory_order_seq_cst); }
 
 private:
   static constexpr std::size_t few_slots = 4;

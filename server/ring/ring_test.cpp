@@ -93,7 +93,7 @@ protected:
 
   // From here on nobody takes anything from the client's ring.
   void end_session() {
-    static_cast<void>(daemon_->sessions().end(client_.session, false));
+    daemon_->sessions().end(client_.session);
     client_.session.reset();
     // The executor looks at its rings before each job: the first of two may have been on its way already.
     for (int job = 0; job < 2; ++job) server::testing::Blocker::hold(daemon_->executor())->release();
@@ -269,7 +269,7 @@ TEST_F(RingTest, ManyThreadsAndSessionsLaunchBesideEachOther) {
 TEST_F(RingTest, TheEndOfTheSessionEndsItsLaunches) {
   const Increment made = with_call(*client_.session);
   const Status status = launch(client_, {made.graph, 3, 1}, [&](std::uint32_t) {
-    static_cast<void>(daemon_->sessions().end(client_.session, false));
+    daemon_->sessions().end(client_.session);
     return Status();
   });
   EXPECT_EQ(status.reason(), Reason::cancelled) << status.to_string();
@@ -451,7 +451,7 @@ TEST_F(RingTest, AClientThatScribblesHurtsItself) {
   EXPECT_EQ(theirs.x.values[0], 2'000.0);
   stop = true;
   scribbler.join();
-  static_cast<void>(daemon_->sessions().end(client_.session, false));
+  daemon_->sessions().end(client_.session);
   EXPECT_TRUE(launch(neighbour, {theirs.graph, 1, 2'001}).ok());
 }
 

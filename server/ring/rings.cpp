@@ -94,6 +94,11 @@ void Rings::apply_changes() {
   }
 }
 
+bool Rings::pending() {
+  apply_changes();
+  return std::any_of(all_.begin(), all_.end(), [](const auto& known) { return known.second->pending(); });
+}
+
 // Wakes the rings whose doorbells rang.
 void Rings::listen(int timeout_ms) {
   std::array<epoll_event, 64> events{};

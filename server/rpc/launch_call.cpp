@@ -76,9 +76,10 @@ Status LaunchConversation::on_message() {
 }
 
 Status LaunchConversation::start(const v1::LaunchRequest& request) {
-  EAGLE_RETURN_IF_ERROR(daemon_.accepts_work());
   EAGLE_ASSIGN_OR_RETURN(const auto session, session_of(daemon_, context_));
+  EAGLE_RETURN_IF_ERROR(request.enqueued() ? daemon_.accepts_work() : daemon_.accepts_launches(*session));
   LaunchEvents events;
+  events.enqueued = request.enqueued();
   events.host_call = [self = self_](std::uint64_t sequence, std::uint32_t call) {
     self->ask(sequence, call);
   };
@@ -173,9 +174,11 @@ grpc::ServerUnaryReactor* launch_call(Daemon& daemon, grpc::CallbackServerContex
                                       const v1::LaunchRequest& request, v1::LaunchReport& reply) {
   const auto session = session_of(daemon, context);
   if (!session.ok()) return refuse(context, session.status());
-  if (const Status accepts = daemon.accepts_work(); !accepts.ok()) return refuse(context, accepts);
+  const Status accepts = request.enqueued() ? daemon.accepts_work() : daemon.accepts_launches(**session);
+  if (!accepts.ok()) return refuse(context, accepts);
   auto call = PendingCall::make(context);
   LaunchEvents events;
+  events.enqueued = request.enqueued();
   events.done = [call, &reply](const LaunchOutcome& outcome) {
     if (outcome.ok()) describe(*outcome, reply);
     call->finish(outcome.status());
@@ -189,7 +192,7 @@ grpc::ServerUnaryReactor* launch_call(Daemon& daemon, grpc::CallbackServerContex
 grpc::ServerUnaryReactor* enqueue_call(Daemon& daemon, grpc::CallbackServerContext& context,
                                        const v1::LaunchRequest& request) {
   return at_once(daemon, context, [&daemon, &request, &context](Session& session) -> Status {
-    EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
+    EAGLE_RETURN_IF_ERROR(daemon.accepts_launches(session));
     if (request.launch_id() == 0) {
       return {Reason::bad_value, "expected a launch id above 0, by which the outcome can be asked for"};
     }

@@ -35,14 +35,6 @@ void describe(const Session& session, const PlaneStore::Created& made, v1::Plane
   if (!session.over_tcp()) message.set_token(made.token.data(), made.token.size());
 }
 
-void describe(const plane::View& view, v1::View& message) {
-  message.set_offset(view.offset);
-  message.set_dtype(static_cast<v1::DType>(view.dtype));
-  message.set_item_bytes(view.item_bytes);
-  message.mutable_shape()->Add(view.shape.begin(), view.shape.end());
-  message.mutable_strides()->Add(view.strides.begin(), view.strides.end());
-}
-
 template <typename Refs>
 std::vector<graph::PlaneId> ids_of(const Refs& refs) {
   std::vector<graph::PlaneId> ids;
@@ -159,9 +151,12 @@ Status publish(Daemon& daemon, const std::shared_ptr<Session>& session, const Pe
   EAGLE_ASSIGN_OR_RETURN(const Slice slice, slice_of(*session, request.slice(), false));
   EAGLE_ASSIGN_OR_RETURN(const ToPublish found, to_publish(*session, call, slice, request.name()));
   const Plane& plane = *found.made.plane;
-  const Status done = daemon.published().publish(
-      session, request.name(),
-      {plane.bytes(), found.view, request.writable(), {request.to().begin(), request.to().end()}});
+  const Status done = daemon.published().publish(session, request.name(),
+                                                 {plane.bytes(),
+                                                  found.view,
+                                                  request.writable(),
+                                                  {request.to().begin(), request.to().end()},
+                                                  request.attempt()});
   if (!done.ok()) {
     const graph::PlaneId id = plane.id();
     if (found.moved) static_cast<void>(session->planes().release({&id, 1}));
@@ -169,7 +164,7 @@ Status publish(Daemon& daemon, const std::shared_ptr<Session>& session, const Pe
   }
   found.moved ? describe(*session, found.made, *reply.mutable_plane())
               : describe(*session, plane, *reply.mutable_plane());
-  describe(found.view, *reply.mutable_view());
+  graph::to_message(found.view, *reply.mutable_view());
   reply.set_owner(session->principal().text());
   reply.set_moved(found.moved);
   spdlog::info("published \"{}\" for {} more", loggable(request.name()), request.to_size());
@@ -181,7 +176,7 @@ Status open(Daemon& daemon, const std::shared_ptr<Session>& session, const v1::O
   EAGLE_ASSIGN_OR_RETURN(const Published::Opened opened,
                          daemon.published().open(session, request.name(), request.owner()));
   describe(*session, opened.plane, *reply.mutable_plane());
-  describe(opened.view, *reply.mutable_view());
+  graph::to_message(opened.view, *reply.mutable_view());
   reply.set_read_only(opened.read_only);
   reply.set_owner(opened.owner);
   return {};
@@ -195,13 +190,14 @@ void withdraw(Daemon& daemon, const std::shared_ptr<Session>& session, const v1:
   if (!bytes.ok()) return call->finish(bytes.status());
   spdlog::info("withdrew \"{}\"", loggable(request.name()));
   if (!request.seal_off()) return call->finish({});
-  daemon.seal_off(*bytes, request.name(), [session, bytes = *bytes, &reply, call](const Status& moved) {
-    if (!moved.ok()) return call->finish(moved);
-    const auto again = session->planes().adopt("", bytes, false);
-    if (!again.ok()) return call->finish(again.status());
-    describe(*session, *again, *reply.mutable_moved());
-    call->finish(session->planes().note_moved(again->plane));
-  });
+  daemon.seal_off(*bytes, request.name(),
+                  [session, bytes = *bytes, &reply, call](const Status& moved) {
+                    if (!moved.ok()) return call->finish(moved);
+                    const auto again = session->planes().adopt("", bytes, false);
+                    if (!again.ok()) return call->finish(again.status());
+                    describe(*session, *again, *reply.mutable_moved());
+                    call->finish({});
+                  });
 }
 
 class PlanesService final : public v1::Planes::CallbackService {

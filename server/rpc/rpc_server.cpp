@@ -11,6 +11,9 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "server/rpc/services.h"
@@ -121,6 +124,24 @@ void RpcServer::set_serving(bool serving) {
   grpc::HealthCheckServiceInterface& health = *state_->server->GetHealthCheckService();
   for (const char* service : {"", "eagled.ready", "eagled.device.cpu"})
     health.SetServingStatus(service, serving);
+}
+
+// gRPC would cancel what is left at a deadline: there is none, and what is left ends with the process.
+void RpcServer::answer_all(std::chrono::milliseconds patience) {
+  struct Answered {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+  };
+  const auto answered = std::make_shared<Answered>();
+  std::thread([server = state_->server.get(), answered] {
+    server->Shutdown();
+    const std::lock_guard lock(answered->mutex);
+    answered->done = true;
+    answered->changed.notify_all();
+  }).detach();
+  std::unique_lock lock(answered->mutex);
+  answered->changed.wait_for(lock, patience, [&] { return answered->done; });
 }
 
 void RpcServer::shut_down() {

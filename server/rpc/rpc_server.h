@@ -1,6 +1,7 @@
 // RpcServer: gRPC over connections that somebody else accepted.
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "engine/base/status.h"
@@ -28,6 +29,9 @@ public:
   // What grpc.health.v1 says of the daemon (""), of "eagled.ready" and of each "eagled.device.NAME": whether
   // they serve. They do from the start.
   void set_serving(bool serving);
+  // Takes no more calls and waits until those that are under way are answered, or until `patience` is over.
+  // The process is to end then: nothing else may be done with this object.
+  void answer_all(std::chrono::milliseconds patience);
   // Closes every connection and cancels the calls on them. Returns when the last one is over; the daemon must
   // have ended its work before, or that waits for it.
   void shut_down();

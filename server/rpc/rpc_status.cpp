@@ -9,14 +9,17 @@
 
 namespace eagle::rpc {
 
-// Whoever takes this daemon's place is there soon after it has gone, and a client asks again until then.
+// Whoever takes this daemon's place is there soon after it has gone, and a client asks again until then. The
+// next worker is there sooner.
 constexpr int retry_after_ms = 1000;
+constexpr int next_worker_ms = 50;
 
 grpc::Status to_grpc(const Status& status, grpc::CallbackServerContext& context) {
   if (status.ok()) return grpc::Status::OK;
   context.AddTrailingMetadata(error_reason_key, std::string(info(status.reason()).wire_name));
   if (status.reason() == Reason::shutting_down)
-    context.AddTrailingMetadata(retry_after_key, std::to_string(retry_after_ms));
+    context.AddTrailingMetadata(retry_after_key,
+                                std::to_string(passes_soon(status) ? next_worker_ms : retry_after_ms));
   return {static_cast<grpc::StatusCode>(status.code()), wire_message(status.message()),
           error_details(status)};
 }

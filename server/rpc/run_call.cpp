@@ -12,13 +12,13 @@ StatusOr<std::shared_ptr<SimulationJob>> start_run(Daemon& daemon, const grpc::C
                                                    std::shared_ptr<const void> keep,
                                                    SimulationEvents events) {
   EAGLE_ASSIGN_OR_RETURN(const auto session, session_of(daemon, context));
-  EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
+  EAGLE_RETURN_IF_ERROR(daemon.accepts_launches(*session));
   EAGLE_ASSIGN_OR_RETURN(const auto job, SimulationJob::enter(daemon.executor(), session, request.launch_id(),
                                                               deadline_of(context), std::move(events)));
   job->set_trace(trace_of(*session, context));
   if (request.cancelled()) job->cancel();
-  const Status queued = daemon.build_pool().submit([&daemon, job, &request, keep = std::move(keep)] {
-    const Status accepts = daemon.accepts_work();
+  const Status queued = daemon.build_pool().submit([&daemon, session, job, &request, keep = std::move(keep)] {
+    const Status accepts = daemon.accepts_launches(*session);
     if (!accepts.ok()) return job->refuse(accepts);
     job->prepare(daemon.engine(), request.run());
   });

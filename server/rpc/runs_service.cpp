@@ -142,7 +142,7 @@ public:
     const auto session = session_of(daemon_, *context);
     if (!session.ok()) return refuse(*context, session.status());
     return at_once(daemon_, *context, [this, request, reply, &session](Session&) -> Status {
-      EAGLE_RETURN_IF_ERROR(daemon_.accepts_work());
+      EAGLE_RETURN_IF_ERROR(daemon_.accepts_launches(**session));
       EAGLE_ASSIGN_OR_RETURN(const std::uint64_t run, daemon_.kept_runs().submit(*session, *request));
       reply->set_run(run);
       return {};

@@ -84,15 +84,15 @@ private:
     const bool fresh = request.resume().empty();
     if (fresh) {
       Sessions::OpenOptions options;
-      options.survives = false;
+      options.stream_lease = lease_;
       options.trace = trace_context(request.hello().traceparent()).value_or(TraceContext());
       EAGLE_ASSIGN_OR_RETURN(Sessions::Opened opened,
                              daemon_.sessions().open(principal, request.hello().client_name(), options));
       session_ = std::move(opened.session);
-      session_->set_over_tcp();
       secret = opened.secret;
     } else {
-      EAGLE_ASSIGN_OR_RETURN(auto found, daemon_.sessions().find(to_hex(bytes_of(request.resume()))));
+      EAGLE_ASSIGN_OR_RETURN(auto found,
+                             daemon_.sessions().find_for_stream(to_hex(bytes_of(request.resume()))));
       // An anonymous principal is its session. Not found and not yours read the same.
       const bool anonymous =
           principal.identity == Identity::anonymous && found->principal().identity == Identity::anonymous;
@@ -102,11 +102,13 @@ private:
       session_ = std::move(found);
       std::copy_n(request.resume().begin(), secret.size(), reinterpret_cast<char*>(secret.data()));
     }
-    auto attached = daemon_.attachments().attach(session_, fresh, [self = self_] { self->lose(); });
+    auto attached = daemon_.attachments().attach(
+        session_, fresh, {[self = self_] { self->lose(); }, [self = self_] { self->end({}); }});
     if (!attached.ok()) {
       session_ = nullptr;
       return attached.status();
     }
+    daemon_.sessions().resumed_by_stream(*session_, request.last_launch_id());
     attachment_ = *attached;
     v1::HelloReply& hello = *outgoing_.mutable_hello();
     hello.set_protocol(protocol);
@@ -114,6 +116,8 @@ private:
     hello.set_session(session_->id());
     hello.set_secret(secret.data(), secret.size());
     run::describe(run::this_host(), *hello.mutable_host());
+    hello.set_survives(daemon_.survives());
+    hello.set_tells_begun(true);
     outgoing_.set_lease_s(std::chrono::duration<double>(lease_).count());
     {
       const std::lock_guard lock(mutex_);

@@ -66,6 +66,7 @@ private:
   void reply(SideAnswer answer, Received then);
   void send();
   void watch_process();
+  void expect_more();
   [[nodiscard]] bool client_lives();
   void give_up(const char* why);
 
@@ -77,10 +78,8 @@ private:
   asio::posix::stream_descriptor process_;  // of the client
   SideProtocol protocol_;
   bool greeted_ = false;
-  // The connection. What had come to its end before still calls its handler, and without an error.
-  bool closed_ = false;
-  bool gone_ = false;        // this object, for its owner
-  PlaneStore::Planes kept_;  // after the session's end, while the client's process lives
+  bool closed_ = false;  // the connection; what had ended before still calls its handler, without an error
+  bool gone_ = false;    // this object, for its owner
 
   std::array<char, side_magic.size()> magic_{};
   std::array<std::uint8_t, 4> frame_size_{};
@@ -138,6 +137,7 @@ void AsioConnection::on_frame_size() {
 }
 
 void AsioConnection::on_frame() {
+  expect_more();
   SideAnswer answer = protocol_.handle(frame_);
   if (protocol_.session() && !greeted_) {
     greeted_ = true;
@@ -145,6 +145,7 @@ void AsioConnection::on_frame() {
     owner_.greeted(*this);
     watch_process();
     if (closed_) return;
+    expect_more();
   }
   reply(std::move(answer), &AsioConnection::read_frame);
 }
@@ -184,6 +185,15 @@ void AsioConnection::send() {
   (this->*after_reply_)();
 }
 
+// Where the process cannot be watched, its silence counts.
+void AsioConnection::expect_more() {
+  if (!greeted_ || process_.is_open()) return;
+  greeting_timer_.expires_after(daemon_.limits().longest_silence);
+  greeting_timer_.async_wait([self = shared_from_this()](error_code error) {
+    if (!error) self->give_up("its client says nothing any more");
+  });
+}
+
 // The end of the connection may be hidden by a forked child that has it too: the process itself counts.
 void AsioConnection::watch_process() {
   if (!client_.valid()) return;
@@ -208,12 +218,15 @@ void AsioConnection::close() {
     closed_ = true;
     greeting_timer_.cancel();
     socket_.close(ignored);
-    if (protocol_.session()) kept_ = protocol_.detach(client_lives());
+    if (protocol_.session()) protocol_.detach();
   }
-  if (!kept_.empty() && client_lives()) return;  // the end of the process calls again
+  // The end of the process calls again: what it has mapped is freed then.
+  const auto& session = protocol_.session();
+  const bool keeps = session && daemon_.sessions().keeps_mapped(session->id());
+  if (keeps && client_lives()) return;
   gone_ = true;
   process_.close(ignored);
-  if (!kept_.empty()) daemon_.sessions().reap(std::exchange(kept_, {}));
+  if (keeps) daemon_.sessions().free_unmapped();
   owner_.closed(*this);
 }
 

@@ -182,7 +182,7 @@ TEST_F(SideConnection, ARingThatNeverLeftMayBeAskedForAgain) {
   EXPECT_EQ(again.descriptors.size(), 2u);
   protocol.not_sent(lost);  // told late
   EXPECT_TRUE(protocol.handle(ring.SerializeAsString()).descriptors.empty()) << "it has the other one";
-  static_cast<void>(protocol.detach(false));
+  protocol.detach();
 }
 
 // As where epoll takes no more descriptors of this user.

@@ -114,6 +114,10 @@ StatusOr<ListeningSocket> ListeningSocket::open(const std::string& path) {
   return socket;
 }
 
+ListeningSocket ListeningSocket::adopt(UniqueFd fd, std::string path, dev_t device, ino_t inode) {
+  return {std::move(fd), std::move(path), device, inode};
+}
+
 ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
     : fd_(std::move(other.fd_)),
       path_(std::move(other.path_)),

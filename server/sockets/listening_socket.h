@@ -23,12 +23,17 @@ public:
   // something does, or if it is no socket.
   static StatusOr<ListeningSocket> open(const std::string& path);
 
+  // One that another program opened in this process; its file is known by device and inode.
+  static ListeningSocket adopt(UniqueFd fd, std::string path, dev_t device, ino_t inode);
+
   ListeningSocket(ListeningSocket&& other) noexcept;
   ListeningSocket& operator=(ListeningSocket&&) = delete;
   ~ListeningSocket();
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] dev_t device() const { return device_; }
+  [[nodiscard]] ino_t inode() const { return inode_; }
 
 private:
   ListeningSocket(UniqueFd fd, std::string path, dev_t device, ino_t inode)

@@ -49,6 +49,8 @@ SideAnswer SideProtocol::handle(std::string_view message) {
       return ring();
     case v1::SideRequest::kLeave:
       return leave();
+    case v1::SideRequest::kBeat:
+      return beat();
     case v1::SideRequest::KIND_NOT_SET:
       break;
   }
@@ -70,6 +72,7 @@ SideAnswer SideProtocol::hello(const v1::HelloRequest& request) {
 
   session_ = opened->session;
   attachment_ = opened->attachment;
+  client_ = opened->process;
   v1::SideReply reply;
   v1::HelloReply& hello = *reply.mutable_hello();
   hello.set_protocol(*protocol);
@@ -78,6 +81,10 @@ SideAnswer SideProtocol::hello(const v1::HelloRequest& request) {
   hello.set_secret(opened->secret.data(), opened->secret.size());
   run::describe(run::this_host(), *hello.mutable_host());
   hello.set_survives(daemon_.survives());
+  hello.set_tells_begun(true);
+  if (process_ < 0) {
+    hello.set_heartbeat_ms(static_cast<std::uint32_t>(daemon_.limits().heartbeat.count()));
+  }
   return answer_of(reply);
 }
 
@@ -86,7 +93,7 @@ StatusOr<Sessions::Opened> SideProtocol::open(const Principal& principal, const 
   if (!request.has_resume()) {
     return daemon_.sessions().open(
         principal, request.client_name(),
-        {std::chrono::seconds(request.lease_s()), process_, request.attempt(), true, trace});
+        {std::chrono::seconds(request.lease_s()), process_, request.attempt(), std::nullopt, trace});
   }
   Sessions::Resumption resumption;
   resumption.session = request.resume().session();
@@ -102,6 +109,12 @@ StatusOr<Sessions::Opened> SideProtocol::open(const Principal& principal, const 
   return daemon_.sessions().resume(principal, resumption);
 }
 
+SideAnswer SideProtocol::beat() {
+  v1::SideReply reply;
+  reply.mutable_beat();
+  return answer_of(reply);
+}
+
 SideAnswer SideProtocol::leave() {
   if (session_) {
     if (const Status left = daemon_.sessions().leave(session_); !left.ok()) return refusal(left);
@@ -111,9 +124,7 @@ SideAnswer SideProtocol::leave() {
   return answer_of(reply);
 }
 
-PlaneStore::Planes SideProtocol::detach(bool client_lives) {
-  return daemon_.sessions().detach(session_, attachment_, client_lives);
-}
+void SideProtocol::detach() { daemon_.sessions().detach(session_, attachment_); }
 
 // The kernel's word on the process is kept where a token says who it is.
 StatusOr<Principal> SideProtocol::who(const std::string& token) const {
@@ -135,7 +146,7 @@ SideAnswer SideProtocol::fetch(const v1::FetchRequest& request) {
                                            "; fetch in several requests"});
   }
   const std::vector<std::string_view> tokens(request.tokens().begin(), request.tokens().end());
-  auto planes = session_->planes().redeemable(tokens);
+  auto planes = session_->planes().redeemable(tokens, client_);
   if (!planes.ok()) return refusal(planes.status());
   v1::SideReply reply;
   reply.mutable_fetch()->set_descriptors(count);

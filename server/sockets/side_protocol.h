@@ -52,7 +52,7 @@ public:
   // Once Hello has opened it.
   [[nodiscard]] const std::shared_ptr<Session>& session() const { return session_; }
   // The connection has ended. As Sessions::detach.
-  PlaneStore::Planes detach(bool client_lives);
+  void detach();
 
   static SideAnswer refusal(const Status& status);
 
@@ -62,6 +62,7 @@ private:
   SideAnswer fetch(const v1::FetchRequest& request);
   SideAnswer ring();
   SideAnswer leave();
+  static SideAnswer beat();
   StatusOr<Sessions::Opened> open(const Principal& principal, const v1::HelloRequest& request);
 
   Daemon& daemon_;
@@ -70,6 +71,7 @@ private:
   int process_ = -1;
   std::shared_ptr<Session> session_;
   std::uint64_t attachment_ = 0;
+  ProcessRef client_;  // the same, once the session knows it
 };
 
 }  // namespace eagle::server

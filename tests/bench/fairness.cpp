@@ -54,7 +54,7 @@ struct Client {
   }
   ~Client() {
     ring.reset();
-    static_cast<void>(daemon_.sessions().end(session, false));
+    daemon_.sessions().end(session);
   }
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;

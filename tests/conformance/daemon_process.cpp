@@ -35,7 +35,7 @@ std::string read_line(int fd) {
 
 StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start(int threads,
                                                               const std::vector<std::string>& more,
-                                                              std::uint64_t descriptors) {
+                                                              std::uint64_t descriptors, bool copied) {
   const char* program = std::getenv("EAGLED");
   if (program == nullptr) {
     return Status(Reason::no_daemon, "EAGLED is not set: no eagled to test with (ctest sets it)");
@@ -44,6 +44,12 @@ StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::start(int threads,
   char pattern[] = "/tmp/eagle-conformance-XXXXXX";
   if (::mkdtemp(pattern) == nullptr) return Status(Reason::internal, "mkdtemp failed");
   daemon->folder_ = pattern;
+
+  const std::string copy = daemon->program();
+  if (copied) {
+    std::filesystem::copy_file(program, copy);
+    program = copy.c_str();
+  }
 
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Status(Reason::internal, "pipe2 failed");

@@ -17,10 +17,11 @@ public:
   // Starts the program that EAGLED names and waits until it serves. NO_DAEMON (unavailable) where EAGLED is
   // not set, INTERNAL with what eagled said where it does not start.
   // `threads` of its team; 0: as many as it finds.
-  // `more`: further options; `descriptors`: how many it may have (0: as this process).
+  // `more`: further options; `descriptors`: how many it may have (0: as this process); `copied`: it is
+  // started from a copy of its own (`program`), which may be exchanged.
   static StatusOr<std::unique_ptr<DaemonProcess>> start(int threads = 0,
                                                         const std::vector<std::string>& more = {},
-                                                        std::uint64_t descriptors = 0);
+                                                        std::uint64_t descriptors = 0, bool copied = false);
   ~DaemonProcess();  // SIGTERM, and waits
   DaemonProcess(const DaemonProcess&) = delete;
   DaemonProcess& operator=(const DaemonProcess&) = delete;
@@ -28,6 +29,8 @@ public:
   [[nodiscard]] std::string endpoint() const { return "unix:" + folder_ + "/eagled.sock"; }
   [[nodiscard]] const std::string& tcp_endpoint() const { return tcp_endpoint_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+  [[nodiscard]] std::string program() const { return folder_ + "/eagled"; }
   // The process that computes, which `pid` keeps; -1 while there is none.
   [[nodiscard]] pid_t worker() const;
   // SIGKILL, and waits for its end.

@@ -12,79 +12,20 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "eagle/client/graph.h"
-#include "eagle/client/session.h"
 #include "engine/base/unique_fd.h"
-#include "tests/conformance/daemon_process.h"
-#include "tests/conformance/models.h"
+#include "tests/conformance/survival.h"
 
 namespace eagle::conformance {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr std::int64_t endless = std::int64_t{1} << 50;
-
-// Asks until it is so; a test that waits in vain is ended by its watchdog.
-void wait_until(const std::function<bool()>& condition) {
-  while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-}
-
-template <typename T>
-T must(StatusOr<T> value) {
-  if (!value.ok()) throw std::runtime_error(value.status().to_string());
-  return *std::move(value);
-}
-void must(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.to_string());
-}
-
-// Adds 1 to x. `name` makes it another graph
-// for the daemon, which does not launch one again that was computing at two deaths.
-std::unique_ptr<Graph> stepping(const Session& session, const Array<double>& x,
-                                const std::string& name = "step") {
-  auto g = std::make_unique<Graph>(session);
-  must(g->add({affine(), {{"x", x}, {"y", x}, {"a", 1.0}, {"b", 1.0}}}, name));
-  must(g->build());
-  return g;
-}
-
-class Survival : public ::testing::Test {
-protected:
-  void start(const std::vector<std::string>& options = {}) {
-    process = must(DaemonProcess::start(1, options));
-    session.emplace(connected());
-  }
-  // With a fault point armed.
-  void start_to_fail_at(const std::string& fault) {
-    ::setenv("EAGLED_FAULT", fault.c_str(), 1);
-    start();
-    ::unsetenv("EAGLED_FAULT");
-  }
-  [[nodiscard]] Session connected(ConnectOptions options = {}) const {
-    return must(connect(process->endpoint(), options));
-  }
-  [[nodiscard]] pid_t worker() const { return static_cast<pid_t>(must(session->info()).host.pid); }
-  static void kill_and_wait(pid_t pid) {
-    ASSERT_EQ(::kill(pid, SIGKILL), 0);
-    wait_until([pid] { return ::kill(pid, 0) != 0; });
-  }
-  void kill_worker() const { kill_and_wait(worker()); }
-  // What the daemon holds, in all.
-  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> held() const {
-    const SessionInfo info = must(session->info());
-    return {info.planes, info.graphs};
-  }
-
-  std::unique_ptr<DaemonProcess> process;
-  std::optional<Session> session;
-};
 
 TEST_F(Survival, TheDeathOfAWorkerIsInvisibleToAClientThatIsIdle) {
   start();
@@ -294,6 +235,88 @@ TEST_F(Survival, AThousandPlanesAreHandedOver) {
   EXPECT_LE(held().first, 1u);
 }
 
+// The second one waits for the first, which writes the same bytes.
+TEST_F(Survival, ALaunchThatHadNotBegunRunsOnTheNextWorker) {
+  start();
+  for (const bool ring : {true, false}) {
+    SCOPED_TRACE(ring);
+    ConnectOptions options;
+    options.ring = ring;
+    const Session mine = connected(options);
+    const auto x = must(mine.full<double>({16}, 0.0));
+    const auto z = must(mine.full<double>({16}, 5.0));
+    const auto first = stepping(mine, x, ring ? "first by ring" : "first by grpc");
+    Graph second(mine);
+    must(second.add({affine(), {{"x", z}, {"y", x}, {"a", 2.0}, {"b", 1.0}}}));
+    must(second.build());
+    std::jthread runs([&] { EXPECT_EQ(first->launch(endless).status().reason(), Reason::worker_restarted); });
+    wait_until([&] { return std::atomic_ref<double>(x.span()[0]).load() > 0; });
+    std::jthread waits([&] { EXPECT_EQ(second.launch().status().to_string(), "OK"); });
+    kill_worker();
+    runs.join();
+    waits.join();
+    EXPECT_EQ(x[7], 11.0);
+  }
+}
+
+TEST_F(Survival, HalfWrittenArraysStayMarkedOverMoreDeaths) {
+  start();
+  const auto x = must(session->full<double>({16}, 0.0));
+  const auto g = stepping(*session, x);
+  std::jthread killer([&] {
+    wait_until([&] { return std::atomic_ref<double>(x.span()[0]).load() > 0; });
+    kill_worker();
+  });
+  EXPECT_EQ(g->launch(endless).status().reason(), Reason::worker_restarted);
+  killer.join();
+  kill_worker();
+  EXPECT_EQ(g->launch().status().reason(), Reason::plane_torn);
+  for (double& value : x.span()) value = 0;
+  must(session->accept(x));
+  kill_worker();
+  must(g->launch());
+  EXPECT_EQ(x[0], 1.0);
+}
+
+TEST_F(Survival, WhatARunWroteWhenItsWorkerDiedIsMarked) {
+  start();
+  const auto n = must(session->zeros<double>({64}));
+  const auto done = must(session->zeros<bool>({64}));
+  const BoundPlan model{counter(), {{"n", n}, {"limit", 1e300}, {"done", done}}};
+  std::jthread killer([&] {
+    wait_until([&] { return std::atomic_ref<double>(n.span()[0]).load() > 0; });
+    kill_worker();
+  });
+  EXPECT_EQ(session->simulate(model, {endless, {}, {}}).status().reason(), Reason::worker_restarted);
+  killer.join();
+  EXPECT_EQ(session->simulate(model, {3, {}, {}}).status().reason(), Reason::plane_torn);
+  must(session->accept(n));
+  must(session->accept(done));
+  must(session->simulate(model, {3, {}, {}}).status());
+}
+
+// The second worker dies while it writes down what the first one left half written.
+class TornFault : public Survival, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(TornFault, ForgetsNoMark) {
+  start_to_fail_at(GetParam());
+  const auto x = must(session->full<double>({16}, 0.0));
+  const auto g = stepping(*session, x);
+  std::jthread killer([&] {
+    wait_until([&] { return std::atomic_ref<double>(x.span()[0]).load() > 0; });
+    kill_worker();
+  });
+  EXPECT_EQ(g->launch(endless).status().reason(), Reason::worker_restarted);
+  killer.join();
+  EXPECT_EQ(g->launch().status().reason(), Reason::plane_torn);
+  must(session->accept(x));
+  must(g->launch());
+}
+INSTANTIATE_TEST_SUITE_P(Each, TornFault,
+                         ::testing::Values("1@torn.before", "1@torn.after", "1@restore.torn",
+                                           "1@torn.before,2@torn.after,3@restore.torn"),
+                         name_of_fault);
+
 // ---- fault points: the worker dies between any two steps of writing down what a client is told
 
 class FaultPoint : public Survival, public ::testing::WithParamInterface<const char*> {};
@@ -342,12 +365,7 @@ INSTANTIATE_TEST_SUITE_P(Each, FaultPoint,
                                            "graph.rebind.before", "graph.rebind.after",
                                            "session.leave.before", "session.leave.after",
                                            "session.end.before", "session.end.after", "log.between"),
-                         [](const auto& fault) {
-                           std::string name(fault.param);
-                           for (char& c : name)
-                             c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-                           return name;
-                         });
+                         name_of_fault);
 
 // A description too long for one packet to the keeper, cut off in the middle.
 TEST_F(Survival, AGraphThatWasHalfWrittenDownIsBuiltAgain) {
@@ -493,6 +511,60 @@ TEST_F(Survival, NobodyResumesASessionWithoutItsSecret) {
   EXPECT_EQ(connect(process->endpoint(), forged).status().reason(), Reason::bad_value);
   EXPECT_TRUE(first.info().ok());
 }
+
+// The worker dies between any two steps of writing down that a session is another process's.
+class ResumeFault : public Survival, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(ResumeFault, LosesNothing) {
+  start_to_fail_at(GetParam());
+  const pid_t first_worker = worker();
+  ConnectOptions kept;
+  kept.lease = std::chrono::seconds(600);
+  const Session first = connected(kept);
+  const auto x = must(first.full<double>({40'000}, 1.0));
+  ConnectOptions resumed;
+  resumed.resume = first.resume_token();
+  auto second = connect(process->endpoint(), resumed);
+  if (!second.ok()) second = connect(process->endpoint(), resumed);
+  EXPECT_EQ(must(must(std::move(second)).info()).planes, 1u);
+  EXPECT_EQ(must(session->info()).sessions, 2u);
+  EXPECT_NE(worker(), first_worker) << "the fault point was never reached";
+}
+INSTANTIATE_TEST_SUITE_P(Each, ResumeFault,
+                         ::testing::Values("session.resume.before", "session.resume.after"), name_of_fault);
+
+// The worker dies between any two steps of giving up what a process had mapped that has ended after its
+// session.
+class UnmappedFault : public Survival, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(UnmappedFault, LeavesNothingBehind) {
+  ::setenv("EAGLED_FAULT", GetParam(), 1);
+  process = must(DaemonProcess::start(1));
+  ::unsetenv("EAGLED_FAULT");
+  const std::string token = process->folder() + "/token";
+  ForkedClient client([&] {
+    static std::optional<Session> mine;
+    static std::optional<Array<double>> array;
+    ConnectOptions kept;
+    kept.lease = std::chrono::seconds(600);
+    mine.emplace(connected(kept));
+    array.emplace(must(mine->full<double>({100'000}, 1.0)));
+    std::ofstream(token) << mine->resume_token();
+  });
+  session.emplace(connected());
+  const pid_t first = worker();
+  ConnectOptions resumed;
+  std::ifstream(token) >> resumed.resume;
+  must(connected(resumed).close());
+  wait_until([&] { return must(session->info()).sessions == 1; });
+  EXPECT_EQ(held().first, 1u) << "the client has it mapped";
+  client.kill();
+  wait_until([&] { return held().first == 0; });
+  EXPECT_NE(worker(), first) << "the fault point was never reached";
+}
+INSTANTIATE_TEST_SUITE_P(Each, UnmappedFault,
+                         ::testing::Values("session.unmapped.before", "session.unmapped.after"),
+                         name_of_fault);
 
 // ---- keepers
 
