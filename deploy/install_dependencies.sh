@@ -19,7 +19,7 @@ packages=(
   graphviz librsvg2-bin
 )
 sanitizer_packages=(clang-19 libclang-rt-19-dev libomp-19-dev)
-operations_packages=(prometheus systemd-container curl openssl)
+operations_packages=(prometheus systemd systemd-container curl openssl)
 
 fail() {
   printf 'install_dependencies: %s\n' "$*" >&2

@@ -76,6 +76,18 @@ StatusOr<PassedSocket> passed(int fd, std::string name) {
   return socket;
 }
 
+// Says where they are, unless other machines could read them.
+Status may_serve_metrics(const TcpSocket& socket, const ProgramOptions& options) {
+  if (!socket.loopback() && !options.insecure_i_know) {
+    return {Reason::permission_denied,
+            "--metrics: " + socket.endpoint() +
+                " can be read from other machines, without TLS and by everybody; use "
+                "127.0.0.1 (--insecure-i-know serves all the same)"};
+  }
+  spdlog::info("metrics at http://{}/metrics", socket.endpoint().substr(4));  // without "dns:"
+  return {};
+}
+
 // Which listener a passed socket is for: its endpoint.
 StatusOr<std::string> listener_of(const PassedSocket& socket, const ProgramOptions& options) {
   if (!socket.path.empty()) {
@@ -84,9 +96,16 @@ StatusOr<std::string> listener_of(const PassedSocket& socket, const ProgramOptio
                                             "', and [[listen]] names '" + options.unix_endpoint() +
                                             "'; make both the same");
   }
-  if (socket.name == metrics_endpoint) return std::string(metrics_endpoint);
   UniqueFd copy(::fcntl(socket.fd.get(), F_DUPFD_CLOEXEC, 0));
   EAGLE_ASSIGN_OR_RETURN(const TcpSocket tcp, TcpSocket::adopt(std::move(copy)));
+  if (socket.name == metrics_endpoint) {
+    if (options.metrics.empty()) {
+      return Status(Reason::bad_endpoint, "the service manager passed '" + socket.name + "', a socket at " +
+                                              tcp.endpoint() + ", and `metrics` is not set; set it to that");
+    }
+    EAGLE_RETURN_IF_ERROR(may_serve_metrics(tcp, options));
+    return std::string(metrics_endpoint);
+  }
   EAGLE_ASSIGN_OR_RETURN(const TcpAddress found, tcp_address(tcp.endpoint()));
   for (const ListenOptions& listener : options.listen) {
     if (!listener.endpoint.starts_with("dns:")) continue;
@@ -107,13 +126,7 @@ Status open_metrics(const ProgramOptions& options, ListeningSockets& sockets) {
   if (!address.ok()) return address.status().within("--metrics");
   EAGLE_ASSIGN_OR_RETURN(auto opened, TcpSocket::open(*address));
   for (TcpSocket& socket : opened) {
-    if (!socket.loopback() && !options.insecure_i_know) {
-      return {Reason::permission_denied,
-              "--metrics: " + socket.endpoint() +
-                  " can be read from other machines, without TLS and by everybody; use "
-                  "127.0.0.1 (--insecure-i-know serves all the same)"};
-    }
-    spdlog::info("metrics at http://{}/metrics", socket.endpoint().substr(4));  // without "dns:"
+    EAGLE_RETURN_IF_ERROR(may_serve_metrics(socket, options));
     sockets.emplace_back(metrics_endpoint, std::move(socket).take());
   }
   return {};

@@ -17,8 +17,6 @@
 namespace eagle::server {
 namespace {
 
-constexpr std::size_t most_bytes = 1u << 20;
-
 constexpr std::uint64_t most_size = std::uint64_t{1} << 60;
 
 // "512M" in bytes, as the flags take it.
@@ -328,8 +326,8 @@ Status read_table(const toml::table& table, const std::string& name,
 
 Status read_config(std::string_view text, const std::string& name,
                    const std::function<bool(const std::string&)>& given, ProgramOptions& options) {
-  if (text.size() > most_bytes) {
-    return {Reason::bad_value, "'" + name + "' has over " + std::to_string(most_bytes) + " bytes"};
+  if (text.size() > most_config_bytes) {
+    return {Reason::bad_value, "'" + name + "' has over " + std::to_string(most_config_bytes) + " bytes"};
   }
   try {
     return read_table(toml::parse(text, name), name, given, options);
@@ -339,14 +337,13 @@ Status read_config(std::string_view text, const std::string& name,
   }
 }
 
-Status read_config_file(const std::string& path, const std::function<bool(const std::string&)>& given,
-                        ProgramOptions& options) {
+StatusOr<std::string> config_file_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return {Reason::bad_value, "--config: '" + path + "' cannot be read"};
-  std::string text(most_bytes + 1, '\0');
+  if (!file) return Status(Reason::bad_value, "--config: '" + path + "' cannot be read");
+  std::string text(most_config_bytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
-  return read_config(text, path, given, options);
+  return text;
 }
 
 }  // namespace eagle::server

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -127,7 +128,7 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       small_memory_pool_(1, limits_.memory_requests, "memory_requests"),
       large_memory_pool_(1, limits_.memory_requests, "memory_requests"),
       build_pool_(limits_.build_threads, limits_.builds, "builds"),
-      kept_runs_(*engine_, executor_, build_pool_, limits_, {log_.get(), options.restored.epoch}),
+      kept_runs_(*engine_, executor_, build_pool_, underway_, limits_, {log_.get(), options.restored.epoch}),
       attachments_([this](const std::shared_ptr<Session>& session) { sessions_.end(session); }) {}
 
 Daemon::~Daemon() = default;
@@ -211,17 +212,15 @@ void Daemon::note_build(const Session& session, std::uint64_t graph, double seco
 
 std::string Daemon::timeline(std::uint64_t session, std::uint64_t graph, std::uint64_t& events,
                              std::uint64_t& forgotten) {
-  Timeline::Snapshot now = executor_.timeline().snapshot();
-  if (graph != 0) {
-    std::erase_if(now.events, [&](const TimelineEvent& event) {
-      return event.ids.session != session || event.ids.graph != graph;
-    });
-  }
+  const Timeline::Snapshot now = executor_.timeline().snapshot(session, graph);
   events = now.events.size();
   forgotten = now.forgotten;
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> names;
-  for (const auto& [id, open] : sessions_.by_id()) {
-    for (const auto& [number, loaded] : open->graphs()) names[{id, number}] = loaded->built().graph().name;
+  for (const TimelineEvent& event : now.events) names[{event.ids.session, event.ids.graph}];
+  for (auto& [ids, name] : names) {
+    const auto owner = sessions_.restored(ids.first);
+    if (!owner.ok()) continue;
+    if (const auto loaded = (*owner)->graph(ids.second); loaded.ok()) name = (*loaded)->built().graph().name;
   }
   return to_trace_json(now.events, [&](std::uint64_t owner, std::uint64_t number) {
     const auto found = names.find({owner, number});
@@ -325,7 +324,8 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::build_again(Session& session, std
 }
 
 Status Daemon::check_quarantine(const GraphHash& hash, const std::string& name) const {
-  if (quarantined_.count(hash) == 0) return {};
+  const auto struck = strikes_.find(hash);
+  if (struck == strikes_.end() || struck->second < deaths_to_quarantine) return {};
   return {Reason::graph_quarantined, "graph '" + name + "' was running when a worker died, " +
                                          std::to_string(deaths_to_quarantine) +
                                          " times, and is not built or launched again by this daemon (" +
@@ -445,7 +445,7 @@ Status Daemon::restore_entry(Restoring& restoring, const StateKey& key, const st
     GraphHash hash{};
     if (!record.ParseFromString(text) || record.hash().size() != hash.size()) return nonsense();
     std::copy(record.hash().begin(), record.hash().end(), hash.begin());
-    if (record.deaths() >= deaths_to_quarantine) quarantined_.insert(hash);
+    strikes_[hash] = record.deaths();
     return {};
   }
   if (key.kind == StateKind::session) {
@@ -554,17 +554,52 @@ void Daemon::hand_over(const std::atomic<bool>& hurry) {
   }
 }
 
+void Daemon::note_authentication(const Status& outcome, std::string_view peer) {
+  Meters& meters = executor_.meters();
+  count(outcome.ok() ? meters.authentications_accepted : meters.authentications_refused);
+  if (outcome.ok()) return;
+  if (const auto more = refused_lines_.admit())
+    spdlog::warn("not known: peer={}: {}{}", loggable(peer), outcome.message(), *more);
+}
+
+Status Daemon::told(const Status& status) const {
+  if (status.ok() || !ended_ || status.reason() == Reason::shutting_down) return status;
+  return {Reason::shutting_down, "the daemon has gone away meanwhile: " + status.message()};
+}
+
+void Daemon::wake() {
+  executor_.wake();
+  underway_.wake();
+}
+
+std::string Daemon::what_runs() const {
+  std::string text = executor_.running();
+  const std::size_t calls = underway_.count();
+  if (calls > 0) text += (text.empty() ? "" : "; ") + std::to_string(calls) + " builds, transfers or copies";
+  return text.empty() ? "nothing that is known of" : text;
+}
+
 std::size_t Daemon::stop(const std::atomic<bool>& hurry) {
   if (!draining_) begin_drain(std::chrono::seconds(0));
-  kept_runs_.end_all();  // they would not outlive this process
-  executor_.wait_until_idle(hurry);
+  const std::size_t jobs = executor_.admitted();
+  const std::size_t calls = underway_.count();
+  spdlog::info("ending: jobs={} calls={} sessions={}", jobs, calls, sessions_.size());
+  do {  // a call that ends may leave a job
+    underway_.wait_until_none(hurry);
+    executor_.wait_until_idle(hurry);
+  } while (!hurry && underway_.count() + executor_.admitted() > 0);
   // This process goes and needs its memory back from nobody: what clients have mapped, they may read on.
   for (const auto& [id, session] : sessions_.by_id()) {
     for (const auto& plane : session->planes().list()) plane->bytes()->leave_to_clients();
   }
   sessions_.leave_to_clients();
   const std::size_t left = executor_.admitted();
+  const std::size_t cut = underway_.count();
   count(executor_.meters().drain_cancelled, left);
+  spdlog::info("drained: {} of {} jobs were cancelled, {} of {} calls cut off", left, std::max(jobs, left),
+               cut, std::max(calls, cut));
+  ended_ = true;
+  kept_runs_.end_all();  // they would not outlive this process
   sessions_.end_all();
   static const std::atomic<bool> never = false;
   executor_.wait_until_idle(never);

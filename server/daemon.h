@@ -9,8 +9,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -21,11 +21,13 @@
 #include "server/launch_job.h"
 #include "server/ledger.h"
 #include "server/limits.h"
+#include "server/log_limit.h"
 #include "server/plane_budget.h"
 #include "server/published.h"
 #include "server/restored_state.h"
 #include "server/sessions.h"
 #include "server/simulation_job.h"
+#include "server/underway.h"
 #include "server/work_pool.h"
 
 namespace eagle::v1 {
@@ -118,6 +120,14 @@ public:
   // worker's death may have been left.
   Status retain(Session& session, const v1::RetainRequest& known);
 
+  // Graphs that were running when workers died, and how many did.
+  [[nodiscard]] const std::map<GraphHash, std::uint32_t>& strikes() const { return strikes_; }
+
+  // Somebody at `peer` wanted to be known; the log tells of who was not, now and then.
+  void note_authentication(const Status& outcome, std::string_view peer);
+  // For lines about connections.
+  [[nodiscard]] LogLimit& connection_lines() { return connection_lines_; }
+
   // Whether a worker's death ends no session.
   [[nodiscard]] bool survives() const { return log_ != nullptr; }
   // The graph of this id over other planes, from now on. BUSY while it runs; refused whole or done whole.
@@ -135,6 +145,12 @@ public:
   // New work is refused from here on: SHUTTING_DOWN. What is in hand gets `time`, for what refusals say.
   void begin_drain(std::chrono::seconds time = std::chrono::seconds(0));
   [[nodiscard]] bool drains() const { return draining_; }
+  // Calls that are no jobs, and that a drain waits for as well.
+  [[nodiscard]] Underway& underway() { return underway_; }
+  // Whether the end has come: what was left of sessions and work has been cut off.
+  [[nodiscard]] bool has_ended() const { return ended_; }
+  // What a call is told that ends with `status`: once the end has come an error is that.
+  [[nodiscard]] Status told(const Status& status) const;
   [[nodiscard]] Status accepts_work() const;
   // Frees memory that is kept for later, where nobody had use for it for so long. From any thread; does not
   // wait for it.
@@ -144,12 +160,16 @@ public:
   // Whether the session may launch and run: SHUTTING_DOWN besides, unless what it wants may be part of what
   // is to end first.
   [[nodiscard]] Status accepts_launches(const Session& session) const;
-  // Waits for what runs, until `hurry` becomes true (call `executor().wake()` after setting it), then ends
-  // every session and waits for the rest, which by then has been cancelled. How many jobs were cancelled so.
+  // Waits for what is in hand, submitted runs and calls under way among it, until `hurry` becomes true (call
+  // `wake` after setting it); logs what is cut off; then ends every session and waits for the jobs, which by
+  // then have been cancelled. How many jobs were cancelled so.
   std::size_t stop(const std::atomic<bool>& hurry);
   // Another worker goes on with the sessions: returns when nothing runs, and nothing begins any more. What
   // runs when `hurry` becomes true is cancelled, at whole replays and steps. Everything else is served on.
   void hand_over(const std::atomic<bool>& hurry);
+  void wake();
+  // What keeps `stop` from returning, for people.
+  [[nodiscard]] std::string what_runs() const;
 
 private:
   Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique_ptr<Engine> engine);
@@ -174,16 +194,20 @@ private:
   Limits limits_;
   const std::shared_ptr<StateLog> log_;
   const std::unique_ptr<Ledger> ledger_;
-  std::set<GraphHash> quarantined_;  // complete before anything runs
-  std::mutex waking_;                // one graph is built again at a time
+  std::map<GraphHash, std::uint32_t> strikes_;  // complete before anything runs
+  std::mutex waking_;                           // one graph is built again at a time
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   const std::uint32_t epoch_;
   std::atomic<std::uint64_t> builds_ = 0;
   std::atomic<bool> draining_ = false;
+  std::atomic<bool> ended_ = false;
   std::atomic<std::chrono::steady_clock::time_point> drain_ends_ = {};
   std::atomic<bool> handing_over_ = false;
   const std::shared_ptr<PlaneBudget> budget_;  // also of scratch memory, which graphs hold
   std::unique_ptr<Engine> engine_;
+  Underway underway_;
+  LogLimit connection_lines_;
+  LogLimit refused_lines_;
   Published published_;
   Sessions sessions_;
   Executor executor_;

@@ -1,6 +1,7 @@
 #include "server/executor.h"
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -178,6 +179,19 @@ std::size_t Executor::held() const {
   return held_;
 }
 
+std::string Executor::running() const {
+  const std::lock_guard lock(mutex_);
+  if (running_ == nullptr) return {};
+  const Job::Place& place = running_->place_;
+  std::ostringstream text;
+  text << (place.kind == WorkKind::launch ? "a launch of graph " + std::to_string(place.ids.graph)
+           : place.kind == WorkKind::run  ? "a run"
+                                          : "a copy")
+       << " of session " << std::hex << place.ids.session << std::dec << ", at one piece of work for "
+       << std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - turn_began_).count() << " s";
+  return text.str();
+}
+
 void Executor::wait_until_idle(const std::atomic<bool>& stop) {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return admitted_ == 0 || stop; });
@@ -241,6 +255,7 @@ std::shared_ptr<Job> Executor::next(bool& first) {
   place.state = Job::State::running;
   first = place.turns++ == 0;
   running_ = job.get();
+  turn_began_ = Clock::now();
   return job;
 }
 

@@ -18,6 +18,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -135,6 +136,8 @@ public:
   [[nodiscard]] std::size_t admitted() const;
   // Those that wait for an earlier one.
   [[nodiscard]] std::size_t held() const;
+  // What its thread is at, and since when, for people; empty: nothing.
+  [[nodiscard]] std::string running() const;
   // Returns when no job is left, or when `stop` becomes true (see `wake`).
   void wait_until_idle(const std::atomic<bool>& stop);
   // Makes `wait_until_idle` look at its flag again.
@@ -175,7 +178,8 @@ private:
   std::deque<std::shared_ptr<Job>> hurried_;      // before all others
   std::vector<std::shared_ptr<Job>> unfinished_;  // with a footprint, in the order of arrival
   const Job* running_ = nullptr;
-  bool hurry_ = false;  // the running one was expedited, and is next again
+  Clock::time_point turn_began_;  // of `running_`
+  bool hurry_ = false;            // the running one was expedited, and is next again
   std::size_t admitted_ = 0;
   std::size_t held_ = 0;
   std::uint64_t searches_ = 0;

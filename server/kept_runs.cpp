@@ -72,11 +72,12 @@ std::int64_t nanoseconds_of(std::chrono::steady_clock::time_point time) {
 
 }  // namespace
 
-KeptRuns::KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, const Limits& limits,
-                   Survival survival)
+KeptRuns::KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, Underway& underway,
+                   const Limits& limits, Survival survival)
     : engine_(engine),
       executor_(executor),
       builders_(builders),
+      underway_(underway),
       limits_(limits),
       survival_(survival),
       last_(std::uint64_t{survival.epoch} << 32),
@@ -195,8 +196,9 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
     write_down(*run);
   }
   const auto description = std::make_shared<const v1::RunDescription>(request.run());
-  const Status queued =
-      builders_.submit([&engine = engine_, job, description] { job->prepare(engine, *description); });
+  const Status queued = builders_.submit([&engine = engine_, job, description, counted = underway_.enter()] {
+    job->prepare(engine, *description);
+  });
   if (!queued.ok()) job->refuse(queued);
   const LogScope scope({session->id()});
   spdlog::info("run={} submitted by {} lease={} s", run->id, loggable(run->owner.text()), request.lease_s());

@@ -15,6 +15,7 @@
 #include "server/limits.h"
 #include "server/session.h"
 #include "server/simulation_job.h"
+#include "server/underway.h"
 #include "server/work_pool.h"
 
 namespace eagle::v1 {
@@ -37,9 +38,11 @@ public:
     StateLog* log = nullptr;
     std::uint32_t epoch = 0;
   };
-  KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, const Limits& limits)
-      : KeptRuns(engine, executor, builders, limits, Survival{}) {}
-  KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, const Limits& limits, Survival survival);
+  KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, Underway& underway, const Limits& limits)
+      : KeptRuns(engine, executor, builders, underway, limits, Survival{}) {}
+  // Runs that are not the executor's yet are `underway`.
+  KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, Underway& underway, const Limits& limits,
+           Survival survival);
   ~KeptRuns();
   KeptRuns(const KeptRuns&) = delete;
   KeptRuns& operator=(const KeptRuns&) = delete;
@@ -81,6 +84,7 @@ private:
   Engine& engine_;
   Executor& executor_;
   WorkPool& builders_;
+  Underway& underway_;
   const Limits& limits_;
   const Survival survival_;
   mutable std::mutex mutex_;

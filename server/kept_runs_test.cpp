@@ -204,9 +204,15 @@ TEST_F(KeptRunsTest, TellWhyARunCouldNotBegin) {
 
 TEST_F(KeptRunsTest, AreEndedWithTheDaemon) {
   submit(request(never));
-  const std::atomic<bool> hurry = false;
+  const std::atomic<bool> hurry = true;
   daemon_->stop(hurry);
   EXPECT_EQ(daemon_->executor().admitted(), 0u);
+}
+
+TEST_F(KeptRunsTest, ADrainWaitsForOnesThatEndAndCancelsNone) {
+  submit(request(1.0));  // it may still be at the compiler
+  const std::atomic<bool> hurry = false;
+  EXPECT_EQ(daemon_->stop(hurry), 0u);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "server/log_format.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/details/log_msg.h>
@@ -80,7 +81,9 @@ TEST(JsonText, IsValidWhateverGoesIn) {
 }
 
 TEST(RecentLog, KeepsTheNewestLines) {
-  RecentLog log;
+  const auto made = RecentLog::create();
+  ASSERT_TRUE(made.ok());
+  RecentLog& log = **made;
   log.set_formatter(std::make_unique<LogFormat>(LogFormat::Kind::text));
   for (std::size_t i = 0; i < RecentLog::most_lines + 5; ++i) {
     log.log(spdlog::details::log_msg("eagled", spdlog::level::info, "line " + std::to_string(i)));
@@ -90,12 +93,31 @@ TEST(RecentLog, KeepsTheNewestLines) {
   EXPECT_THAT(log.newest(2).back(), EndsWith("line " + std::to_string(RecentLog::most_lines + 4)));
 }
 
-TEST(RecentLog, LongLinesArePaidFor) {
-  RecentLog log;
+TEST(RecentLog, LongLinesAreCutAndPaidFor) {
+  const auto made = RecentLog::create();
+  ASSERT_TRUE(made.ok());
+  RecentLog& log = **made;
   log.set_formatter(std::make_unique<LogFormat>(LogFormat::Kind::text));
   const std::string text(RecentLog::most_bytes / 4, 'x');
-  for (int i = 0; i < 10; ++i) log.log(spdlog::details::log_msg("eagled", spdlog::level::info, text));
-  EXPECT_LE(log.newest().size(), 4u);
+  for (int i = 0; i < 100; ++i) log.log(spdlog::details::log_msg("eagled", spdlog::level::info, text));
+  const auto lines = log.newest();
+  EXPECT_LE(lines.size(), RecentLog::most_bytes / RecentLog::most_line_bytes);
+  for (const std::string& line : lines) EXPECT_EQ(line.size(), RecentLog::most_line_bytes);
+}
+
+TEST(RecentLog, WhatOneProcessSaidAnotherTells) {
+  const auto first = RecentLog::create();
+  ASSERT_TRUE(first.ok());
+  (*first)->set_formatter(std::make_unique<LogFormat>(LogFormat::Kind::text));
+  (*first)->log(spdlog::details::log_msg("eagled", spdlog::level::err, "last words"));
+  const auto second = RecentLog::open(UniqueFd(::fcntl((*first)->fd(), F_DUPFD_CLOEXEC, 0)));
+  ASSERT_TRUE(second.ok());
+  (*second)->set_formatter(std::make_unique<LogFormat>(LogFormat::Kind::text));
+  (*second)->log(spdlog::details::log_msg("eagled", spdlog::level::info, "takes over"));
+  const auto lines = (*second)->newest();
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_THAT(lines[0], EndsWith("last words"));
+  EXPECT_THAT(lines[1], EndsWith("takes over"));
 }
 
 }  // namespace

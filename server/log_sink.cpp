@@ -41,13 +41,24 @@ void LogSink::sink_it_(const spdlog::details::log_msg& message) {
 }
 
 bool LogSink::write_now(std::string_view text) {
-  const auto size = static_cast<ssize_t>(text.size());
-  if (socket_) return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) == size;
-  if (unblocked_.valid()) return ::write(unblocked_.get(), text.data(), text.size()) == size;
+  if (!rest_.empty()) {
+    const ssize_t done = put(rest_);
+    if (done > 0) rest_.erase(0, static_cast<std::size_t>(done));
+    if (!rest_.empty()) return false;
+  }
+  const ssize_t done = put(text);
+  if (done <= 0) return false;
+  rest_ = text.substr(static_cast<std::size_t>(done));
+  return true;
+}
+
+ssize_t LogSink::put(std::string_view text) {
+  if (socket_) return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (unblocked_.valid()) return ::write(unblocked_.get(), text.data(), text.size());
   // A file, or a place that may not be opened anew: written to where it says that there is room.
   pollfd room{fd_, POLLOUT, 0};
-  if (::poll(&room, 1, 0) <= 0) return false;
-  return ::write(fd_, text.data(), text.size()) == size;
+  if (::poll(&room, 1, 0) <= 0) return 0;
+  return ::write(fd_, text.data(), text.size());
 }
 
 }  // namespace eagle::server

@@ -23,13 +23,16 @@ public:
 private:
   void sink_it_(const spdlog::details::log_msg& message) override;
   void flush_() override {}
-  // Whether all of it was written. A line is written whole or, on a pipe, not at all.
+  // Whether it will be there: written whole, or begun, in which case nothing else is written before its rest.
   bool write_now(std::string_view text);
+  // As write(2), without waiting.
+  ssize_t put(std::string_view text);
 
   const int fd_;
   const bool socket_;
   const UniqueFd unblocked_;  // the same place, opened anew so that writing to it never waits; or invalid
   std::uint64_t dropped_ = 0;
+  std::string rest_;  // of a line that is there in part
 };
 
 }  // namespace eagle::server

@@ -81,6 +81,22 @@ TEST_P(LogSinkTest, TheFlagsOfADescriptorThatOthersShareStay) {
 INSTANTIATE_TEST_SUITE_P(To, LogSinkTest, ::testing::Values(&pipe_ends, &socket_ends),
                          [](const auto& each) { return each.index == 0 ? "APipe" : "ASocket"; });
 
+// A stream socket takes a part of what it has no room for.
+TEST(LogSinkSocket, ALineThatWasTakenInPartIsFinishedBeforeAnother) {
+  const Ends ends = socket_ends();
+  auto logger = logger_to(ends.write.get());
+  const std::string line(1u << 20, 'x');  // above any buffer
+  logger.info("{}", line);
+  std::string text = read_all(ends.read.get());
+  EXPECT_LT(text.size(), line.size());
+  for (int i = 0; i < 100 && text.find("last\n") == std::string::npos; ++i) {
+    logger.info("last");
+    text += read_all(ends.read.get());
+  }
+  EXPECT_EQ(text.find('\n'), line.size());
+  EXPECT_THAT(text, HasSubstr("last\n"));
+}
+
 TEST(LogSinkFile, LinesGoBehindWhatIsThere) {
   const std::string path = ::testing::TempDir() + "log_sink_test_file";
   const UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));

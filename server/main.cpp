@@ -26,10 +26,11 @@
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
 #include "engine/run/spin_limit.h"
-#include "server/access.h"
 #include "server/activation.h"
+#include "server/config_file.h"
 #include "server/confinement.h"
 #include "server/fault_point.h"
+#include "server/handed_text.h"
 #include "server/health_query.h"
 #include "server/keeper/exchange.h"
 #include "server/keeper/keeper.h"
@@ -43,7 +44,7 @@
 #include "server/sockets/listening_socket.h"
 #include "server/sockets/tcp_socket.h"
 #include "server/tcp_serving.h"
-#include "server/tls_files.h"
+#include "server/worker_descriptors.h"
 
 namespace eagle::server {
 namespace {
@@ -152,14 +153,17 @@ StatusOr<Listening> go_on_listening(const ProgramOptions& options, Inherited& in
 
 // ---- what all of them have
 
-// Everything that is logged goes to stderr, and is remembered for a while.
+// Everything that is logged goes to stderr, and is remembered for a while, by a worker where its keeper does.
 struct LogSinks {
-  std::shared_ptr<RecentLog> recent = std::make_shared<RecentLog>();
+  std::shared_ptr<RecentLog> recent;  // null where there is no memory for it
 };
 LogSinks start_log(const ProgramOptions& options) {
   LogSinks sinks;
-  const auto logger = std::make_shared<spdlog::logger>(
-      "eagled", spdlog::sinks_init_list{std::make_shared<LogSink>(STDERR_FILENO), sinks.recent});
+  auto recent = options.worker ? RecentLog::open(UniqueFd(worker_log_fd)) : RecentLog::create();
+  if (recent.ok()) sinks.recent = *std::move(recent);
+  std::vector<spdlog::sink_ptr> all = {std::make_shared<LogSink>(STDERR_FILENO)};
+  if (sinks.recent) all.push_back(sinks.recent);
+  const auto logger = std::make_shared<spdlog::logger>("eagled", all.begin(), all.end());
   logger->set_formatter(std::make_unique<LogFormat>(options.log_format == "json" ? LogFormat::Kind::json
                                                                                  : LogFormat::Kind::text));
   spdlog::set_default_logger(logger);
@@ -167,20 +171,41 @@ LogSinks start_log(const ProgramOptions& options) {
   return sinks;
 }
 
-Surroundings surroundings_of(const ProgramOptions& options, const LogSinks& log) {
-  Surroundings surroundings;
-  // As it is at the start: what a reload changes, the file says.
-  surroundings.configuration = [text = to_toml(options)] { return text; };
-  surroundings.recent_log = [recent = log.recent](std::size_t most) { return recent->newest(most); };
-  return surroundings;
-}
+// The configuration that holds: of one thread that reloads it, and as text of all.
+class Configuration {
+public:
+  explicit Configuration(ProgramOptions& options) : options_(options), text_(to_toml(options)) {}
 
-std::string reload_and_tell(ProgramOptions& options, Daemon& daemon, Notifier& notifier) {
-  notifier.reloading();
-  const Status done = reload(options, daemon);
-  if (done.ok()) return "serving";
-  spdlog::error("reload: the configuration stays as it was: {}", done.message());
-  return "reload: " + done.message();
+  // What is wrong, which the log says as well; else empty.
+  std::string reload(Daemon& daemon, const std::optional<std::string>& text = std::nullopt) {
+    const Status done = server::reload(options_, daemon, text);
+    if (!done.ok()) {
+      spdlog::error("reload: the configuration stays as it was: {}", done.message());
+      return done.message();
+    }
+    std::string fresh = to_toml(options_);
+    const std::lock_guard lock(mutex_);
+    text_ = std::move(fresh);
+    return {};
+  }
+  [[nodiscard]] std::string text() const {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+private:
+  ProgramOptions& options_;
+  mutable std::mutex mutex_;
+  std::string text_;
+};
+
+Surroundings surroundings_of(const std::shared_ptr<Configuration>& configuration, const LogSinks& log) {
+  Surroundings surroundings;
+  surroundings.configuration = [configuration] { return configuration->text(); };
+  if (log.recent) {
+    surroundings.recent_log = [recent = log.recent](std::size_t most) { return recent->newest(most); };
+  }
+  return surroundings;
 }
 
 // ---- one process
@@ -191,7 +216,8 @@ Status serve_alone(ProgramOptions& options, UniqueFd& ready, const LogSinks& log
   EAGLE_ASSIGN_OR_RETURN(const UniqueFd signals, block_signals());
   raise_descriptor_limit();
   EAGLE_ASSIGN_OR_RETURN(Listening listening, listen(options));
-  Surroundings surroundings = surroundings_of(options, log);
+  const auto configuration = std::make_shared<Configuration>(options);
+  Surroundings surroundings = surroundings_of(configuration, log);
   // By the signal that an operator would send; how long work gets is noted before.
   std::atomic<std::int64_t> drain_s = -1;
   surroundings.end = [&drain_s](std::optional<std::uint32_t> within_s) {
@@ -209,37 +235,47 @@ Status serve_alone(ProgramOptions& options, UniqueFd& ready, const LogSinks& log
     owner_ended = wait_for(signals.get(), owner.get(), std::chrono::milliseconds(-1)) == Event::second;
     if (owner_ended) break;
     signal = take_signal(signals.get());
-    if (signal == SIGHUP) notifier.ready(reload_and_tell(options, serving.daemon(), notifier));
+    if (signal == SIGHUP) {
+      notifier.reloading();
+      const std::string wrong = configuration->reload(serving.daemon());
+      notifier.ready(wrong.empty() ? "serving" : "reload: " + wrong);
+    }
     if (signal == SIGUSR2) {
       spdlog::error(
           "only a keeper can be exchanged for another program, and this daemon has none "
           "(--no-keeper); restart it, which loses what clients hold");
     }
   }
-  notifier.stopping("draining");
   const std::int64_t time_s = drain_s >= 0 ? drain_s.load() : options.drain_timeout_s;
-  serving.stop({signals.get(), [&] { take_signal(signals.get()); }},
+  notifier.stopping("draining", std::chrono::seconds(time_s) + 2 * last_resort);
+  serving.stop({signals.get(), [&] { return take_signal(signals.get()) != SIGHUP; }},
                std::chrono::seconds(owner_ended ? 0 : time_s));
   return {};
 }
 
 // ---- the keeper
 
+// What is wrong with the files that it names the worker says.
+StatusOr<KeeperOptions::Reload> configuration_now(const ProgramOptions& options) {
+  EAGLE_ASSIGN_OR_RETURN(const ProgramOptions wanted, parse_again(options));
+  KeeperOptions::Reload reload;
+  EAGLE_ASSIGN_OR_RETURN(reload.configuration, hand_over(wanted.config_text, "eagled-configuration"));
+  reload.drain_timeout_s = static_cast<std::uint32_t>(wanted.drain_timeout_s);
+  reload.take_over = [level = spdlog::level::from_str(wanted.log_level)] { spdlog::set_level(level); };
+  return reload;
+}
+
 // `state`: what the keeper before this one left, where there was one.
 StatusOr<int> keep_alive(ProgramOptions& options, UniqueFd& ready, std::vector<std::string> command,
-                         UniqueFd state) {
+                         UniqueFd state, const LogSinks& log) {
   KeeperOptions keeper;
   keeper.program = program_path();
   keeper.command = std::move(command);
   keeper.notifier.take_from_environment();
-  // What is wrong with a file the worker says.
-  keeper.reload = [&options] {
-    if (const auto wanted = parse_again(options); wanted.ok()) {
-      options.drain_timeout_s = wanted->drain_timeout_s;
-      spdlog::set_level(spdlog::level::from_str(wanted->log_level));
-    }
-    return static_cast<std::uint32_t>(options.drain_timeout_s);
-  };
+  EAGLE_ASSIGN_OR_RETURN(keeper.configuration, hand_over(options.config_text, "eagled-configuration"));
+  if (log.recent) keeper.log.reset(::fcntl(log.recent->fd(), F_DUPFD_CLOEXEC, 0));
+  if (!keeper.log.valid()) return Status(Reason::out_of_memory, "no memory for the newest log lines");
+  keeper.reload = [&options] { return configuration_now(options); };
   EAGLE_ASSIGN_OR_RETURN(keeper.signals, block_signals());
   raise_descriptor_limit();
   Listening listening;
@@ -282,7 +318,7 @@ struct Orders {
 };
 
 // Nothing outlives its keeper: without it nobody would end this process, nor hold what it makes.
-void obey(WorkerLink& link, Orders& orders, ProgramOptions& options) {
+void obey(WorkerLink& link, Orders& orders, Configuration& configuration) {
   link.obey({[&](std::uint32_t seconds) {
                orders.drain_s = seconds;
                ::eventfd_write(orders.said.get(), 1);
@@ -297,12 +333,12 @@ void obey(WorkerLink& link, Orders& orders, ProgramOptions& options) {
                const std::lock_guard lock(orders.mutex);
                if (orders.daemon != nullptr) orders.daemon->sessions().client_died(session);
              },
-             [&] {
+             [&](const UniqueFd& given) {
                const std::lock_guard lock(orders.mutex);
                if (orders.daemon == nullptr) return link.reloaded("not while it ends");
-               const Status done = reload(options, *orders.daemon);
-               if (!done.ok()) spdlog::error("reload: the configuration stays as it was: {}", done.message());
-               link.reloaded(done.message());
+               const auto text = handed(given.get(), most_config_bytes);
+               link.reloaded(text.ok() ? configuration.reload(*orders.daemon, *text)
+                                       : text.status().message());
              }});
   spdlog::error("the keeper is gone; ending");
   std::_Exit(1);
@@ -320,17 +356,21 @@ Status work(ProgramOptions& options, WorkerLink& link, const LogSinks& log) {
   Serving::Survival survival{std::shared_ptr<StateLog>(&link, [](StateLog*) {}), std::move(inheritance.state),
                              std::make_unique<Ledger>(std::move(ledger)),
                              [&link](bool goes_round) { link.beat(goes_round); }};
-  Surroundings surroundings = surroundings_of(options, log);
+  const auto configuration = std::make_shared<Configuration>(options);
+  Surroundings surroundings = surroundings_of(configuration, log);
   surroundings.end = [&link](std::optional<std::uint32_t> within_s) { link.end(within_s); };
   EAGLE_ASSIGN_OR_RETURN(Serving serving, Serving::start(options, std::move(inheritance.listening),
                                                          std::move(survival), std::move(surroundings)));
   link.serves();
   Orders orders;
   orders.daemon = &serving.daemon();
-  std::thread([&link, &orders, &options] { obey(link, orders, options); }).detach();
+  std::thread([&link, &orders, configuration] { obey(link, orders, *configuration); }).detach();
   wait_for(orders.said.get(), -1, std::chrono::milliseconds(-1));
   orders.take();
-  const EndOrders more{orders.said.get(), [&] { orders.take(); }};
+  const EndOrders more{orders.said.get(), [&] {
+                         orders.take();
+                         return true;
+                       }};
   if (orders.hand_over) {
     serving.hand_over(more, std::chrono::seconds(orders.drain_s));
     std::_Exit(0);  // with all that clients hold: it is the next worker's
@@ -347,6 +387,8 @@ Status work(ProgramOptions& options, WorkerLink& link, const LogSinks& log) {
 int run_worker(ProgramOptions& options, const LogSinks& log) {
   ::prctl(PR_SET_NAME, "eagled-worker");
   ::fcntl(worker_fd, F_SETFD, FD_CLOEXEC);
+  ::fcntl(worker_log_fd, F_SETFD, FD_CLOEXEC);
+  ::close(worker_config_fd);  // it was read
   WorkerLink link{UniqueFd(worker_fd)};
   const Status status = work(options, link, log);
   spdlog::error("{}", status.to_string());
@@ -356,19 +398,6 @@ int run_worker(ProgramOptions& options, const LogSinks& log) {
 
 // ---- which of them
 
-// What can be said of the options before anything is opened.
-Status check_files(const ProgramOptions& options) {
-  EAGLE_RETURN_IF_ERROR(check(options.tls));
-  for (const ListenOptions& listener : options.listen) {
-    const bool tcp = listener.endpoint.starts_with("dns:");
-    EAGLE_RETURN_IF_ERROR(tcp ? tcp_address(listener.endpoint).status()
-                              : unix_path(listener.endpoint).status());
-    EAGLE_RETURN_IF_ERROR(access_of(listener, options.tls, options.loaded_tokens).status());
-  }
-  if (!options.metrics.empty()) EAGLE_RETURN_IF_ERROR(tcp_address("dns:" + options.metrics).status());
-  return {};
-}
-
 // What was asked for in place of serving.
 StatusOr<std::string> answer(const ProgramOptions& options) {
   if (!options.new_token.empty()) {
@@ -376,14 +405,14 @@ StatusOr<std::string> answer(const ProgramOptions& options) {
     return "token, for the client (it is shown this once): " + made.token +
            "\nline, for the file that --tokens names: " + made.line + "\n";
   }
-  EAGLE_RETURN_IF_ERROR(check_files(options));
+  EAGLE_RETURN_IF_ERROR(check(options, options.loaded_tokens));
   return options.print_config ? to_toml(options) : "the configuration is good\n";
 }
 
 // Whether this program could go on in another one's place; with these options, too.
 Status check_state(ProgramOptions& options) {
   EAGLE_ASSIGN_OR_RETURN(options.loaded_tokens, tokens_of(options));
-  EAGLE_RETURN_IF_ERROR(check_files(options));
+  EAGLE_RETURN_IF_ERROR(check(options, options.loaded_tokens));
   return check_left_state(first_descriptor, first_descriptor + 1, first_descriptor + 2);
 }
 
@@ -413,7 +442,7 @@ Status run(ProgramOptions& options, UniqueFd& ready, std::vector<std::string> co
     return std::fflush(stdout) == 0 ? Status() : failed("write");
   }
   if (!options.keeper) return serve_alone(options, ready, log);
-  EAGLE_ASSIGN_OR_RETURN(ended, keep_alive(options, ready, std::move(command), std::move(state)));
+  EAGLE_ASSIGN_OR_RETURN(ended, keep_alive(options, ready, std::move(command), std::move(state), log));
   return {};
 }
 

@@ -41,6 +41,10 @@ private:
 };
 
 constexpr std::size_t code_count = 17;
+// With Reason::none.
+#define EAGLE_COUNT_REASON(...) +1
+constexpr std::size_t reason_count = 1 EAGLE_REASONS(EAGLE_COUNT_REASON);
+#undef EAGLE_COUNT_REASON
 
 // What a tenant's work came to.
 struct TenantMeter {
@@ -48,6 +52,7 @@ struct TenantMeter {
   std::array<Counter, code_count> runs = {};
   Counter device_ns = 0;
   Counter compile_ns = 0;
+  Counter refused = 0;  // over its quotas
 };
 
 // The meters of tenants, by the label that they have outside: the name, of the first `most` tenants there
@@ -76,6 +81,11 @@ struct Meters {
   Counter host_calls = 0;
   Counter ring_launches = 0;
   Counter drain_cancelled = 0;
+  // Calls and side requests that were answered with an error, by Reason.
+  std::array<Counter, reason_count> refusals = {};
+  // Of those who wanted a session, or showed the secret of none.
+  Counter authentications_accepted = 0;
+  Counter authentications_refused = 0;
 };
 
 }  // namespace eagle::server

@@ -1,10 +1,12 @@
 #include "server/metrics_text.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <initializer_list>
 #include <map>
 #include <string_view>
@@ -117,12 +119,15 @@ void write_tenants(Daemon& daemon, Writer& writer) {
       "eagled_compile_seconds_total", "Time that builds took.",
       [](const TenantMeter& meter) -> const auto& { return meter.compile_ns; });
 
+  writer.family("eagled_tenant_refusals_total", "counter",
+                "Requests that were over a quota of their tenant.");
+  for (const auto& [tenant, meter] : all) writer.sample({{"tenant", tenant}}, meter->refused.load(relaxed));
+
   // What is held now, by label.
   std::map<std::string, TenantReport> held;
   for (const TenantReport& report : daemon.sessions().tenants().reports()) {
     TenantReport& sum = held[meters.label_of(report.name)];
     for (std::size_t i = 0; i < held_kinds; ++i) sum.held[i] += report.held[i];
-    sum.refused += report.refused;
   }
   const auto now = [&](const char* name, const char* help, Held kind) {
     writer.family(name, "gauge", help);
@@ -158,6 +163,30 @@ void write_engine(Daemon& daemon, Writer& writer) {
   writer.single("eagled_kernel_cache_bytes", "gauge", "Bytes of code in memory.", code.cached_bytes);
 }
 
+void write_refusals(const Meters& meters, Writer& writer) {
+  writer.family("eagled_refusals_total", "counter", "Calls that were answered with an error, by its reason.");
+  for (std::size_t i = 1; i < reason_count; ++i) {  // 0 is none
+    const std::uint64_t value = meters.refusals[i].load(relaxed);
+    // What clients meet most is shown from the start.
+    const auto reason = static_cast<Reason>(i);
+    if (value == 0 && reason != Reason::quota && reason != Reason::unauthenticated) continue;
+    writer.sample({{"reason", info(reason).wire_name}}, value);
+  }
+  writer.family("eagled_authentications_total", "counter",
+                "Openings of sessions by whether the caller was known; unknown secrets are refused, too.");
+  writer.sample({{"outcome", "accepted"}}, meters.authentications_accepted.load(relaxed));
+  writer.sample({{"outcome", "refused"}}, meters.authentications_refused.load(relaxed));
+}
+
+// 0 where the system does not say.
+std::uint64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t size = 0;
+  std::uint64_t resident = 0;
+  file >> size >> resident;
+  return file ? resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+}
+
 void write_process(Writer& writer) {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
@@ -166,6 +195,8 @@ void write_process(Writer& writer) {
   };
   writer.single_real("process_cpu_seconds_total", "counter", "Processor time of the worker.",
                      seconds(used.ru_utime) + seconds(used.ru_stime));
+  writer.single("process_resident_memory_bytes", "gauge",
+                "Memory of the worker, arrays that it has touched among it.", resident_bytes());
   std::error_code none;
   std::uint64_t descriptors = 0;
   for (auto entry = std::filesystem::directory_iterator("/proc/self/fd", none);
@@ -210,6 +241,7 @@ std::string metrics_text(Daemon& daemon) {
                 meters.host_calls.load(relaxed));
   writer.single("eagled_drain_cancelled_total", "counter", "Launches and runs that a drain cut short.",
                 meters.drain_cancelled.load(relaxed));
+  write_refusals(meters, writer);
   write_tenants(daemon, writer);
   write_engine(daemon, writer);
   write_process(writer);

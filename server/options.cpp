@@ -1,5 +1,7 @@
 #include "server/options.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -7,9 +9,12 @@
 #include <iostream>
 
 #include "cli/documents.h"
+#include "engine/base/nearest.h"
 #include "engine/codegen/disk_cache.h"
 #include "server/access.h"
 #include "server/config_file.h"
+#include "server/handed_text.h"
+#include "server/worker_descriptors.h"
 
 namespace eagle::server {
 namespace {
@@ -171,7 +176,9 @@ bool on_command_line(const std::vector<std::string>& arguments, const std::strin
 }
 
 // What all of them say together. Throws CLI::ParseError for the command line and the environment.
-Status read(CLI::App& app, const std::vector<std::string>& arguments, ProgramOptions& options) {
+// `text`: the file's, where it is not to be read.
+Status read(CLI::App& app, const std::vector<std::string>& arguments, std::optional<std::string> text,
+            ProgramOptions& options) {
   std::vector<std::string> listen;
   add_settings(app, options, listen);
   add_commands(app, options);
@@ -185,9 +192,16 @@ Status read(CLI::App& app, const std::vector<std::string>& arguments, ProgramOpt
     options.origins[key] =
         on_command_line(arguments, flag) ? std::string("flag ") + flag : "environment " + variable_of(flag);
   }
+  EAGLE_RETURN_IF_ERROR(check_environment(environ));
   if (!options.config.empty()) {
-    EAGLE_RETURN_IF_ERROR(read_config_file(
-        options.config, [&app](const std::string& flag) { return given(app, flag); }, options));
+    if (!text && options.worker) {
+      EAGLE_ASSIGN_OR_RETURN(text, handed(worker_config_fd, most_config_bytes));
+    } else if (!text) {
+      EAGLE_ASSIGN_OR_RETURN(text, config_file_text(options.config));
+    }
+    EAGLE_RETURN_IF_ERROR(read_config(
+        *text, options.config, [&app](const std::string& flag) { return given(app, flag); }, options));
+    options.config_text = *std::move(text);
   }
   if (options.new_token.empty()) EAGLE_RETURN_IF_ERROR(check_listeners(options));
   if (options.log_level.empty()) options.log_level = options.owner_fd < 0 ? "info" : "warn";
@@ -216,7 +230,7 @@ bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code) {
   app.set_version_flag("--version", "eagled " EAGLE_VERSION);
   Status status;
   try {
-    status = read(app, {argv + 1, argv + argc}, options);
+    status = read(app, {argv + 1, argv + argc}, std::nullopt, options);
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error);
     return false;
@@ -236,11 +250,27 @@ bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code) {
   return false;
 }
 
-StatusOr<ProgramOptions> parse_again(const ProgramOptions& options) {
+Status check_environment(const char* const* environment) {
+  constexpr std::string_view prefix = "EAGLED_";
+  // Read elsewhere: engine/codegen and engine/run; fault_point.h.
+  std::vector<std::string> known = {"EAGLED_CPU_TARGET", "EAGLED_FUSION", "EAGLED_FAULT",
+                                    "EAGLED_HEARTBEAT_MS", "EAGLED_STATE_FD"};
+  for (const Setting& setting : settings) known.push_back(variable_of(setting.flag));
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const std::string name(entry.substr(0, entry.find('=')));
+    if (!name.starts_with(prefix) || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return {Reason::bad_value, "environment: there is no setting " + name.substr(0, 64) +
+                                   "; the nearest is " + *nearest(name, known)};
+  }
+  return {};
+}
+
+StatusOr<ProgramOptions> parse_again(const ProgramOptions& options, const std::optional<std::string>& text) {
   CLI::App app(what_it_is);
   ProgramOptions fresh;
   try {
-    EAGLE_RETURN_IF_ERROR(read(app, options.arguments, fresh));
+    EAGLE_RETURN_IF_ERROR(read(app, options.arguments, text, fresh));
   } catch (const CLI::ParseError& error) {
     return Status(Reason::bad_value, error.what());
   }

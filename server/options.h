@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct ProgramOptions {
   int ready_fd = -1;
 
   std::string config;         // the file; empty: none
+  std::string config_text;    // what was read there, by a worker what its keeper handed over
   std::string document;       // print this about the program, and end
   std::string new_token;      // print one for this subject, and end
   bool check_config = false;  // say whether it is good, and end
@@ -71,8 +73,14 @@ const std::vector<std::string>& log_levels();
 // on stderr.
 bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code);
 
-// What the same command line and environment say with the file as it is now. BAD_VALUE.
-StatusOr<ProgramOptions> parse_again(const ProgramOptions& options);
+// What the same command line and environment say with the file as it is now, or with `text` in its place.
+// BAD_VALUE.
+StatusOr<ProgramOptions> parse_again(const ProgramOptions& options,
+                                     const std::optional<std::string>& text = std::nullopt);
+
+// Variables of this environment (as `environ`) that begin with EAGLED_ and that nothing reads: BAD_VALUE
+// names the first, with the nearest that there is.
+Status check_environment(const char* const* environment);
 
 // As a configuration file would say it, each setting with a comment that says where it comes from. Secrets
 // are in files of their own, which are named here and not shown.

@@ -272,5 +272,15 @@ TEST(Options, TheEnvironmentSpeaksWhereTheCommandLineDoesNot) {
   ::unsetenv("EAGLED_COMPILE_TIMEOUT");
 }
 
+TEST(Options, AVariableThatNothingReadsIsRefusedWithTheNearest) {
+  const char* const good[] = {"HOME=/", "EAGLED_DRAIN_TIMEOUT=3", "EAGLED_CPU_TARGET=native", nullptr};
+  EXPECT_TRUE(check_environment(good).ok());
+  const char* const bad[] = {"EAGLED_DRAIN_TIMOUT=3", nullptr};
+  const Status status = check_environment(bad);
+  EXPECT_EQ(status.reason(), Reason::bad_value);
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("EAGLED_DRAIN_TIMOUT"));
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("nearest is EAGLED_DRAIN_TIMEOUT"));
+}
+
 }  // namespace
 }  // namespace eagle::server

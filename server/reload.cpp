@@ -2,10 +2,16 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "server/access.h"
+#include "server/sockets/listening_socket.h"
+#include "server/sockets/tcp_socket.h"
+#include "server/tcp_serving.h"
 #include "server/tls_files.h"
 
 namespace eagle::server {
@@ -29,13 +35,26 @@ void follow(const ProgramOptions& options, Daemon& daemon) {
   daemon.set_limits(options.limits);
 }
 
-Status reload(ProgramOptions& options, Daemon& daemon) {
-  EAGLE_ASSIGN_OR_RETURN(ProgramOptions wanted, parse_again(options));
-  EAGLE_RETURN_IF_ERROR(check(wanted.tls));
+Status check(const ProgramOptions& options, const std::shared_ptr<Tokens>& tokens) {
+  EAGLE_RETURN_IF_ERROR(check(options.tls));
+  for (const ListenOptions& listener : options.listen) {
+    const bool tcp = listener.endpoint.starts_with("dns:");
+    EAGLE_RETURN_IF_ERROR(tcp ? tcp_address(listener.endpoint).status()
+                              : unix_path(listener.endpoint).status());
+    EAGLE_RETURN_IF_ERROR(access_of(listener, options.tls, tokens).status());
+  }
+  if (options.metrics.empty() || tcp_address("dns:" + options.metrics).ok()) return {};
+  return {Reason::bad_value,
+          "metrics: expected HOST:PORT, as 127.0.0.1:7412, found '" + options.metrics + "'"};
+}
+
+Status reload(ProgramOptions& options, Daemon& daemon, const std::optional<std::string>& text) {
+  EAGLE_ASSIGN_OR_RETURN(ProgramOptions wanted, parse_again(options, text));
   std::shared_ptr<Tokens> tokens;
   if (!wanted.tokens.empty()) {
     EAGLE_ASSIGN_OR_RETURN(tokens, Tokens::load(wanted.tokens));
   }
+  EAGLE_RETURN_IF_ERROR(check(wanted, tokens));
   // Nothing fails from here on.
   follow(wanted, daemon);
   if (options.loaded_tokens && tokens) options.loaded_tokens->replace_by(*tokens);
@@ -54,6 +73,10 @@ Status reload(ProgramOptions& options, Daemon& daemon) {
   options.limits = wanted.limits;
   options.log_level = std::move(wanted.log_level);
   options.drain_timeout_s = wanted.drain_timeout_s;
+  const std::vector<std::string> stay = need_a_restart(options, wanted);
+  for (const auto& [key, origin] : wanted.origins) {
+    if (std::find(stay.begin(), stay.end(), key) == stay.end()) options.origins[key] = origin;
+  }
   return {};
 }
 

@@ -1,6 +1,10 @@
 // What a running daemon takes over from its configuration, at its start and on SIGHUP.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <string>
+
 #include "engine/base/status.h"
 #include "server/daemon.h"
 #include "server/options.h"
@@ -10,10 +14,15 @@ namespace eagle::server {
 // Tenants, admins and limits.
 void follow(const ProgramOptions& options, Daemon& daemon);
 
-// Reads command line, environment, file, and the files named there anew, and takes over what may change:
+// What of the configuration the text alone does not show: that listeners, TLS, `tokens` and metrics go
+// together. BAD_VALUE, BAD_ENDPOINT.
+Status check(const ProgramOptions& options, const std::shared_ptr<Tokens>& tokens);
+
+// Reads command line, environment, file (or `text` in its place), and the files named there anew, and takes
+// over what may change:
 // limits, tenants, admins, tokens, the log level. (gRPC itself looks whether the files of TLS have changed.)
 // All of it or, where anything is wrong, nothing: the error says what. Settings that need a restart are named
 // in the log and stay.
-Status reload(ProgramOptions& options, Daemon& daemon);
+Status reload(ProgramOptions& options, Daemon& daemon, const std::optional<std::string>& text = std::nullopt);
 
 }  // namespace eagle::server

@@ -18,8 +18,6 @@
 namespace eagle::server {
 namespace {
 
-// What the end may take once everything has been cancelled.
-constexpr std::chrono::seconds last_resort{10};
 // And what answers that are on their way may take, once nothing runs.
 constexpr std::chrono::seconds last_answers{1};
 
@@ -38,11 +36,24 @@ private:
   std::jthread thread_;  // last: ends before what it uses
 };
 
-// By now everything has been cancelled; only a build can still take long.
-void expect_end(const Beside& work) {
+// By now everything has been cancelled, counted and told; what is never cut short, as a build or one piece of
+// a copy, can still take long. It goes with the process, whose end is an orderly one.
+void expect_end(const Beside& work, const std::function<std::string()>& what_runs) {
   if (wait_for(-1, work.done(), last_resort) == Event::second) return;
-  spdlog::error("a build does not end; leaving it");
-  std::_Exit(1);
+  spdlog::warn("ended in the middle of what is never cut short: {}", what_runs());
+  std::_Exit(0);
+}
+
+// Whether the work is done; else there was an order to end, or the time is over.
+bool done_in_time(const Beside& work, const EndOrders& orders, std::chrono::seconds time) {
+  const auto deadline = std::chrono::steady_clock::now() + time;
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const Event event = wait_for(orders.fd, work.done(), std::max(left, std::chrono::milliseconds(0)));
+    if (event != Event::first) return event == Event::second;
+    if (orders.take()) return false;
+  }
 }
 
 // EAGLED_HEARTBEAT_MS is for tests, which cannot wait so long.
@@ -156,23 +167,20 @@ void Serving::stop(const EndOrders& orders, std::chrono::seconds drain) {
   rpc_->set_serving(false);
   tcp_->set_serving(false);
   daemon_->begin_drain(drain);
-  const std::size_t jobs = daemon_->executor().admitted();
-  spdlog::info("ending: jobs={} sessions={}", jobs, daemon_->sessions().size());
   std::atomic<bool> hurry = false;
-  std::size_t cancelled = 0;
   {
-    const Beside draining([&] { cancelled = daemon_->stop(hurry); });
-    if (wait_for(orders.fd, draining.done(), drain) != Event::second) {
+    const Beside draining([&] { static_cast<void>(daemon_->stop(hurry)); });
+    if (!done_in_time(draining, orders, drain)) {
       hurry.store(true);
-      daemon_->executor().wake();
-      expect_end(draining);
+      daemon_->wake();
+      expect_end(draining, [this] { return daemon_->what_runs(); });
     }
   }
-  spdlog::info("drained: {} of {} jobs were cancelled", cancelled, std::max(jobs, cancelled));
   listener_->stop_accepting();
   tcp_->stop_accepting();
+  const std::string left = daemon_->what_runs();
   const Beside clearing([&] { clear(); });
-  expect_end(clearing);
+  expect_end(clearing, [&] { return left; });
 }
 
 void Serving::hand_over(const EndOrders& orders, std::chrono::seconds drain) {
@@ -182,10 +190,10 @@ void Serving::hand_over(const EndOrders& orders, std::chrono::seconds drain) {
   std::atomic<bool> hurry = false;
   {
     const Beside draining([&] { daemon_->hand_over(hurry); });
-    if (wait_for(orders.fd, draining.done(), drain) != Event::second) {
+    if (!done_in_time(draining, orders, drain)) {
       hurry.store(true);
-      daemon_->executor().wake();
-      expect_end(draining);
+      daemon_->wake();
+      expect_end(draining, [this] { return daemon_->what_runs(); });
     }
   }
   fault_point("handover.drained");

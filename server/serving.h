@@ -20,15 +20,19 @@
 
 namespace eagle::server {
 
-// A descriptor that becomes readable with each order to end, and `take`, which reads one.
+// A descriptor that becomes readable with each order, and `take`, which reads one and says whether it is an
+// order to end.
 struct EndOrders {
   int fd = -1;
-  std::function<void()> take;
+  std::function<bool()> take;
 };
 
 enum class Event { none, first, second };
 // Waits for one of two descriptors to become readable; `none` after `timeout` (negative: no timeout).
 Event wait_for(int first, int second, std::chrono::milliseconds timeout);
+
+// What the end may take once everything has been cancelled, and again until all is freed.
+constexpr std::chrono::seconds last_resort{10};
 
 // Descriptors of clients and planes are many; the soft limit is for programs that still use select().
 void raise_descriptor_limit();

@@ -142,8 +142,9 @@ StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std:
   fault_point("session.open.after");
   opened.session->set_trace(options.trace);
   const LogScope scope({id, 0, 0, options.trace});
-  spdlog::info("opened by {} pid={} client=\"{}\"", loggable(principal.text()), principal.pid,
-               loggable(client));
+  if (const auto more = opened_lines_.admit())
+    spdlog::info("opened by {} pid={} client=\"{}\"{}", loggable(principal.text()), principal.pid,
+                 loggable(client), *more);
   return opened;
 }
 
@@ -226,7 +227,8 @@ StatusOr<Sessions::Opened> Sessions::resume(const Principal& principal, const Re
   opened.session->detach_ring();
   opened.session->set_trace(resumption.trace);
   const LogScope scope({opened.session->id(), 0, 0, resumption.trace});
-  spdlog::info("resumed by {} pid={}", loggable(principal.text()), principal.pid);
+  if (const auto more = opened_lines_.admit())
+    spdlog::info("resumed by {} pid={}{}", loggable(principal.text()), principal.pid, *more);
   return opened;
 }
 
@@ -269,7 +271,8 @@ void Sessions::detach(const std::shared_ptr<Session>& session, std::uint64_t att
       entry->attachment = 0;
       entry->ends_at = Clock::now() + session->lease();
       const LogScope scope({session->id()});
-      spdlog::info("is kept for {} s", session->lease().count());
+      if (const auto more = ended_lines_.admit())
+        spdlog::info("is kept for {} s{}", session->lease().count(), *more);
       return;
     }
   }
@@ -411,7 +414,8 @@ void Sessions::end(const std::shared_ptr<Session>& session) {
   write_down_end(*session, mapped);
   if (ended_) ended_(*session);
   const LogScope scope({session->id(), 0, 0, session->trace()});
-  spdlog::info("ended planes={} graphs={}", remains->planes.size(), remains->graphs.size());
+  if (const auto more = ended_lines_.admit())
+    spdlog::info("ended planes={} graphs={}{}", remains->planes.size(), remains->graphs.size(), *more);
   if (!mapped.empty()) {
     const std::lock_guard lock(mutex_);
     mapped_[session->id()] = std::move(mapped);

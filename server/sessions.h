@@ -20,6 +20,7 @@
 
 #include "engine/base/status.h"
 #include "server/limits.h"
+#include "server/log_limit.h"
 #include "server/principal.h"
 #include "server/secret.h"
 #include "server/session.h"
@@ -170,6 +171,8 @@ private:
   Tenants tenants_;
   const Survival survival_;
   const std::function<void(const Session&)> ended_;
+  LogLimit opened_lines_;
+  LogLimit ended_lines_;
   mutable std::mutex mutex_;
   std::vector<std::string> admins_;
   std::uint64_t last_attachment_ = 0;

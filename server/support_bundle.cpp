@@ -6,8 +6,11 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <sstream>
+#include <vector>
 
+#include "eagle/v1/state.pb.h"
 #include "engine/view/picture.h"
 #include "server/metrics_text.h"
 #include "server/recent_log.h"
@@ -45,10 +48,60 @@ std::string sessions(Daemon& daemon) {
     text << hex(id) << " client=\"" << loggable(session->client())
          << "\" principal=" << loggable(session->principal().text())
          << " tenant=" << loggable(session->tenant()->name()) << " planes=" << session->planes().list().size()
-         << " graphs=" << session->graphs().size() << " jobs=" << session->jobs()
+         << " graphs=" << session->graphs().size() + session->dormant().size() << " jobs=" << session->jobs()
          << (session->has_ring() ? " ring" : "") << '\n';
   }
   return text.str();
+}
+
+// A graph that this worker has not built is known by its record.
+std::string picture_of(const LoadedGraph& graph) {
+  view::PictureOptions options;
+  options.schedule = graph.built().schedule();
+  return view::draw(graph.built().graph(), view::Format::text, options);
+}
+std::string picture_of(const v1::GraphDescription& description) {
+  const auto graph = graph::read(description, graph::PrivateKernelPlanes::allowed);
+  return "another worker built it, and nobody has launched it since\n" +
+         (graph.ok() ? view::draw(*graph, view::Format::text) : graph.status().to_string() + "\n");
+}
+
+void add_graphs(Daemon& daemon, Tar& tar) {
+  std::size_t pictures = 0;
+  const auto add = [&](std::uint64_t session, std::uint64_t graph, const auto& drawn) {
+    if (++pictures <= most_pictures)
+      tar.add(folder + ("graphs/" + hex(session) + "-" + std::to_string(graph) + ".txt"), picture_of(drawn));
+  };
+  for (const auto& [id, session] : daemon.sessions().by_id()) {
+    for (const auto& [number, graph] : session->graphs()) add(id, number, *graph);
+    for (const std::uint64_t number : session->dormant()) {
+      if (const auto record = session->records().find(number); record.ok())
+        add(id, number, record->graph->description());
+    }
+  }
+  if (pictures > most_pictures)
+    tar.add(std::string(folder) + "graphs/MORE", "there are more graphs than are drawn here\n");
+}
+
+// With the graphs that sessions hold now, as far as they are written down.
+std::string strikes(Daemon& daemon) {
+  std::map<GraphHash, std::string> holders;
+  for (const auto& [id, session] : daemon.sessions().by_id()) {
+    std::vector<std::uint64_t> all = session->dormant();
+    for (const auto& [number, graph] : session->graphs()) all.push_back(number);
+    for (const std::uint64_t number : all) {
+      const auto record = session->records().find(number);
+      if (!record.ok()) continue;
+      holders[hash_of(record->graph->description())] += " " + hex(id) + "-" + std::to_string(number) + "=\"" +
+                                                        loggable(record->graph->description().name()) + "\"";
+    }
+  }
+  std::string text;
+  for (const auto& [hash, deaths] : daemon.strikes()) {
+    text += text_of(hash) + " deaths=" + std::to_string(deaths) +
+            (deaths >= deaths_to_quarantine ? " quarantined" : "") + holders[hash] + '\n';
+  }
+  return text.empty() ? "no graph was running when a worker died\n" : text;
 }
 
 }  // namespace
@@ -68,17 +121,8 @@ std::string support_bundle(Daemon& daemon, const Surroundings& surroundings) {
   std::uint64_t events = 0, forgotten = 0;
   add("timeline.json", daemon.timeline(0, 0, events, forgotten));
   add("sessions.txt", sessions(daemon));
-  std::size_t pictures = 0;
-  for (const auto& [id, session] : daemon.sessions().by_id()) {
-    for (const auto& [number, graph] : session->graphs()) {
-      if (++pictures > most_pictures) break;
-      view::PictureOptions options;
-      options.schedule = graph->built().schedule();
-      add("graphs/" + hex(id) + "-" + std::to_string(number) + ".txt",
-          view::draw(graph->built().graph(), view::Format::text, options));
-    }
-  }
-  if (pictures > most_pictures) add("graphs/MORE", "there are more graphs than are drawn here\n");
+  add("strikes.txt", strikes(daemon));
+  add_graphs(daemon, tar);
   return std::move(tar).finish();
 }
 

@@ -75,6 +75,7 @@ StatusOr<Tenant::Share> Tenant::hold(Held kind, std::uint64_t amount) {
   do {
     if (quota != 0 && (amount > quota || held > quota - amount)) {
       refused_.fetch_add(1, relaxed);
+      count(meter_->refused);
       return Status(Reason::quota, "tenant '" + name_ + "' has " + std::to_string(held) + " " +
                                        kinds[index].what + " and may have " + std::to_string(quota) + " (" +
                                        kinds[index].key + "); " + std::to_string(amount) +
@@ -90,6 +91,7 @@ StatusOr<Tenant::Share> Tenant::hold(Held kind, std::uint64_t amount) {
 
 Status Tenant::over(const char* what, const char* key, double bound, double wait_s) {
   refused_.fetch_add(1, relaxed);
+  count(meter_->refused);
   return {Reason::quota, "tenant '" + name_ + "' has used more than its part of " + what + ", " +
                              std::to_string(bound) + " (" + key + "); try again in " + seconds(wait_s)};
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <string_view>
 
 #include "server/json_text.h"
@@ -120,23 +121,35 @@ private:
 
 void Timeline::add(const TimelineEvent& event) {
   const std::lock_guard lock(mutex_);
-  ++added_;
   if (events_.size() < capacity) {
     events_.push_back(event);
-    return;
+  } else {
+    events_[added_ % capacity] = event;
   }
-  events_[next_] = event;
-  next_ = (next_ + 1) % capacity;
+  ++added_;
 }
 
-Timeline::Snapshot Timeline::snapshot() const {
+Timeline::Snapshot Timeline::snapshot(std::uint64_t session, std::uint64_t graph) const {
+  constexpr std::size_t slice_events = 256;
+  std::vector<TimelineEvent> slice(slice_events);
   Snapshot now;
-  now.events.reserve(capacity);
-  const std::lock_guard lock(mutex_);
-  const auto oldest = events_.begin() + static_cast<std::ptrdiff_t>(next_);
-  now.events.insert(now.events.end(), oldest, events_.end());
-  now.events.insert(now.events.end(), events_.begin(), oldest);
-  now.forgotten = added_ - events_.size();
+  std::uint64_t at = 0;
+  std::uint64_t end = UINT64_MAX;  // what there is at the first look
+  do {
+    std::size_t count = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      const std::uint64_t oldest = added_ - events_.size();
+      if (end == UINT64_MAX) end = added_;
+      at = std::max(at, oldest);
+      now.forgotten = oldest;
+      while (count < slice_events && at < end) slice[count++] = events_[at++ % capacity];
+    }
+    std::copy_if(slice.begin(), slice.begin() + static_cast<std::ptrdiff_t>(count),
+                 std::back_inserter(now.events), [&](const TimelineEvent& event) {
+                   return graph == 0 || (event.ids.session == session && event.ids.graph == graph);
+                 });
+  } while (at < end);
   return now;
 }
 

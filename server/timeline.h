@@ -50,12 +50,13 @@ public:
     std::vector<TimelineEvent> events;  // as they were added: in the order of their ends
     std::uint64_t forgotten = 0;
   };
-  [[nodiscard]] Snapshot snapshot() const;
+  // Of one graph of a session, or with graph 0 of everything. Whoever adds an event meanwhile waits for a few
+  // hundred to be copied, not for all.
+  [[nodiscard]] Snapshot snapshot(std::uint64_t session = 0, std::uint64_t graph = 0) const;
 
 private:
   mutable std::mutex mutex_;
-  std::vector<TimelineEvent> events_;  // a ring once it is full
-  std::size_t next_ = 0;               // to be overwritten
+  std::vector<TimelineEvent> events_;  // a ring once it is full: the Nth there was is at N % capacity
   std::uint64_t added_ = 0;
 };
 

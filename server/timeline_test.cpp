@@ -35,6 +35,20 @@ TEST(Timeline, KeepsTheNewestInTheirOrder) {
   for (std::size_t i = 0; i < now.events.size(); ++i) ASSERT_EQ(now.events[i].job, i + 4);
 }
 
+TEST(Timeline, TellsOfOneGraphAlone) {
+  Timeline timeline;
+  TimelineEvent other = job(0);
+  other.ids.graph = 8;
+  for (std::uint64_t i = 1; i <= 1000; ++i) {
+    timeline.add(job(i));
+    timeline.add(other);
+  }
+  const Timeline::Snapshot now = timeline.snapshot(0xabc, 7);
+  ASSERT_EQ(now.events.size(), 1000u);
+  for (std::size_t i = 0; i < now.events.size(); ++i) ASSERT_EQ(now.events[i].job, i + 1);
+  EXPECT_TRUE(timeline.snapshot(0xabd, 7).events.empty()) << "another session's graph of this number";
+}
+
 TEST(Timeline, IsEmptyAtFirst) {
   EXPECT_TRUE(Timeline().snapshot().events.empty());
   EXPECT_EQ(Timeline().snapshot().forgotten, 0u);

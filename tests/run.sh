@@ -61,7 +61,12 @@ prepare() {
     build "$preset"
     return
   fi
-  if wants operations; then install_packages --operations; else install_packages; fi
+  if wants operations; then
+    install_packages --operations
+    export EAGLE_TOOLS_INSTALLED=1  # from here on a tool that is missing is a failure
+  else
+    install_packages
+  fi
   make_venv "$root/tests/requirements.txt"
   local name needs_build=false
   for name in "${suites[@]}"; do [[ $name == structure ]] || needs_build=true; done

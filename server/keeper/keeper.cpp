@@ -23,6 +23,7 @@
 #include "server/keeper/worker_process.h"
 #include "server/ledger.h"
 #include "server/principal.h"
+#include "server/worker_descriptors.h"
 
 namespace eagle::server {
 namespace {
@@ -80,6 +81,7 @@ private:
   void handle(const epoll_event& event);
   void take_signal();
   void reload();
+  void reloaded(const std::string& wrong);
   void drain(std::uint32_t seconds);
   [[nodiscard]] std::string state() const;  // for the service manager
 
@@ -125,6 +127,9 @@ private:
   bool serves_ = false;
   Clock::time_point heard_;
   std::string why_failed_;
+
+  std::optional<KeeperOptions::Reload> candidate_;  // the worker has it and has not answered
+  bool reload_waits_ = false;                       // for that, or for a worker
 
   std::uint32_t epoch_ = 0;
   bool served_once_ = false;
@@ -188,9 +193,11 @@ Status Keeper::start_worker() {
   socket_ = std::move(ends.first);
   std::vector<std::string> command = options_.command;
   command.emplace_back("--worker");
-  const int its_end = ends.second.get();
-  EAGLE_ASSIGN_OR_RETURN(WorkerProcess worker,
-                         WorkerProcess::start("/proc/self/exe", command, {&its_end, 1}));
+  EAGLE_ASSIGN_OR_RETURN(
+      WorkerProcess worker,
+      WorkerProcess::start(
+          "/proc/self/exe", command,
+          std::array{ends.second.get(), options_.configuration.get(), options_.log.get()}));
   worker_.emplace(std::move(worker));
   watch(worker_->process(), Source::worker, 0, EPOLLIN);
   watch(socket_.get(), Source::socket, 0, EPOLLIN);
@@ -321,12 +328,31 @@ void Keeper::take_signal() {
 }
 
 void Keeper::reload() {
-  if (options_.reload) options_.drain_timeout_s = options_.reload();
-  if (!handed_over_) return;  // the worker has just read its files
+  if (draining_) return;
+  reload_waits_ = !serves_ || candidate_.has_value();
+  if (reload_waits_) return;
   options_.notifier.reloading();
+  auto wanted = options_.reload();
+  if (!wanted.ok()) {
+    spdlog::error("reload: the configuration stays as it was: {}", wanted.status().message());
+    return reloaded(wanted.status().message());
+  }
+  candidate_ = std::move(*wanted);
   v1::KeeperMessage message;
   message.set_reload(true);
-  tell(message);
+  tell(message, {candidate_->configuration.get()});
+}
+
+// A configuration is taken over by both processes or by none.
+void Keeper::reloaded(const std::string& wrong) {
+  if (auto taken = std::exchange(candidate_, std::nullopt); taken && wrong.empty()) {
+    options_.configuration = std::move(taken->configuration);
+    options_.drain_timeout_s = taken->drain_timeout_s;
+    taken->take_over();
+  }
+  if (draining_) return;
+  options_.notifier.ready(wrong.empty() ? state() : "reload: " + wrong);
+  if (reload_waits_) reload();
 }
 
 std::string Keeper::state() const {
@@ -405,7 +431,6 @@ void Keeper::become_another() {
 // Once: running work gets its time. Again: it gets none.
 void Keeper::drain(std::uint32_t time_s) {
   v1::KeeperMessage message;
-  options_.notifier.stopping(draining_ ? "ending now" : "draining");
   if (draining_) {
     message.set_hurry(true);
     drain_ends_ = Clock::now() + longest_end;
@@ -413,7 +438,8 @@ void Keeper::drain(std::uint32_t time_s) {
     message.set_drain(time_s);
     drain_ends_ = Clock::now() + seconds(time_s) + longest_end;
   }
-  draining_ = true;
+  options_.notifier.stopping(std::exchange(draining_, true) ? "ending now" : "draining",
+                             drain_ends_ - Clock::now());
   if (handed_over_) return tell(message);
   if (!worker_) {  // nor can one be started
     exit_status_ = 0;
@@ -465,15 +491,17 @@ void Keeper::hear(const v1::WorkerMessage& message, std::vector<UniqueFd> descri
     hand_over_more();
   } else if (message.has_beat()) {
     if (message.goes_round()) options_.notifier.goes_round();
+    if (draining_) options_.notifier.still_stopping(drain_ends_ - Clock::now());
   } else if (message.has_end()) {
     drain(message.has_end_within_s() ? message.end_within_s() : options_.drain_timeout_s);
   } else if (message.has_reloaded()) {
-    options_.notifier.ready(message.reloaded().empty() ? state() : "reload: " + message.reloaded());
+    reloaded(message.reloaded());
   } else if (message.has_serves()) {
     serves_ = true;
     options_.notifier.ready(state());
     if (!std::exchange(served_once_, true)) report(options_.ready, options_.ready_line);
     if (std::exchange(exchange_again_, false)) begin_exchange();
+    if (reload_waits_) reload();
   }
 }
 
@@ -487,6 +515,11 @@ void Keeper::worker_ended() {
   unwatch(socket_.get());
   socket_.reset();
   outgoing_.clear();
+  serves_ = false;
+  if (candidate_) {
+    spdlog::error("reload: the configuration stays as it was: the worker ended meanwhile");
+    candidate_.reset();
+  }
   after_death(ending, std::exchange(handed_over_, false));
 }
 

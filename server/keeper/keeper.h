@@ -15,10 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
 #include "server/keeper/notifier.h"
 #include "server/keeper/left_state.h"
 #include "server/keeper/worker_process.h"
+#include "server/worker_descriptors.h"
 
 namespace eagle::server {
 
@@ -35,16 +37,23 @@ struct KeeperOptions {
   std::uint32_t drain_timeout_s = 30;
   std::uint32_t crash_window_s =
       60;  // five deaths of a worker within this, and there is no sense in going on
-  // On SIGHUP: takes over what of the configuration is the keeper's own, and returns the drain timeout that
-  // holds from then on. May be empty.
-  std::function<std::uint32_t()> reload;
+  // What every worker gets (worker_descriptors.h): the configuration's text that holds, which a file that
+  // somebody has changed meanwhile is not, and the memory of the newest log lines.
+  UniqueFd configuration;
+  UniqueFd log;
+  // A configuration that is to hold, and what of it is the keeper's own.
+  struct Reload {
+    UniqueFd configuration;
+    std::uint32_t drain_timeout_s = 30;
+    std::function<void()> take_over;
+  };
+  // On SIGHUP: the configuration as it is now, or what is wrong with it. It holds once the worker has said
+  // so.
+  std::function<StatusOr<Reload>()> reload;
   Notifier notifier;  // the keeper alone speaks to the service manager
   // What the keeper before this one left; its sockets are in `listening`, its owner in `owner`.
   std::optional<Inherited> inherited;
 };
-
-// Where the worker finds its end of the socket.
-constexpr int worker_fd = first_descriptor;
 
 // Returns the exit status once it is over: 0 after an orderly end.
 int keep(KeeperOptions options);

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
@@ -82,6 +83,17 @@ void Notifier::goes_round(std::chrono::steady_clock::time_point now) {
   if (watchdog_.count() == 0 || now - fed_ < watchdog_ / 4) return;
   fed_ = now;
   send("WATCHDOG=1");
+}
+
+void Notifier::still_stopping(std::chrono::nanoseconds time, std::chrono::steady_clock::time_point now) {
+  if (now - extended_ < std::chrono::seconds(1)) return;
+  extended_ = now;
+  send(extension(time));
+}
+
+std::string Notifier::extension(std::chrono::nanoseconds time) {
+  const auto left = std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+  return "EXTEND_TIMEOUT_USEC=" + std::to_string(std::max<std::int64_t>(left, 1'000'000));
 }
 
 // A manager that does not read holds nobody up.

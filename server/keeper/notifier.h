@@ -28,18 +28,26 @@ public:
 
   void ready(const std::string& status) { send("READY=1\nSTATUS=" + status); }
   void reloading();
-  void stopping(const std::string& status) { send("STOPPING=1\nSTATUS=" + status); }
+  // The end takes at most so long: the manager is to wait for that, whatever its own timeout.
+  void stopping(const std::string& status, std::chrono::nanoseconds time) {
+    send("STOPPING=1\nSTATUS=" + status + "\n" + extension(time));
+  }
+  // The same again, at most once a second.
+  void still_stopping(std::chrono::nanoseconds time,
+                      std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
   void status(const std::string& status) { send("STATUS=" + status); }
   // The work goes round: shown to the manager at most four times in its interval.
   void goes_round(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
 private:
+  static std::string extension(std::chrono::nanoseconds time);
   void send(const std::string& message) const;
 
   std::string path_;  // of the manager's socket; empty: there is none
   UniqueFd socket_;   // connected; or invalid
   std::chrono::microseconds watchdog_{0};
   std::chrono::steady_clock::time_point fed_;
+  std::chrono::steady_clock::time_point extended_;
 };
 
 }  // namespace eagle::server

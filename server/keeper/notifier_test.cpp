@@ -50,8 +50,21 @@ TEST(Notifier, TellsTheManagerWhatHappens) {
   EXPECT_TRUE(manager.next().starts_with("RELOADING=1\nMONOTONIC_USEC="));
   notifier.status("worker 2");
   EXPECT_EQ(manager.next(), "STATUS=worker 2");
-  notifier.stopping("draining");
-  EXPECT_EQ(manager.next(), "STOPPING=1\nSTATUS=draining");
+  notifier.stopping("draining", std::chrono::seconds(600));
+  EXPECT_EQ(manager.next(), "STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=600000000");
+}
+
+TEST(Notifier, AsksForTheRestOfTheTimeAtMostOnceASecond) {
+  const Manager manager;
+  ::setenv("NOTIFY_SOCKET", manager.name().c_str(), 1);
+  Notifier notifier = Notifier::from_environment();
+  const Time start = Time() + seconds(100);
+  notifier.still_stopping(seconds(500), start);
+  EXPECT_EQ(manager.next(), "EXTEND_TIMEOUT_USEC=500000000");
+  notifier.still_stopping(seconds(500), start + std::chrono::milliseconds(500));
+  EXPECT_EQ(manager.next(), "");
+  notifier.still_stopping(seconds(-3), start + seconds(2));
+  EXPECT_EQ(manager.next(), "EXTEND_TIMEOUT_USEC=1000000") << "never nothing: it is about to end";
 }
 
 TEST(Notifier, FeedsTheWatchdogFourTimesInItsInterval) {

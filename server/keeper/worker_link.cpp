@@ -67,14 +67,14 @@ StatusOr<Inheritance> WorkerLink::take_over() {
 
 void WorkerLink::obey(const Orders& orders) {
   for (;;) {
-    const auto next = next_message(socket_.get());
+    auto next = next_message(socket_.get());
     if (!next.ok()) return;
     const v1::KeeperMessage& message = next->first;
     if (message.has_drain()) orders.drain(message.drain());
     if (message.has_hand_over()) orders.hand_over(message.hand_over());
     if (message.has_hurry()) orders.hurry();
     if (message.has_client_died()) orders.client_died(message.client_died());
-    if (message.has_reload()) orders.reload();
+    if (message.has_reload() && next->second.size() == 1) orders.reload(std::move(next->second.front()));
   }
 }
 

@@ -43,7 +43,7 @@ public:
     std::function<void(std::uint32_t seconds)> hand_over;
     std::function<void()> hurry;
     std::function<void(std::uint64_t session)> client_died;
-    std::function<void()> reload;
+    std::function<void(UniqueFd text)> reload;  // of the configuration file
   };
   void obey(const Orders& orders);
 

@@ -73,8 +73,8 @@ void describe(const Session& session, const Plane& plane, v1::PlaneSummary& mess
 // An archive on its way. It owns itself until gRPC has no more use for it.
 class BundleStream final : public grpc::ServerWriteReactor<v1::SupportBundleChunk> {
 public:
-  static std::shared_ptr<BundleStream> make(grpc::CallbackServerContext& context) {
-    std::shared_ptr<BundleStream> stream(new BundleStream(context));
+  static std::shared_ptr<BundleStream> make(Daemon& daemon, grpc::CallbackServerContext& context) {
+    std::shared_ptr<BundleStream> stream(new BundleStream(daemon, context));
     stream->self_ = stream;
     return stream;
   }
@@ -83,10 +83,11 @@ public:
     bytes_ = std::move(bytes);
     next();
   }
-  void fail(const Status& status) { Finish(rpc::to_grpc(status, context_)); }
+  void fail(const Status& status) { Finish(rpc::to_grpc(daemon_, status, context_)); }
 
 private:
-  explicit BundleStream(grpc::CallbackServerContext& context) : context_(context) {}
+  BundleStream(Daemon& daemon, grpc::CallbackServerContext& context)
+      : daemon_(daemon), context_(context), counted_(daemon.underway().enter()) {}
   void OnWriteDone(bool ok) override { ok ? next() : fail({Reason::cancelled, "the caller went away"}); }
   void OnDone() override { self_.reset(); }
   void next() {
@@ -96,7 +97,9 @@ private:
     StartWrite(&chunk_);
   }
 
+  Daemon& daemon_;
   grpc::CallbackServerContext& context_;
+  const Underway::Token counted_;
   std::shared_ptr<BundleStream> self_;
   std::string bytes_;
   std::size_t at_ = 0;
@@ -193,7 +196,7 @@ public:
 
   grpc::ServerWriteReactor<v1::SupportBundleChunk>* SupportBundle(grpc::CallbackServerContext* context,
                                                                   const v1::SupportBundleRequest*) override {
-    const auto stream = BundleStream::make(*context);
+    const auto stream = BundleStream::make(daemon_, *context);
     const auto session = session_of(daemon_, *context);
     const Status allowed = session.ok() ? admin(**session) : session.status();
     const Status queued = allowed.ok() ? daemon_.build_pool().submit([this, stream] {

@@ -1,5 +1,6 @@
 #include "server/rpc/call.h"
 
+#include <string_view>
 #include <utility>
 
 #include "proto/rpc_error.h"
@@ -12,9 +13,12 @@ namespace eagle::server {
 StatusOr<std::shared_ptr<Session>> session_of(Daemon& daemon, const grpc::CallbackServerContext& context) {
   const auto& metadata = context.client_metadata();
   const auto secret = metadata.find(rpc::session_secret_key);
-  if (secret == metadata.end()) return daemon.sessions().find({});
-  EAGLE_ASSIGN_OR_RETURN(auto session,
-                         daemon.sessions().find({secret->second.data(), secret->second.size()}));
+  auto found = daemon.sessions().find(secret == metadata.end()
+                                          ? std::string_view()
+                                          : std::string_view(secret->second.data(), secret->second.size()));
+  if (!found.ok() && found.status().reason() == Reason::unauthenticated && !daemon.has_ended())
+    daemon.note_authentication(found.status(), context.peer());
+  EAGLE_ASSIGN_OR_RETURN(auto session, std::move(found));
   // Where every connection shows a certificate, a secret alone is not enough.
   if (session->principal().identity == Identity::certificate &&
       certificate_name(context) != session->principal().subject) {
@@ -38,8 +42,8 @@ std::optional<std::chrono::steady_clock::time_point> deadline_of(const grpc::Cal
   return std::chrono::steady_clock::now() + left;
 }
 
-std::shared_ptr<PendingCall> PendingCall::make(grpc::CallbackServerContext& context) {
-  std::shared_ptr<PendingCall> call(new PendingCall(context));
+std::shared_ptr<PendingCall> PendingCall::make(Daemon& daemon, grpc::CallbackServerContext& context) {
+  std::shared_ptr<PendingCall> call(new PendingCall(daemon, context));
   call->self_ = call;
   return call;
 }
@@ -49,7 +53,7 @@ void PendingCall::finish(const Status& status) {
     const std::lock_guard lock(mutex_);
     handler_ = nullptr;
   }
-  Finish(rpc::to_grpc(status, context_));
+  Finish(rpc::to_grpc(daemon_, status, context_));
 }
 
 void PendingCall::when_cancelled(std::function<void()> handler) {
@@ -73,18 +77,18 @@ void PendingCall::OnCancel() {
   if (handler) handler();
 }
 
-grpc::ServerUnaryReactor* refuse(grpc::CallbackServerContext& context, const Status& status) {
+grpc::ServerUnaryReactor* refuse(Daemon& daemon, grpc::CallbackServerContext& context, const Status& status) {
   auto* const reactor = context.DefaultReactor();
-  reactor->Finish(rpc::to_grpc(status, context));
+  reactor->Finish(rpc::to_grpc(daemon, status, context));
   return reactor;
 }
 
 grpc::ServerUnaryReactor* at_once(Daemon& daemon, grpc::CallbackServerContext& context,
                                   const std::function<Status(Session&)>& work) {
   const auto session = session_of(daemon, context);
-  if (!session.ok()) return refuse(context, session.status());
+  if (!session.ok()) return refuse(daemon, context, session.status());
   const LogScope scope({(*session)->id(), 0, 0, trace_of(**session, context)});
-  return refuse(context, work(**session));
+  return refuse(daemon, context, work(**session));
 }
 
 grpc::ServerUnaryReactor* on_pool(Daemon& daemon, WorkPool& pool, grpc::CallbackServerContext& context,
@@ -93,18 +97,32 @@ grpc::ServerUnaryReactor* on_pool(Daemon& daemon, WorkPool& pool, grpc::Callback
       daemon, [&pool](Session&) -> WorkPool& { return pool; }, context, std::move(work));
 }
 
+grpc::ServerUnaryReactor* work_on_pool(Daemon& daemon, WorkPool& pool, grpc::CallbackServerContext& context,
+                                       std::function<Status(Session&, const PendingCall&)> work) {
+  const Status accepts = daemon.accepts_work();
+  return accepts.ok() ? on_pool(daemon, pool, context, std::move(work)) : refuse(daemon, context, accepts);
+}
+
 grpc::ServerUnaryReactor* on_pool(Daemon& daemon, const std::function<WorkPool&(Session&)>& pool,
                                   grpc::CallbackServerContext& context,
                                   std::function<Status(Session&, const PendingCall&)> work) {
+  auto counted = daemon.underway().enter();
   auto session = session_of(daemon, context);
-  if (!session.ok()) return refuse(context, session.status());
-  auto call = PendingCall::make(context);
+  if (!session.ok()) return refuse(daemon, context, session.status());
+  auto call = PendingCall::make(daemon, context);
   WorkPool& chosen = pool(**session);
   const TraceContext trace = trace_of(**session, context);
-  const Status queued = chosen.submit([call, session = *std::move(session), work = std::move(work), trace] {
+  const Status queued = chosen.submit([&daemon, call, session = *std::move(session), work = std::move(work),
+                                       trace, counted = std::move(counted)]() mutable {
     const LogScope scope({session->id(), 0, 0, trace});
-    call->finish(call->cancelled() ? Status(Reason::cancelled, "the caller cancelled")
-                                   : work(*session, *call));
+    if (call->cancelled()) {
+      call->finish({Reason::cancelled, "the caller cancelled"});
+    } else if (daemon.has_ended()) {
+      call->finish({Reason::shutting_down, "the daemon has gone away meanwhile"});
+    } else {
+      call->finish(work(*session, *call));
+    }
+    counted.reset();
   });
   if (!queued.ok()) call->finish(queued);
   return call.get();

@@ -28,7 +28,7 @@ std::optional<std::chrono::steady_clock::time_point> deadline_of(const grpc::Cal
 // a shared_ptr longer holds a finished call.
 class PendingCall final : public grpc::ServerUnaryReactor {
 public:
-  static std::shared_ptr<PendingCall> make(grpc::CallbackServerContext& context);
+  static std::shared_ptr<PendingCall> make(Daemon& daemon, grpc::CallbackServerContext& context);
   // Once. The reply message must be complete, and is gone afterwards.
   void finish(const Status& status);
   // `handler` is called if the client gives up, also if it has; not after `finish`.
@@ -36,10 +36,11 @@ public:
   [[nodiscard]] bool cancelled() const { return context_.IsCancelled(); }
 
 private:
-  explicit PendingCall(grpc::CallbackServerContext& context) : context_(context) {}
+  PendingCall(Daemon& daemon, grpc::CallbackServerContext& context) : daemon_(daemon), context_(context) {}
   void OnCancel() override;
   void OnDone() override { self_.reset(); }
 
+  Daemon& daemon_;
   grpc::CallbackServerContext& context_;
   std::shared_ptr<PendingCall> self_;
   std::mutex mutex_;
@@ -50,14 +51,18 @@ private:
 // Answers a call in this thread; `work` is quick.
 grpc::ServerUnaryReactor* at_once(Daemon& daemon, grpc::CallbackServerContext& context,
                                   const std::function<Status(Session&)>& work);
-// Answers a call from a thread of `pool`; `work` is told by the call whether it is still wanted.
+// Answers a call from a thread of `pool`; `work` is told by the call whether it is still wanted. A drain
+// waits for it.
 grpc::ServerUnaryReactor* on_pool(Daemon& daemon, WorkPool& pool, grpc::CallbackServerContext& context,
                                   std::function<Status(Session&, const PendingCall&)> work);
 // Where the session's state tells which pool that is.
 grpc::ServerUnaryReactor* on_pool(Daemon& daemon, const std::function<WorkPool&(Session&)>& pool,
                                   grpc::CallbackServerContext& context,
                                   std::function<Status(Session&, const PendingCall&)> work);
+// The same for what a drain refuses: it is asked when the call comes, not when its turn does.
+grpc::ServerUnaryReactor* work_on_pool(Daemon& daemon, WorkPool& pool, grpc::CallbackServerContext& context,
+                                       std::function<Status(Session&, const PendingCall&)> work);
 // A call that is over before it began.
-grpc::ServerUnaryReactor* refuse(grpc::CallbackServerContext& context, const Status& status);
+grpc::ServerUnaryReactor* refuse(Daemon& daemon, grpc::CallbackServerContext& context, const Status& status);
 
 }  // namespace eagle::server

@@ -115,7 +115,7 @@ void Conversation<Self, Incoming, Outgoing>::pump() {
   if (next != nullptr) {
     this->StartWrite(next);
   } else {
-    this->Finish(rpc::to_grpc(status, context_));
+    this->Finish(rpc::to_grpc(daemon_, status, context_));
   }
 }
 

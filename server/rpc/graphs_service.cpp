@@ -1,8 +1,10 @@
+#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "eagle/v1/service.grpc.pb.h"
 #include "eagle/v1/state.pb.h"
+#include "engine/base/clock.h"
 #include "engine/graph/edges.h"
 #include "engine/graph/explain.h"
 #include "engine/graph/schedule.h"
@@ -36,7 +38,6 @@ void describe(const run::BuiltGraph& graph, Reply& reply) {
 
 Status build(Daemon& daemon, Session& session, const PendingCall& call, const v1::BuildRequest& request,
              v1::BuildReply& reply) {
-  EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
   EAGLE_ASSIGN_OR_RETURN(const Daemon::Built built, daemon.build(session, request.graph()));
   if (call.cancelled()) return session.release_graph(built.graph);  // nobody will hear of it
   const run::BuiltGraph& graph = built.loaded->built();
@@ -52,7 +53,6 @@ Status build(Daemon& daemon, Session& session, const PendingCall& call, const v1
 }
 
 Status rebind(Daemon& daemon, Session& session, const v1::RebindRequest& request, v1::RebindReply& reply) {
-  EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
   EAGLE_ASSIGN_OR_RETURN(const auto graph, daemon.rebind(session, request.graph(), request.description()));
   describe(graph->built(), reply);
   return {};
@@ -102,11 +102,15 @@ Status explain(Daemon& daemon, Session& caller, const v1::ExplainRequest& reques
 Status timeline(Daemon& daemon, Session& caller, const v1::GraphTimelineRequest& request,
                 v1::TimelineReply& reply) {
   EAGLE_RETURN_IF_ERROR(graph_of(daemon, caller, request.session(), request.graph()).status());
+  // Anybody may ask, as often as they like, on the threads that build: it is paid for as building is.
+  EAGLE_RETURN_IF_ERROR(caller.tenant()->may_compile());
+  const auto began = std::chrono::steady_clock::now();
   std::uint64_t events = 0, forgotten = 0;
   const std::uint64_t owner = request.session() == 0 ? caller.id() : request.session();
   reply.set_trace_json(daemon.timeline(owner, request.graph(), events, forgotten));
   reply.set_events(events);
   reply.set_forgotten(forgotten);
+  caller.tenant()->note_compiled(seconds_since(began));
   return {};
 }
 
@@ -151,10 +155,10 @@ public:
 
   grpc::ServerUnaryReactor* Build(grpc::CallbackServerContext* context, const v1::BuildRequest* request,
                                   v1::BuildReply* reply) override {
-    return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request, reply](Session& session, const PendingCall& call) {
-                     return build(daemon_, session, call, *request, *reply);
-                   });
+    return work_on_pool(daemon_, daemon_.build_pool(), *context,
+                        [this, request, reply](Session& session, const PendingCall& call) {
+                          return build(daemon_, session, call, *request, *reply);
+                        });
   }
 
   grpc::ServerUnaryReactor* Launch(grpc::CallbackServerContext* context, const v1::LaunchRequest* request,
@@ -181,10 +185,10 @@ public:
 
   grpc::ServerUnaryReactor* Rebind(grpc::CallbackServerContext* context, const v1::RebindRequest* request,
                                    v1::RebindReply* reply) override {
-    return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request, reply](Session& session, const PendingCall&) {
-                     return rebind(daemon_, session, *request, *reply);
-                   });
+    return work_on_pool(daemon_, daemon_.build_pool(), *context,
+                        [this, request, reply](Session& session, const PendingCall&) {
+                          return rebind(daemon_, session, *request, *reply);
+                        });
   }
 
   grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* context, const v1::CancelRequest* request,

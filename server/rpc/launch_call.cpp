@@ -173,10 +173,10 @@ void LaunchConversation::end(const LaunchOutcome& outcome) {
 grpc::ServerUnaryReactor* launch_call(Daemon& daemon, grpc::CallbackServerContext& context,
                                       const v1::LaunchRequest& request, v1::LaunchReport& reply) {
   const auto session = session_of(daemon, context);
-  if (!session.ok()) return refuse(context, session.status());
+  if (!session.ok()) return refuse(daemon, context, session.status());
   const Status accepts = request.enqueued() ? daemon.accepts_work() : daemon.accepts_launches(**session);
-  if (!accepts.ok()) return refuse(context, accepts);
-  auto call = PendingCall::make(context);
+  if (!accepts.ok()) return refuse(daemon, context, accepts);
+  auto call = PendingCall::make(daemon, context);
   LaunchEvents events;
   events.enqueued = request.enqueued();
   events.done = [call, &reply](const LaunchOutcome& outcome) {

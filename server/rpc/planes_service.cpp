@@ -208,11 +208,10 @@ public:
   grpc::ServerUnaryReactor* Create(grpc::CallbackServerContext* context,
                                    const v1::CreatePlanesRequest* request,
                                    v1::CreatePlanesReply* reply) override {
-    return on_pool(daemon_, daemon_.memory_pool(bytes_of(*request)), *context,
-                   [this, request, reply](Session& session, const PendingCall& call) {
-                     EAGLE_RETURN_IF_ERROR(daemon_.accepts_work());
-                     return create(session, call, *request, *reply);
-                   });
+    return work_on_pool(daemon_, daemon_.memory_pool(bytes_of(*request)), *context,
+                        [request, reply](Session& session, const PendingCall& call) {
+                          return create(session, call, *request, *reply);
+                        });
   }
 
   grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context,
@@ -286,8 +285,8 @@ public:
   grpc::ServerUnaryReactor* Withdraw(grpc::CallbackServerContext* context, const v1::WithdrawRequest* request,
                                      v1::WithdrawReply* reply) override {
     const auto session = session_of(daemon_, *context);
-    if (!session.ok()) return refuse(*context, session.status());
-    const auto call = PendingCall::make(*context);
+    if (!session.ok()) return refuse(daemon_, *context, session.status());
+    const auto call = PendingCall::make(daemon_, *context);
     withdraw(daemon_, *session, *request, *reply, call);
     return call.get();
   }

@@ -1,6 +1,5 @@
 #include "server/rpc/rpc_server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
 #include <grpcpp/resource_quota.h>
@@ -23,7 +22,7 @@ namespace {
 
 using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
 
-// Of the reflection service, which gRPC serves with threads of its own; ours need none.
+// Of services that gRPC serves with threads of its own; ours need none.
 constexpr int max_threads = 8;
 // What gRPC may hold in buffers, all connections together.
 constexpr std::size_t buffer_bytes = 512u << 20;
@@ -95,7 +94,11 @@ StatusOr<std::unique_ptr<RpcServer>> RpcServer::start(Daemon& daemon, Surroundin
   state->services.push_back(make_runs_service(daemon));
   state->services.push_back(make_admin_service(daemon, std::move(surroundings)));
 
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  std::vector<std::string> names = {"grpc.health.v1.Health"};
+  for (const char* name : {"Planes", "Graphs", "Runs", "Admin"})
+    names.push_back(std::string("eagle.v1.") + name);
+  if (remote != nullptr) names.emplace_back("eagle.v1.Sessions");
+  state->services.push_back(make_reflection_service(std::move(names)));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   for (const auto& service : state->services) builder.RegisterService(service.get());

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "proto/rpc_error.h"
+#include "server/daemon.h"
 
 namespace eagle::rpc {
 
@@ -14,8 +15,10 @@ namespace eagle::rpc {
 constexpr int retry_after_ms = 1000;
 constexpr int next_worker_ms = 50;
 
-grpc::Status to_grpc(const Status& status, grpc::CallbackServerContext& context) {
-  if (status.ok()) return grpc::Status::OK;
+grpc::Status to_grpc(server::Daemon& daemon, const Status& found, grpc::CallbackServerContext& context) {
+  if (found.ok()) return grpc::Status::OK;
+  const Status status = daemon.told(found);
+  server::count(daemon.executor().meters().refusals[static_cast<std::size_t>(status.reason())]);
   context.AddTrailingMetadata(error_reason_key, std::string(info(status.reason()).wire_name));
   if (status.reason() == Reason::shutting_down)
     context.AddTrailingMetadata(retry_after_key,

@@ -8,10 +8,14 @@ class CallbackServerContext;
 class Status;
 }  // namespace grpc
 
+namespace eagle::server {
+class Daemon;
+}
+
 namespace eagle::rpc {
 
-// The status to finish the call with; the reason is put into its trailing metadata. Once a call, before
-// it is finished.
-grpc::Status to_grpc(const Status& status, grpc::CallbackServerContext& context);
+// The status to finish the call with, as `Daemon::told` has it; the reason is put into its trailing metadata,
+// and counted. Once a call, before it is finished.
+grpc::Status to_grpc(server::Daemon& daemon, const Status& status, grpc::CallbackServerContext& context);
 
 }  // namespace eagle::rpc

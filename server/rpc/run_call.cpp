@@ -17,11 +17,18 @@ StatusOr<std::shared_ptr<SimulationJob>> start_run(Daemon& daemon, const grpc::C
                                                               deadline_of(context), std::move(events)));
   job->set_trace(trace_of(*session, context));
   if (request.cancelled()) job->cancel();
-  const Status queued = daemon.build_pool().submit([&daemon, session, job, &request, keep = std::move(keep)] {
-    const Status accepts = daemon.accepts_launches(*session);
-    if (!accepts.ok()) return job->refuse(accepts);
-    job->prepare(daemon.engine(), request.run());
-  });
+  const Status queued = daemon.build_pool().submit(
+      [&daemon, session, job, &request, keep = std::move(keep), counted = daemon.underway().enter()]() mutable {
+        const Status accepts = daemon.accepts_launches(*session);
+        if (daemon.has_ended()) {
+          job->refuse({Reason::shutting_down, "the daemon has gone away meanwhile"});
+        } else if (!accepts.ok()) {
+          job->refuse(accepts);
+        } else {
+          job->prepare(daemon.engine(), request.run());
+        }
+        counted.reset();  // from here on it is a job, or has ended
+      });
   if (!queued.ok()) job->refuse(queued);
   return job;
 }

@@ -14,8 +14,9 @@ namespace {
 // newest progress, not all of it. It owns itself until gRPC has no more use for it.
 class RunStream final : public grpc::ServerWriteReactor<v1::SimulateEvent> {
 public:
-  static std::shared_ptr<RunStream> make(grpc::CallbackServerContext& context, bool progress) {
-    std::shared_ptr<RunStream> stream(new RunStream(context, progress));
+  static std::shared_ptr<RunStream> make(Daemon& daemon, grpc::CallbackServerContext& context,
+                                         bool progress) {
+    std::shared_ptr<RunStream> stream(new RunStream(daemon, context, progress));
     stream->self_ = stream;
     return stream;
   }
@@ -26,12 +27,14 @@ public:
   void end(const StatusOr<step::RunResult>& outcome);
 
 private:
-  RunStream(grpc::CallbackServerContext& context, bool progress) : context_(context), pace_(progress) {}
+  RunStream(Daemon& daemon, grpc::CallbackServerContext& context, bool progress)
+      : daemon_(daemon), context_(context), pace_(progress) {}
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override { self_.reset(); }
   void pump();
 
+  Daemon& daemon_;
   grpc::CallbackServerContext& context_;
   std::shared_ptr<RunStream> self_;
 
@@ -116,7 +119,7 @@ void RunStream::pump() {
   if (writes) {
     StartWrite(&current_);
   } else {
-    Finish(rpc::to_grpc(status, context_));
+    Finish(rpc::to_grpc(daemon_, status, context_));
   }
 }
 
@@ -126,7 +129,7 @@ public:
 
   grpc::ServerWriteReactor<v1::SimulateEvent>* Simulate(grpc::CallbackServerContext* context,
                                                         const v1::SimulateRequest* request) override {
-    auto stream = RunStream::make(*context, request->progress());
+    auto stream = RunStream::make(daemon_, *context, request->progress());
     const Status queued = queue(*context, *request, stream);
     if (!queued.ok()) stream->end(queued);
     return stream.get();
@@ -140,7 +143,7 @@ public:
   grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context, const v1::SubmitRequest* request,
                                    v1::SubmitReply* reply) override {
     const auto session = session_of(daemon_, *context);
-    if (!session.ok()) return refuse(*context, session.status());
+    if (!session.ok()) return refuse(daemon_, *context, session.status());
     return at_once(daemon_, *context, [this, request, reply, &session](Session&) -> Status {
       EAGLE_RETURN_IF_ERROR(daemon_.accepts_launches(**session));
       EAGLE_ASSIGN_OR_RETURN(const std::uint64_t run, daemon_.kept_runs().submit(*session, *request));

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "server/access.h"
 #include "server/daemon.h"
@@ -19,5 +21,7 @@ std::unique_ptr<grpc::Service> make_planes_service(Daemon& daemon);
 std::unique_ptr<grpc::Service> make_graphs_service(Daemon& daemon);
 std::unique_ptr<grpc::Service> make_runs_service(Daemon& daemon);
 std::unique_ptr<grpc::Service> make_admin_service(Daemon& daemon, Surroundings surroundings);
+// Descriptions of the services with these names, for whoever asks.
+std::unique_ptr<grpc::Service> make_reflection_service(std::vector<std::string> names);
 
 }  // namespace eagle::server

@@ -77,7 +77,9 @@ private:
   Status open(const v1::OpenSession& request) {
     EAGLE_ASSIGN_OR_RETURN(const std::uint32_t protocol, common_protocol(request.hello().protocol().min(),
                                                                          request.hello().protocol().max()));
-    EAGLE_ASSIGN_OR_RETURN(const Principal principal, authenticate(access_, context_));
+    const auto known = authenticate(access_, context_);
+    daemon_.note_authentication(known.status(), context_.peer());
+    EAGLE_ASSIGN_OR_RETURN(const Principal principal, known);
     EAGLE_RETURN_IF_ERROR(daemon_.admits(principal));
     EAGLE_RETURN_IF_ERROR(choose_lease(request.lease_s()));
     Secret secret{};
@@ -97,6 +99,7 @@ private:
       const bool anonymous =
           principal.identity == Identity::anonymous && found->principal().identity == Identity::anonymous;
       if (!anonymous && !found->principal().same_as(principal)) {
+        daemon_.note_authentication({Reason::unauthenticated, "the session is another's"}, context_.peer());
         return daemon_.sessions().find({}).status();
       }
       session_ = std::move(found);
@@ -155,7 +158,7 @@ private:
         status = ending_;
       }
     }
-    if (status) Finish(rpc::to_grpc(*status, context_));
+    if (status) Finish(rpc::to_grpc(daemon_, *status, context_));
   }
 
   // The stream broke, or the client says no more without having closed.
@@ -177,7 +180,7 @@ private:
       if (writing_ || finished_) return;
       finished_ = true;
     }
-    Finish(rpc::to_grpc(status, context_));
+    Finish(rpc::to_grpc(daemon_, status, context_));
   }
 
   void OnDone() override {

@@ -15,7 +15,10 @@ namespace {
 class Reading final : public grpc::ServerWriteReactor<v1::PlaneChunk> {
 public:
   Reading(Daemon& daemon, grpc::CallbackServerContext& context, const v1::ReadRequest& request)
-      : chunk_bytes_(daemon.limits().chunk_bytes), context_(context) {
+      : daemon_(daemon),
+        counted_(daemon.underway().enter()),
+        chunk_bytes_(daemon.limits().chunk_bytes),
+        context_(context) {
     const Status ready = prepare(daemon, request);
     ready.ok() ? go_on() : end(ready);
   }
@@ -43,9 +46,11 @@ private:
   }
 
   void OnWriteDone(bool ok) override { ok ? go_on() : end({Reason::cancelled, "the client is gone"}); }
-  void end(const Status& status) { Finish(rpc::to_grpc(status, context_)); }
+  void end(const Status& status) { Finish(rpc::to_grpc(daemon_, status, context_)); }
   void OnDone() override { delete this; }
 
+  Daemon& daemon_;
+  const Underway::Token counted_;
   const std::uint64_t chunk_bytes_;
   grpc::CallbackServerContext& context_;
   Slice slice_;
@@ -56,7 +61,7 @@ private:
 class Writing final : public grpc::ServerReadReactor<v1::WriteRequest> {
 public:
   Writing(Daemon& daemon, grpc::CallbackServerContext& context, v1::WriteReply& reply)
-      : daemon_(daemon), context_(context), reply_(reply) {
+      : daemon_(daemon), counted_(daemon.underway().enter()), context_(context), reply_(reply) {
     StartRead(&incoming_);
   }
 
@@ -92,10 +97,11 @@ private:
     return {};
   }
 
-  void end(const Status& status) { Finish(rpc::to_grpc(status, context_)); }
+  void end(const Status& status) { Finish(rpc::to_grpc(daemon_, status, context_)); }
   void OnDone() override { delete this; }
 
   Daemon& daemon_;
+  const Underway::Token counted_;
   grpc::CallbackServerContext& context_;
   v1::WriteReply& reply_;
   v1::WriteRequest incoming_;

@@ -127,9 +127,9 @@ void AsioConnection::on_frame_size() {
   for (std::size_t i = 0; i < frame_size_.size(); ++i) size |= std::uint32_t{frame_size_[i]} << (8 * i);
   if (size > daemon_.limits().frame_bytes) {
     const std::string limit = std::to_string(daemon_.limits().frame_bytes);
-    return reply(SideProtocol::refusal({Reason::bad_message, "expected a side message of at most " + limit +
-                                                                 " bytes (frame_bytes), found one of " +
-                                                                 std::to_string(size)}),
+    return reply(protocol_.refuse({Reason::bad_message, "expected a side message of at most " + limit +
+                                                            " bytes (frame_bytes), found one of " +
+                                                            std::to_string(size)}),
                  &AsioConnection::close);
   }
   frame_.resize(size);
@@ -172,9 +172,9 @@ void AsioConnection::send() {
     // The kernel bounds the descriptors that a user has in flight, over all of the user's connections.
     if (sent < 0 && errno == ETOOMANYREFS) {
       protocol_.not_sent(answer_);
-      return reply(SideProtocol::refusal({Reason::quota,
-                                          "too many descriptors are on their way to this user's processes; "
-                                          "fetch again when some have been received"}),
+      return reply(protocol_.refuse({Reason::quota,
+                                     "too many descriptors are on their way to this user's processes; "
+                                     "fetch again when some have been received"}),
                    after_reply_);
     }
     if (sent < 0) return close();
@@ -232,7 +232,8 @@ void AsioConnection::close() {
 
 void AsioConnection::give_up(const char* why) {
   if (closed_) return;
-  spdlog::info("connection closed: {}", why);
+  if (const auto more = daemon_.connection_lines().admit())
+    spdlog::info("connection closed: {}{}", why, *more);
   close();
 }
 

@@ -69,7 +69,9 @@ public:
 
   void hand_to_grpc(UniqueFd fd) override {
     if (grpc_connections_.admit(fd.get())) return hand_to_grpc_(std::move(fd));
-    spdlog::info("connection closed: it is one too many for gRPC (grpc_connections{{,_per_process}})");
+    if (const auto more = daemon_.connection_lines().admit())
+      spdlog::info("connection closed: it is one too many for gRPC (grpc_connections{{,_per_process}}){}",
+                   *more);
   }
   void greeted(const Connection& connection) override {
     const auto number = number_of_.find(&connection);

@@ -23,22 +23,24 @@ SideAnswer answer_of(const v1::SideReply& reply) {
 
 }  // namespace
 
-SideAnswer SideProtocol::refusal(const Status& status) {
+SideAnswer SideProtocol::refuse(const Status& status) const {
+  const Status told = daemon_.told(status);
+  count(daemon_.executor().meters().refusals[static_cast<std::size_t>(told.reason())]);
   v1::SideReply reply;
-  reply.mutable_error()->set_code(static_cast<std::uint32_t>(status.code()));
-  reply.mutable_error()->set_reason(std::string(info(status.reason()).wire_name));
-  reply.mutable_error()->set_message(rpc::wire_message(status.message()));
+  reply.mutable_error()->set_code(static_cast<std::uint32_t>(told.code()));
+  reply.mutable_error()->set_reason(std::string(info(told.reason()).wire_name));
+  reply.mutable_error()->set_message(rpc::wire_message(told.message()));
   return answer_of(reply);
 }
 
 SideAnswer SideProtocol::handle(std::string_view message) {
   v1::SideRequest request;
   if (!request.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
-    return refusal({Reason::bad_message, "expected a SideRequest, found " + std::to_string(message.size()) +
-                                             " bytes that are none"});
+    return refuse({Reason::bad_message, "expected a SideRequest, found " + std::to_string(message.size()) +
+                                            " bytes that are none"});
   }
   if (session_ && !daemon_.sessions().attached(*session_, attachment_)) {
-    return refusal({Reason::session_closed, "the session has ended, or was resumed on another connection"});
+    return refuse({Reason::session_closed, "the session has ended, or was resumed on another connection"});
   }
   switch (request.kind_case()) {
     case v1::SideRequest::kHello:
@@ -54,21 +56,22 @@ SideAnswer SideProtocol::handle(std::string_view message) {
     case v1::SideRequest::KIND_NOT_SET:
       break;
   }
-  return refusal({Reason::bad_message,
-                  "this daemon (" EAGLE_VERSION ") does not know this side request; upgrade the daemon"});
+  return refuse({Reason::bad_message,
+                 "this daemon (" EAGLE_VERSION ") does not know this side request; upgrade the daemon"});
 }
 
 SideAnswer SideProtocol::hello(const v1::HelloRequest& request) {
   if (session_) {
-    return refusal({Reason::bad_message, "this connection has a session already; open another connection"});
+    return refuse({Reason::bad_message, "this connection has a session already; open another connection"});
   }
   const StatusOr<Principal> principal = who(request.token());
-  if (!principal.ok()) return refusal(principal.status());
-  if (const Status admitted = daemon_.admits(*principal); !admitted.ok()) return refusal(admitted);
+  daemon_.note_authentication(principal.status(), peer());
+  if (!principal.ok()) return refuse(principal.status());
+  if (const Status admitted = daemon_.admits(*principal); !admitted.ok()) return refuse(admitted);
   const auto protocol = common_protocol(request.protocol().min(), request.protocol().max());
-  if (!protocol.ok()) return refusal(protocol.status());
+  if (!protocol.ok()) return refuse(protocol.status());
   auto opened = open(*principal, request);
-  if (!opened.ok()) return refusal(opened.status());
+  if (!opened.ok()) return refuse(opened.status());
 
   session_ = opened->session;
   attachment_ = opened->attachment;
@@ -106,7 +109,10 @@ StatusOr<Sessions::Opened> SideProtocol::open(const Principal& principal, const 
                                            " bytes, found " + std::to_string(secret.size()));
   }
   std::copy(secret.begin(), secret.end(), resumption.secret.begin());
-  return daemon_.sessions().resume(principal, resumption);
+  auto resumed = daemon_.sessions().resume(principal, resumption);
+  if (!resumed.ok() && resumed.status().reason() == Reason::unauthenticated)
+    daemon_.note_authentication(resumed.status(), peer());
+  return resumed;
 }
 
 SideAnswer SideProtocol::beat() {
@@ -117,7 +123,7 @@ SideAnswer SideProtocol::beat() {
 
 SideAnswer SideProtocol::leave() {
   if (session_) {
-    if (const Status left = daemon_.sessions().leave(session_); !left.ok()) return refusal(left);
+    if (const Status left = daemon_.sessions().leave(session_); !left.ok()) return refuse(left);
   }
   v1::SideReply reply;
   reply.mutable_leave();
@@ -134,27 +140,31 @@ StatusOr<Principal> SideProtocol::who(const std::string& token) const {
   return principal;
 }
 
+std::string SideProtocol::peer() const {
+  return peer_.ok() ? peer_->text() + " pid=" + std::to_string(peer_->pid) : "unknown";
+}
+
 SideAnswer SideProtocol::fetch(const v1::FetchRequest& request) {
   if (!session_) {
-    return refusal({Reason::unauthenticated, "expected a Hello, which opens the session, before a Fetch"});
+    return refuse({Reason::unauthenticated, "expected a Hello, which opens the session, before a Fetch"});
   }
   const auto count = static_cast<std::uint32_t>(request.tokens_size());
   if (count > daemon_.limits().descriptors_per_message) {
-    return refusal({Reason::bad_value, "expected at most " +
-                                           std::to_string(daemon_.limits().descriptors_per_message) +
-                                           " tokens in one Fetch, found " + std::to_string(count) +
-                                           "; fetch in several requests"});
+    return refuse({Reason::bad_value, "expected at most " +
+                                          std::to_string(daemon_.limits().descriptors_per_message) +
+                                          " tokens in one Fetch, found " + std::to_string(count) +
+                                          "; fetch in several requests"});
   }
   const std::vector<std::string_view> tokens(request.tokens().begin(), request.tokens().end());
   auto planes = session_->planes().redeemable(tokens, client_);
-  if (!planes.ok()) return refusal(planes.status());
+  if (!planes.ok()) return refuse(planes.status());
   v1::SideReply reply;
   reply.mutable_fetch()->set_descriptors(count);
   SideAnswer answer = answer_of(reply);
   auto own = std::make_shared<std::vector<UniqueFd>>();
   for (const auto& plane : *planes) {
     auto descriptor = plane->bytes()->descriptor(plane->read_only());
-    if (!descriptor.ok()) return refusal(descriptor.status());
+    if (!descriptor.ok()) return refuse(descriptor.status());
     own->push_back(*std::move(descriptor));
     answer.descriptors.push_back(own->back().get());
   }
@@ -165,10 +175,10 @@ SideAnswer SideProtocol::fetch(const v1::FetchRequest& request) {
 
 SideAnswer SideProtocol::ring() {
   if (!session_) {
-    return refusal({Reason::unauthenticated, "expected a Hello, which opens the session, before a Ring"});
+    return refuse({Reason::unauthenticated, "expected a Hello, which opens the session, before a Ring"});
   }
   const auto ring = daemon_.open_ring(session_);
-  if (!ring.ok()) return refusal(ring.status());
+  if (!ring.ok()) return refuse(ring.status());
   v1::SideReply reply;
   reply.mutable_ring()->set_bytes(sizeof(ring::Memory));
   SideAnswer answer = answer_of(reply);

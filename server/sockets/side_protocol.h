@@ -54,9 +54,11 @@ public:
   // The connection has ended. As Sessions::detach.
   void detach();
 
-  static SideAnswer refusal(const Status& status);
+  // An answer that tells of `status`, as Daemon::told has it, and is counted.
+  [[nodiscard]] SideAnswer refuse(const Status& status) const;
 
 private:
+  [[nodiscard]] std::string peer() const;  // for the log
   [[nodiscard]] StatusOr<Principal> who(const std::string& token) const;
   SideAnswer hello(const v1::HelloRequest& request);
   SideAnswer fetch(const v1::FetchRequest& request);

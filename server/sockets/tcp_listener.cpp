@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "server/log_limit.h"
 #include "server/sockets/grpc_connections.h"
 
 namespace eagle::server {
@@ -110,7 +111,9 @@ private:
     constexpr int on = 1;
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (!grpc_.admit(fd.get(), peer_of(peer), limits_.grpc_connections_per_address)) {
-      spdlog::info("TCP connection closed: it is one too many (grpc_connections{{,_per_address}})");
+      if (const auto more = lines_.admit())
+        spdlog::info("TCP connection closed: it is one too many (grpc_connections{{,_per_address}}){}",
+                     *more);
       return;
     }
     hand_to_grpc_(std::move(fd));
@@ -130,6 +133,7 @@ private:
   asio::io_context io_;
   std::deque<Listening> listening_;
   GrpcConnections grpc_;
+  LogLimit lines_;
   std::jthread thread_;  // last: ends before what it uses
 };
 

@@ -42,9 +42,10 @@ class Daemon:
         self.endpoint = f"unix:{self.path}"
         self.log_path = folder / "eagled.log"
         owner = os.pidfd_open(os.getpid())  # a test run that is killed leaves no daemon behind
+        level = () if "--log-level" in options else ("--log-level", "info")
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [EAGLED, "--listen", self.endpoint, "--owner-fd", str(owner), "--log-level", "info", *options],
+                [EAGLED, "--listen", self.endpoint, "--owner-fd", str(owner), *level, *options],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

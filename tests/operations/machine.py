@@ -4,6 +4,7 @@ It runs commands in their order, as root, and then goes. Needs root, overlayfs a
 """
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -15,18 +16,24 @@ BOOT_S = 150
 FOLDER = "/var/lib/eagle-test"
 
 
-class CannotBoot(Exception):
-    """Why there is no such machine here."""
+class MissingTool(Exception):
+    """What this machine lacks; anything else that goes wrong is a failure."""
+
+
+def may_mount() -> bool:
+    """Whether this process is root with CAP_SYS_ADMIN, which in a container it may not be."""
+    granted = re.search(r"^CapEff:\s*(\w+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return os.geteuid() == 0 and granted is not None and int(granted.group(1), 16) >> 21 & 1 == 1
 
 
 @contextmanager
 def overlay() -> Iterator[Path]:
     """This machine's files, for writing, as a folder."""
-    if os.geteuid() != 0:
-        raise CannotBoot("booting a machine needs root")
+    if not may_mount():
+        raise MissingTool("booting a machine needs root, with CAP_SYS_ADMIN")
     for program in ("systemd-nspawn", "systemctl", "journalctl", "curl", "openssl"):
         if shutil.which(program) is None:
-            raise CannotBoot(f"no {program}: apt-get install systemd-container curl openssl")
+            raise MissingTool(f"no {program}: apt-get install systemd systemd-container curl openssl")
     with tempfile.TemporaryDirectory(prefix="eagle-machine-") as folder:
         memory, root = Path(folder) / "memory", Path(folder) / "root"
         memory.mkdir()
@@ -47,7 +54,7 @@ def overlay() -> Iterator[Path]:
 def _mount(arguments: list[str], point: Path, mounted: list[Path]) -> None:
     done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise CannotBoot(f"mount {' '.join(arguments)}: {done.stderr.strip()}")
+        raise OSError(f"mount {' '.join(arguments)}: {done.stderr.strip()}")
     mounted.append(point)
 
 
@@ -84,5 +91,5 @@ def run_in_machine(root: Path, files: dict[str, str], here: Path, keep: str) -> 
     )
     kept = folder / keep
     if not kept.exists():
-        raise CannotBoot(f"the machine did not boot: {(done.stdout + done.stderr).decode(errors='replace')[-2000:]}")
+        raise OSError(f"the machine did not boot: {(done.stdout + done.stderr).decode(errors='replace')[-2000:]}")
     return kept.read_text(errors="replace")

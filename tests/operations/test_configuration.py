@@ -1,12 +1,14 @@
 """Where settings come from, what is refused, and what SIGHUP changes."""
 
+import os
 import signal
 from pathlib import Path
 
 import eagle
 import pytest
-from harness import Daemon
-from operators import run_eagled, service_of, wait_for_log, write_config
+from harness import Daemon, children, wait_until
+from operators import run_eagled, service_of, tcp_endpoint, wait_for_log, write_config
+from work import HeldLaunch
 
 
 def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_path: Path) -> None:
@@ -132,7 +134,7 @@ def test_tokens_are_read_anew_or_stay_as_they_were(short_path: Path) -> None:
     write_config(config, "[tokens]", f'file = "{tokens}"')
     daemon = Daemon(short_path, "--config", str(config), "--listen", "dns:127.0.0.1:0")
     try:
-        endpoint = next(word for word in daemon.log().split() if word.startswith("dns:127.0.0.1:")).rstrip(",")
+        endpoint = tcp_endpoint(daemon)
 
         def known(secret: str) -> bool:
             try:
@@ -156,3 +158,82 @@ def test_tokens_are_read_anew_or_stay_as_they_were(short_path: Path) -> None:
         assert not known(first)
     finally:
         assert daemon.stop() == 0, daemon.log()
+
+
+def limited(daemon: Daemon) -> bool:
+    """Whether it has room for no second session."""
+    with eagle.connect(daemon.endpoint):
+        try:
+            eagle.connect(daemon.endpoint).close()
+        except eagle.EagleError:
+            return True
+        return False
+
+
+@pytest.mark.parametrize("hangup", [True, False], ids=["refused", "never read"])
+def test_another_worker_has_the_configuration_that_holds_and_not_the_file(short_path: Path, hangup: bool) -> None:
+    config = short_path / "eagled.toml"
+    write_config(config, "[limits]", "sessions = 1")
+    daemon = Daemon(short_path, "--config", str(config))
+    try:
+        wait_for_log(daemon, "serves unix:")
+        for text in ("[limits]\nsesions = 1", "[limits]\nsessions = 100"):
+            write_config(config, text)
+            if hangup and "sesions" in text:
+                daemon.process.send_signal(signal.SIGHUP)
+                wait_for_log(daemon, "the configuration stays as it was")
+            worker = children(daemon.process.pid)[0]
+            os.kill(worker, signal.SIGKILL)
+            wait_until(lambda gone=worker: children(daemon.process.pid) not in ([], [gone]), "another worker")
+            wait_until(lambda: limited(daemon), f"the limit that was accepted\n{daemon.log()}")
+        assert daemon.log().count("starting another") == 2, daemon.log()
+    finally:
+        assert daemon.stop() == 0, daemon.log()
+
+
+def test_another_worker_has_what_a_reload_brought(short_path: Path) -> None:
+    config = short_path / "eagled.toml"
+    write_config(config, "threads = 1")
+    daemon = Daemon(short_path, "--config", str(config))
+    try:
+        write_config(config, "threads = 1", "[limits]", "sessions = 1")
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for_log(daemon, "reload: the configuration holds")
+        os.kill(children(daemon.process.pid)[0], signal.SIGKILL)
+        wait_for_log(daemon, "serves unix:", times=2)
+        assert limited(daemon)
+    finally:
+        assert daemon.stop() == 0, daemon.log()
+
+
+def test_what_only_the_worker_finds_wrong_changes_nothing_of_the_keepers(short_path: Path) -> None:
+    """Files that the configuration names are the worker's to read; the drain timeout is the keeper's."""
+    config = short_path / "eagled.toml"
+    write_config(config, "drain_timeout = 1")
+    daemon = Daemon(short_path, "--config", str(config))
+    session = eagle.connect(daemon.endpoint)
+    held = HeldLaunch(session)
+    write_config(config, "drain_timeout = 3600", "[tokens]", f'file = "{short_path}/none"')
+    daemon.process.send_signal(signal.SIGHUP)
+    wait_for_log(daemon, "the configuration stays as it was")
+    assert daemon.stop() == 0, daemon.log()
+    wait_for_log(daemon, "drained: 1 of 1 jobs were cancelled")
+    assert isinstance(held.let_go(), eagle.EagleError)
+
+
+def test_a_reload_looks_at_what_check_config_looks_at(short_path: Path) -> None:
+    config = short_path / "eagled.toml"
+    write_config(config, "threads = 1")
+    daemon = Daemon(short_path, "--config", str(config))
+    try:
+        write_config(config, 'metrics = "127.0.0.1"')
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for_log(daemon, "the configuration stays as it was: metrics: expected HOST:PORT")
+    finally:
+        assert daemon.stop() == 0, daemon.log()
+
+
+def test_a_variable_that_nothing_reads_is_refused() -> None:
+    checked = run_eagled("--listen", "unix:/tmp/s", "--check-config", EAGLED_DRAIN_TIMOUT="3")
+    assert checked.returncode == 2
+    assert "nearest is EAGLED_DRAIN_TIMEOUT" in checked.stderr

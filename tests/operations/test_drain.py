@@ -4,14 +4,16 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import eagle
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from harness import PATIENCE_S, ROOT, Daemon, wait_until
-from operators import service_of, wait_for_log
+from harness import BUILD, PATIENCE_S, ROOT, Daemon, wait_until
+from operators import Service, service_of, tcp_endpoint, wait_for_log
 from work import Beside, HeldLaunch, add, grow
 
 STEPS = 100_000
@@ -75,7 +77,7 @@ def test_a_second_sigterm_does_not_wait(patient: Daemon) -> None:
 
 def test_idle_streams_hold_up_no_end(short_path: Path) -> None:
     daemon = Daemon(short_path, "--listen", "dns:127.0.0.1:0", "--drain-timeout", "3600")
-    tcp = next(word for word in daemon.log().split() if word.startswith("dns:127.0.0.1:")).rstrip(",")
+    tcp = tcp_endpoint(daemon)
     with grpc.insecure_channel(daemon.endpoint) as channel:
         watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=PATIENCE_S)
         next(watch)
@@ -132,3 +134,113 @@ def test_the_death_of_a_client_in_the_middle_of_a_run_leaves_nothing(daemon: Dae
             lambda: (lambda info: (info.jobs, info.planes, info.sessions))(admin.call("Admin.Info")) == (0, 0, 1),
             f"all of it to be given back\n{daemon.log()}",
         )
+
+
+def test_a_submitted_run_has_the_time_that_other_work_has(patient: Daemon) -> None:
+    with eagle.connect(patient.endpoint) as session:
+        x, done = session.zeros(1000), session.zeros(1000, dtype=bool)
+        run = eagle.submit(grow, max_steps=STEPS, x=x, by=1.0, done=done, lease=3600)
+        wait_until(lambda: patient.info()["jobs"] == 1, f"the run to begin\n{patient.log()}")
+        patient.process.send_signal(signal.SIGTERM)
+        wait_for_log(patient, "ending: jobs=1")
+        with pytest.raises(eagle.DaemonUnavailable) as refused:
+            eagle.submit(grow, max_steps=1, x=x, by=1.0, done=done, lease=3600)
+        assert refused.value.reason == "SHUTTING_DOWN"
+        ends_well(patient)
+        del run
+    wait_for_log(patient, "drained: 0 of 1 jobs were cancelled")
+
+
+def test_a_submitted_run_that_outlasts_the_drain_is_cancelled_and_counted(short_path: Path) -> None:
+    daemon = Daemon(short_path, "--drain-timeout", "1")
+    with eagle.connect(daemon.endpoint) as session:
+        x, done = session.zeros(100_000), session.zeros(100_000, dtype=bool)
+        run = eagle.submit(grow, max_steps=STEPS * 1000, x=x, by=1.0, done=done, lease=3600)
+        wait_until(lambda: daemon.info()["jobs"] == 1, f"the run to begin\n{daemon.log()}")
+        daemon.process.send_signal(signal.SIGTERM)
+        ends_well(daemon)
+        del run
+    wait_for_log(daemon, "drained: 1 of 1 jobs were cancelled")
+
+
+def begin_read(service: Service, plane: object, bytes_: int) -> Iterator[Any]:
+    """A Planes.Read of all of it, as a stream of which nothing was taken yet."""
+    view = {"dtype": 1, "item_bytes": 1, "shape": [bytes_], "strides": [1]}
+    return service.begin("Planes.Read", slice={"plane": plane, "view": view})
+
+
+MUCH = 64 << 20  # more than gRPC and the kernel keep for a client that does not read
+
+
+@pytest.mark.parametrize("patience", ["3600", "1"], ids=["in time", "too late"])
+def test_a_transfer_under_way_is_finished_or_told_why_not(short_path: Path, patience: str) -> None:
+    daemon = Daemon(short_path, "--drain-timeout", patience)
+    with service_of(daemon) as service:
+        plane = service.call("Planes.Create", planes=[{"bytes": MUCH}]).planes[0].ref
+        chunks = begin_read(service, plane, MUCH)
+        got = len(next(chunks).data)
+        daemon.process.send_signal(signal.SIGTERM)
+        wait_for_log(daemon, "ending: jobs=0 calls=1")
+        if patience == "1":
+            wait_for_log(daemon, "1 of 1 calls cut off")
+            with pytest.raises(grpc.RpcError) as cut:
+                list(chunks)
+            assert cut.value.code() == grpc.StatusCode.UNAVAILABLE
+        else:
+            got += sum(len(chunk.data) for chunk in chunks)
+            assert got == MUCH
+            wait_for_log(daemon, "0 of 1 calls cut off")
+        ends_well(daemon)
+
+
+def test_a_build_under_way_is_finished(short_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go, asked = short_path / "go", short_path / "asked"
+    slow_compiler(short_path, monkeypatch, f"touch {asked}; while [ ! -e {go} ]; do sleep 0.05; done")
+    daemon = Daemon(short_path, "--drain-timeout", "3600")
+    with eagle.connect(daemon.endpoint) as session:
+        x = session.zeros(8)
+        built = Beside(lambda: eagle.Graph(session).add(eagle.plan(add).bind(x=x, by=1.0)).build())
+        wait_until(asked.exists, f"the compiler\n{daemon.log()}")
+        daemon.process.send_signal(signal.SIGTERM)
+        wait_for_log(daemon, "ending: jobs=0 calls=1")
+        go.touch()
+        assert isinstance(built.result(), eagle.Graph)
+        ends_well(daemon)
+
+
+def test_what_is_never_cut_short_makes_no_failure_of_an_orderly_end(
+    short_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = short_path / "asked"
+    slow_compiler(short_path, monkeypatch, f"touch {asked}; exec sleep 1000")
+    daemon = Daemon(short_path, "--drain-timeout", "0")
+    with eagle.connect(daemon.endpoint) as session:
+        x = session.zeros(8)
+        built = Beside(lambda: eagle.Graph(session).add(eagle.plan(add).bind(x=x, by=1.0)).build())
+        wait_until(asked.exists, f"the compiler\n{daemon.log()}")
+        daemon.process.send_signal(signal.SIGTERM)
+        ends_well(daemon)
+        assert isinstance(built.result(), eagle.EagleError)
+    wait_for_log(daemon, "1 of 1 calls cut off")
+    wait_for_log(daemon, "ended in the middle of what is never cut short: 1 builds, transfers or copies")
+
+
+def slow_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, before: str) -> None:
+    """The compiler of daemons that start from now on does this first."""
+    helper = folder / "slow-compiler"
+    helper.write_text(f'#!/bin/sh\n{before}\nexec {BUILD}/bin/eagle-compile "$@"\n')
+    helper.chmod(0o755)
+    monkeypatch.setenv("EAGLE_COMPILE_HELPER", str(helper))
+
+
+def test_a_hangup_during_the_drain_of_one_process_cancels_nothing(short_path: Path) -> None:
+    daemon = Daemon(short_path, "--no-keeper", "--drain-timeout", "3600")
+    with eagle.connect(daemon.endpoint) as session:
+        held = HeldLaunch(session)
+        daemon.process.send_signal(signal.SIGTERM)
+        wait_for_log(daemon, "ending: jobs=1")
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for_log(daemon, "signal 1 ")
+        assert not isinstance(held.let_go(), BaseException)
+        ends_well(daemon)
+    wait_for_log(daemon, "drained: 0 of 1 jobs were cancelled")

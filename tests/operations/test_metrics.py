@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import eagle
+import grpc
 import pytest
 from harness import PATIENCE_S, Daemon, children, wait_until
-from operators import metrics_url, read_metrics, run_eagled, service_of
+from operators import lacks, metrics_url, read_metrics, run_eagled, service_of, tcp_endpoint, wait_for_log, write_config
 from work import HeldLaunch, add
 
 MOST_CONNECTIONS = 16  # server/sockets/metrics_listener.h
@@ -40,7 +41,7 @@ def launch_some(daemon: Daemon, times: int) -> None:
 def needs(program: str) -> str:
     found = shutil.which(program)
     if found is None:
-        pytest.skip(f"no {program}: apt-get install prometheus")
+        lacks(f"no {program}: apt-get install prometheus")
     return found
 
 
@@ -190,3 +191,56 @@ def test_they_are_for_this_machine_unless_one_insists(short_path: Path) -> None:
 
 def test_without_being_asked_nobody_is_told(daemon: Daemon) -> None:
     assert "metrics at" not in daemon.log()
+
+
+def test_whoever_is_not_known_is_counted_and_told_of_with_its_address(short_path: Path) -> None:
+    lines = run_eagled("--new-token", "ops").stdout.splitlines()
+    tokens = short_path / "tokens"
+    tokens.write_text(lines[1].rpartition(": ")[2] + "\n")
+    tokens.chmod(0o600)
+    daemon = Daemon(short_path, "--metrics", "127.0.0.1:0", "--tokens", str(tokens), "--listen", "dns:127.0.0.1:0")
+    try:
+        tcp = tcp_endpoint(daemon)
+        eagle.connect(tcp, auth=lines[0].rpartition(": ")[2]).close()
+        for _ in range(3):
+            with pytest.raises(eagle.EagleError):
+                eagle.connect(tcp, auth="wrong")
+        samples = read_metrics(metrics_url(daemon))
+        assert samples['eagled_authentications_total{outcome="accepted"}'] == 1
+        assert samples['eagled_authentications_total{outcome="refused"}'] == 3
+        assert samples['eagled_refusals_total{reason="UNAUTHENTICATED"}'] == 3
+        wait_for_log(daemon, "not known: peer=ipv4:127.0.0.1:", times=3)
+        assert "wrong" not in daemon.log()
+    finally:
+        assert daemon.stop() == 0, daemon.log()
+
+
+def test_a_flood_of_the_unknown_is_counted_and_does_not_fill_the_log(measured: Daemon) -> None:
+    url, many = metrics_url(measured), 500
+    with service_of(measured) as service:
+        service.secret = "00" * 32
+        for _ in range(many):
+            with pytest.raises(grpc.RpcError):
+                service.call("Admin.Info")
+    assert read_metrics(url)['eagled_authentications_total{outcome="refused"}'] == many
+    assert 0 < measured.log().count("not known: ") < many // 2
+
+
+def test_memory_is_told_and_common_refusals_from_the_start(measured: Daemon) -> None:
+    samples = read_metrics(metrics_url(measured))
+    assert samples["process_resident_memory_bytes"] > 1 << 20
+    assert samples['eagled_refusals_total{reason="QUOTA"}'] == 0
+
+
+def test_what_is_over_a_tenants_quota_is_counted(short_path: Path) -> None:
+    config = short_path / "eagled.toml"
+    write_config(config, "[[tenant]]", 'principal = "*"', "sessions = 1")
+    daemon = Daemon(short_path, "--metrics", "127.0.0.1:0", "--config", str(config))
+    try:
+        with eagle.connect(daemon.endpoint), pytest.raises(eagle.EagleError, match="tenant"):
+            eagle.connect(daemon.endpoint)
+        samples = read_metrics(metrics_url(daemon))
+        assert samples[f'eagled_tenant_refusals_total{{tenant="uid:{os.getuid()}"}}'] == 1
+        assert samples['eagled_refusals_total{reason="QUOTA"}'] == 1
+    finally:
+        assert daemon.stop() == 0, daemon.log()

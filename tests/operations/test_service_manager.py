@@ -13,6 +13,8 @@ from pathlib import Path
 import eagle
 import pytest
 from harness import EAGLED, PATIENCE_S, ROOT, Daemon, children
+from operators import lacks
+from work import HeldLaunch
 
 UNITS = ROOT / "deploy/systemd"
 
@@ -114,9 +116,9 @@ def listening_unix(path: Path) -> socket.socket:
     return made
 
 
-def listening_tcp() -> socket.socket:
+def listening_tcp(host: str = "127.0.0.1") -> socket.socket:
     made = socket.socket()
-    made.bind(("127.0.0.1", 0))
+    made.bind((host, 0))
     made.listen(16)
     return made
 
@@ -173,14 +175,50 @@ def test_sockets_that_were_passed_are_used_and_survive(manager: Manager, short_p
 def test_a_socket_that_no_setting_names_is_refused(manager: Manager, short_path: Path) -> None:
     sockets = {"unix": high(listening_unix(short_path / "other.sock"))}
     daemon = start_passed(manager, sockets, "--listen", manager.endpoint)
+    sockets["unix"].close()
     assert daemon.wait(PATIENCE_S) == 1
     assert "other.sock" in manager.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("host", "options", "expected"),
+    [
+        ("0.0.0.0", ("--metrics", "127.0.0.1:7412"), "can be read from other machines"),
+        ("127.0.0.1", (), "`metrics` is not set"),
+    ],
+    ids=["other machines", "not wanted"],
+)
+def test_a_metrics_socket_is_checked_whoever_opened_it(
+    manager: Manager, host: str, options: tuple[str, ...], expected: str
+) -> None:
+    with high(listening_tcp(host)) as metrics:
+        daemon = start_passed(manager, {"metrics": metrics}, "--listen", manager.endpoint, *options)
+    assert daemon.wait(PATIENCE_S) == 1
+    assert expected in manager.log.read_text()
+
+
+@pytest.mark.parametrize("options", [(), ("--no-keeper",)], ids=["keeper", "one process"])
+def test_a_drain_asks_for_the_time_that_it_may_take(manager: Manager, options: tuple[str, ...]) -> None:
+    """Whatever TimeoutStopSec= says: `eaglectl drain` may give work longer than the unit does."""
+    daemon = manager.start("--drain-timeout", "600", *options)
+    manager.next("READY")
+    with eagle.connect(manager.endpoint) as session:
+        held = HeldLaunch(session)
+        daemon.send_signal(signal.SIGTERM)
+        first = manager.next("EXTEND_TIMEOUT_USEC")
+        assert first["STOPPING"] == "1"
+        assert int(first["EXTEND_TIMEOUT_USEC"]) > 600e6
+        if not options:  # and again, while it lasts
+            again = manager.next("EXTEND_TIMEOUT_USEC")
+            assert 0 < int(again["EXTEND_TIMEOUT_USEC"]) < int(first["EXTEND_TIMEOUT_USEC"])
+        held.let_go()
+    assert daemon.wait(PATIENCE_S) == 0
 
 
 def needs(program: str) -> str:
     found = shutil.which(program)
     if found is None:
-        pytest.skip(f"no {program}: apt-get install systemd")
+        lacks(f"no {program}: apt-get install systemd")
     return found
 
 

@@ -2,14 +2,27 @@
 
 import io
 import json
+import os
+import re
+import signal
 import tarfile
 from pathlib import Path
 
 import eagle
-from harness import Daemon
-from operators import run_eagled, service_of, write_config
+from harness import Daemon, children, wait_until
+from operators import run_eagled, service_of, tcp_endpoint, wait_for_log, write_config
 from trace_events import check_trace
-from work import add
+from work import Beside, add
+
+
+def files_of(archive: bytes) -> dict[str, str]:
+    files = {}
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar.getmembers():
+            content = tar.extractfile(member)
+            assert content is not None
+            files[member.name] = content.read().decode()
+    return files
 
 
 def test_a_bundle_has_what_helps_and_no_secrets(short_path: Path) -> None:
@@ -21,7 +34,7 @@ def test_a_bundle_has_what_helps_and_no_secrets(short_path: Path) -> None:
     write_config(config, "threads = 1", "[tokens]", f'file = "{tokens}"')
     daemon = Daemon(short_path, "--config", str(config), "--listen", "dns:127.0.0.1:0")
     try:
-        tcp = next(word for word in daemon.log().split() if word.startswith("dns:127.0.0.1:")).rstrip(",")
+        tcp = tcp_endpoint(daemon)
         with eagle.connect(daemon.endpoint) as session, eagle.connect(tcp, auth=secret), service_of(daemon) as admin:
             x = session.zeros(8)
             eagle.Graph(session, name="pictured").add(eagle.plan(add).bind(x=x, by=1.0), name="adds").build().launch()
@@ -30,8 +43,7 @@ def test_a_bundle_has_what_helps_and_no_secrets(short_path: Path) -> None:
     finally:
         assert daemon.stop() == 0, daemon.log()
 
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        files = {member.name: tar.extractfile(member).read().decode() for member in tar.getmembers()}
+    files = files_of(archive)
     pictures = [name for name in files if name.startswith("eagled-support/graphs/")]
     assert set(files) - set(pictures) == {
         f"eagled-support/{name}"
@@ -42,6 +54,7 @@ def test_a_bundle_has_what_helps_and_no_secrets(short_path: Path) -> None:
             "metrics.txt",
             "timeline.json",
             "sessions.txt",
+            "strikes.txt",
         )
     }
     assert "adds" in files[pictures[0]]
@@ -52,3 +65,34 @@ def test_a_bundle_has_what_helps_and_no_secrets(short_path: Path) -> None:
     check_trace(json.loads(files["eagled-support/timeline.json"]))
     for hidden in (secret, digest, resume):
         assert not hidden or hidden.encode() not in archive
+
+
+def test_a_bundle_after_a_crash_tells_of_what_was_before(short_path: Path) -> None:
+    """What the dead worker said, the graphs that nobody has launched since, and which graph it died of."""
+    config = short_path / "eagled.toml"
+    write_config(config, "threads = 1")
+    daemon = Daemon(short_path, "--config", str(config))
+    try:
+        with eagle.connect(daemon.endpoint) as session:
+            x = session.zeros(8)
+            deadly = eagle.Graph(session, name="deadly").add(eagle.plan(add).bind(x=x, by=1.0), name="dies").build()
+            wait_for_log(daemon, 'built name="deadly"')
+            write_config(config, "threads = 1", "[limits]", "sessions = 77")
+            daemon.process.send_signal(signal.SIGHUP)
+            wait_for_log(daemon, "the configuration holds")
+            lost = Beside(lambda: deadly.launch(2**50))
+            wait_until(lambda: x[0] > 0, "the launch")
+            os.kill(children(daemon.process.pid)[0], signal.SIGKILL)
+            assert isinstance(lost.result(), eagle.EagleError)
+            with service_of(daemon) as admin:
+                files = files_of(b"".join(chunk.data for chunk in admin.call("Admin.SupportBundle")))
+    finally:
+        assert daemon.stop() == 0, daemon.log()
+    log = files["eagled-support/log.txt"]
+    assert log.index('built name="deadly"') < log.index("starting another") < log.index("takes over")
+    picture = next(text for name, text in files.items() if name.startswith("eagled-support/graphs/"))
+    assert "another worker built it" in picture
+    assert "dies" in picture
+    assert re.search(r'^[0-9a-f]{32} deaths=1 .*="deadly"$', files["eagled-support/strikes.txt"], re.MULTILINE)
+    assert "graphs=1" in files["eagled-support/sessions.txt"]
+    assert "sessions = 77  # file" in files["eagled-support/configuration.toml"]
