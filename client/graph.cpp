@@ -235,6 +235,7 @@ Status Graph::State::build(const std::vector<kernel::PolicyChoice>& chosen) {
   std::swap(backing, *whole);
   dispatch = chosen;
   built = std::move(*host_graph);
+  brief_replays = built->brief_replays();
   return {};
 }
 

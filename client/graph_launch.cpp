@@ -10,13 +10,11 @@
 namespace eagle {
 
 Status Graph::State::check_launch(std::string_view method, std::int64_t n) const {
+  if (built && n >= 0) return {};
   const std::string where(method);
   if (!built) return {Reason::graph_state, where + ": this graph is not built; call build() first"};
-  if (n < 0) {
-    return {Reason::bad_value,
-            where + ": n is " + std::to_string(n) + "; give the number of replays, at least 0"};
-  }
-  return {};
+  return {Reason::bad_value,
+          where + ": n is " + std::to_string(n) + "; give the number of replays, at least 0"};
 }
 
 // Calls `run`, which waits for the launch. What the caller's own code had to say comes back as it was,
@@ -24,36 +22,48 @@ Status Graph::State::check_launch(std::string_view method, std::int64_t n) const
 StatusOr<LaunchReport> Graph::State::finish(
     std::string_view method, const LaunchOptions& launch_options, CallbackThread* callbacks,
     const std::function<StatusOr<LaunchReport>(const LaunchOptions&, const HostCall&)>& run) {
-  Status failure;
-  std::exception_ptr thrown;
-  const HostCall in_place = [&](std::uint32_t call) -> Status {
-    if (call >= backing.calls.size()) {
-      return {Reason::internal, "there is no host call " + std::to_string(call) + " in this graph"};
+  // One name for all that the calls need: a function that holds no more than that allocates nothing.
+  struct Calls {
+    const Backing& backing;
+    CallbackThread* callbacks;
+    Status failure = {};
+    std::exception_ptr thrown = {};
+
+    Status run_in_place(std::uint32_t call) {
+      if (call >= backing.calls.size()) {
+        return {Reason::internal, "there is no host call " + std::to_string(call) + " in this graph"};
+      }
+      try {
+        failure = backing.calls[call]();
+        return failure;
+      } catch (...) {
+        thrown = std::current_exception();
+        return {Reason::host_call_failed, "the callable threw an exception"};
+      }
     }
-    try {
-      failure = backing.calls[call]();
-      return failure;
-    } catch (...) {
-      thrown = std::current_exception();
-      return {Reason::host_call_failed, "the callable threw an exception"};
+    Status run(std::uint32_t call) {
+      if (callbacks == nullptr) return run_in_place(call);
+      Status outcome;
+      callbacks->run([&] { outcome = run_in_place(call); });
+      return outcome;
     }
-  };
-  const HostCall elsewhere = [&](std::uint32_t call) {
-    Status outcome;
-    callbacks->run([&] { outcome = in_place(call); });
-    return outcome;
-  };
-  LaunchOptions options_with_flag = launch_options;
-  if (!options_with_flag.cancel) options_with_flag.cancel = std::make_shared<std::atomic<bool>>(false);
+  } calls{backing, callbacks};
+  const HostCall host_call = [&calls](std::uint32_t call) { return calls.run(call); };
+  std::optional<LaunchOptions> own;
+  if (!launch_options.cancel) {
+    own = launch_options;
+    own->cancel = std::make_shared<std::atomic<bool>>(false);
+  }
+  const LaunchOptions& with_flag = own ? *own : launch_options;
   {
     const std::scoped_lock lock(mutex);
-    running = options_with_flag.cancel;
+    running = with_flag.cancel;
   }
-  auto report = run(options_with_flag, callbacks == nullptr ? in_place : elsewhere);
+  auto report = run(with_flag, host_call);
   const std::scoped_lock lock(mutex);
   running = nullptr;
-  if (thrown) std::rethrow_exception(thrown);
-  if (!failure.ok()) return failure;
+  if (calls.thrown) std::rethrow_exception(calls.thrown);
+  if (!calls.failure.ok()) return calls.failure;
   if (!report.ok()) return within_call(report.status(), method);
   counting::add(counting::of_process().launches, static_cast<std::uint64_t>(report->launches));
   last = *report;
@@ -109,6 +119,10 @@ StatusOr<LaunchReport> Graph::State::synchronize(const LaunchOptions& given) {
 
 StatusOr<LaunchReport> Graph::launch(std::int64_t n, const LaunchOptions& options) {
   return state_->launch("launch", n, options, nullptr);
+}
+
+bool Graph::computes_long(std::int64_t n) const {
+  return n > state_->brief_replays.load(std::memory_order_relaxed);
 }
 
 Status Graph::enqueue(std::int64_t n, const LaunchOptions& options) {

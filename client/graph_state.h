@@ -49,8 +49,9 @@ struct Graph::State {
   std::vector<kernel::PolicyChoice> dispatch;  // of `built`
   Backing backing;                             // of `built`, and outliving it
   std::unique_ptr<HostGraph> built;
-  std::shared_ptr<std::atomic<bool>> running;  // stops the launch that runs
-  bool enqueued = false;                       // a launch is in flight that `synchronize` will collect
+  std::atomic<std::int64_t> brief_replays = 0;  // of `built`
+  std::shared_ptr<std::atomic<bool>> running;   // stops the launch that runs
+  bool enqueued = false;                        // a launch is in flight that `synchronize` will collect
   bool synchronizing = false;
   LaunchReport last;  // of the last launch that was whole
 

@@ -72,6 +72,9 @@ public:
   virtual StatusOr<LaunchReport> launch(std::int64_t n, const LaunchOptions& options,
                                         const std::function<Status(std::uint32_t call)>& host_call) = 0;
 
+  // So many replays keep the thread that launches computing for a millisecond at most. Never changes.
+  [[nodiscard]] virtual std::int64_t brief_replays() const = 0;
+
   // Whether `enqueue` leaves a launch in flight; where not it is a launch, and `synchronize` has nothing to
   // do.
   [[nodiscard]] virtual bool enqueues() const = 0;

@@ -319,6 +319,8 @@ public:
     return report;
   }
 
+  [[nodiscard]] std::int64_t brief_replays() const override { return built()->brief_replays(); }
+
   // In process there is nobody to leave a launch with.
   [[nodiscard]] bool enqueues() const override { return false; }
   Status enqueue(std::int64_t /*n*/) override {

@@ -207,7 +207,8 @@ public:
     EAGLE_RETURN_IF_ERROR(state.check(operation));  // closed meanwhile, by ourselves
     const Status said = rpc::status_of(status, context);
     const bool cut_off = said.reason() == Reason::connection_lost ||
-                         (said.reason() == Reason::internal && !link.alive()) || came_too_late(status, context);
+                         (said.reason() == Reason::internal && !link.alive()) ||
+                         came_too_late(status, context);
     if (cut_off) {
       link.note_broken();
       return lost(operation, said.message());
@@ -219,8 +220,8 @@ public:
     return said;
   }
 
-  // Of a call that arrived as the worker closed its connections gRPC itself says that it is cancelled, and not
-  // why. (So it does of one that this side cancelled.)
+  // Of a call that arrived as the worker closed its connections gRPC itself says that it is cancelled, and
+  // not why. (So it does of one that this side cancelled.)
   [[nodiscard]] static bool came_too_late(const grpc::Status& status, const grpc::ClientContext& context) {
     return status.error_code() == grpc::StatusCode::CANCELLED &&
            context.GetServerTrailingMetadata().count(rpc::error_reason_key) == 0;

@@ -1,5 +1,6 @@
 #include "client/remote_graph.h"
 
+#include <functional>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -110,15 +111,21 @@ public:
     request.set_count(n);
     request.set_launch_id(connection_->next_launch());
     TimeLeft time(options);
+    std::uint64_t lost = 0;  // the id of an attempt that may have begun
     for (;;) {
       EAGLE_ASSIGN_OR_RETURN(const LaunchOptions left, time.left("launch"));
       auto outcome = try_launch(request, left, host_call);
       if (outcome.ok()) return outcome;
       Status status = outcome.status();
+      // The next worker will not have the graph any more: what became of this launch it cannot say.
+      if (status.reason() == Reason::graph_quarantined && lost == request.launch_id())
+        return connection_->restarted("launch");
+      if (status.reason() == Reason::connection_lost) lost = request.launch_id();
       if (!again("launch", status, time)) return status;
     }
   }
 
+  [[nodiscard]] std::int64_t brief_replays() const override { return INT64_MAX; }
   [[nodiscard]] bool enqueues() const override { return true; }
 
   Status enqueue(std::int64_t n) override {
@@ -165,6 +172,7 @@ public:
     } else if (conversation_) {
       const std::unique_ptr<Conversation> conversation = std::move(conversation_);
       conversation->call.watch(options.timeout, options.cancel);
+      conversation->call.tell(options.waiting);
       outcome = hear("synchronize", *conversation, host_call);
     }
     // It is asked for by its id, wherever its outcome is now: nothing that was enqueued begins so.
@@ -292,8 +300,8 @@ private:
     return hear("launch", conversation, host_call);
   }
 
-  // Whoever enqueues waits until it is. A second time with the same id is the same launch, and the next worker
-  // is to know of the graph.
+  // Whoever enqueues waits until it is. A second time with the same id is the same launch, and the next
+  // worker is to know of the graph.
   Status send_enqueued(const v1::LaunchRequest& request) {
     for (bool sent_again = false;;) {
       EAGLE_RETURN_IF_ERROR(ready("enqueue").status());
@@ -370,12 +378,14 @@ private:
                                                        const std::function<Status(std::uint32_t)>& host_call,
                                                        bool* taken = nullptr) {
     StopWatch watch(*connection_, launch_id, options.timeout, options.cancel);
+    watch.tell(options.waiting);
     using Wish = RingClient::Wish;
     const auto look = [&] {
       if (!link.alive() || !watch.look()) return Wish::give_up;
       return watch.stop() == StopWatch::Stop::none ? Wish::go_on : Wish::stop;
     };
-    const RingClient::Caller caller{look, host_call, [&] { return watch.note(); }};
+    const RingClient::Caller caller{look, std::cref(host_call), [&] { return watch.note(); },
+                                    [&] { watch.tell_waiting(); }};
     bool answered = false;
     auto outcome = ring(link)->finish(posted, caller, &answered);
     if (!outcome) return {};
@@ -397,6 +407,7 @@ private:
                              const LaunchOptions& options) {
     EAGLE_RETURN_IF_ERROR(connection_->check(operation));
     WatchedCall call(*connection_, request.launch_id(), options.timeout, options.cancel);
+    call.tell(options.waiting);
     v1::LaunchReport report;
     grpc::Status status;
     const auto reader = call.rpc().graphs.AsyncLaunch(&call.context, request, &call.queue);

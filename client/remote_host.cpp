@@ -238,8 +238,18 @@ public:
     request.set_seal_off(options.seal_off);
     v1::WithdrawReply reply;
     constexpr milliseconds copying{60'000};
-    EAGLE_RETURN_IF_ERROR(connection_->call("withdraw", &RemoteLink::Stubs::planes,
-                                            &v1::Planes::Stub::Withdraw, request, reply, copying));
+    const auto ask = [&] {
+      return connection_->call("withdraw", &RemoteLink::Stubs::planes, &v1::Planes::Stub::Withdraw, request,
+                               reply, copying, Connection::Again::must_not);
+    };
+    Status done = ask();
+    // Once more with the next worker, where the name may be gone already. Whether bytes have moved nobody can
+    // say.
+    if (done.reason() == Reason::worker_restarted && !options.seal_off) {
+      done = ask();
+      if (done.reason() == Reason::unknown_name) return {};
+    }
+    EAGLE_RETURN_IF_ERROR(done);
     return reply.has_moved() ? connection_->map_again(reply.moved()) : Status();
   }
   StatusOr<std::vector<SessionPlane>> planes() override {

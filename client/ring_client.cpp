@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -22,6 +23,8 @@ constexpr std::chrono::milliseconds look_interval{4};
 constexpr std::int64_t longest_spin_ns = 50'000;
 constexpr std::int64_t shortest_spin_ns = 2'000;
 constexpr std::uint64_t waits_between_trials = 64;
+
+constexpr std::uint64_t bit(std::size_t slot) { return std::uint64_t{1} << slot; }
 
 // Whether it is the worker's turn.
 bool is_the_workers(std::uint32_t word) {
@@ -66,20 +69,20 @@ RingClient::RingClient(plane::Memory memory, UniqueFd doorbell)
 
 // The lowest free slot: those that were used last are in the caches.
 std::optional<std::size_t> RingClient::claim() {
-  const std::lock_guard lock(mutex_);
-  if (abandoned_.any()) reclaim();
-  for (std::size_t slot = 0; slot < ring::slot_count; ++slot) {
-    if (used_[slot]) continue;
-    used_[slot] = true;
-    return slot;
+  if (abandoned_.load(std::memory_order_relaxed) != 0) reclaim();
+  std::uint64_t used = used_.load(std::memory_order_relaxed);
+  while (~used != 0) {
+    const auto slot = static_cast<std::size_t>(std::countr_one(used));
+    if (used_.compare_exchange_weak(used, used | bit(slot), std::memory_order_acquire)) {
+      return slot;
+    }
   }
   return {};
 }
 
 void RingClient::give_back(std::size_t slot) {
   ring().slots[slot].word.store(static_cast<std::uint32_t>(State::free), std::memory_order_release);
-  const std::lock_guard lock(mutex_);
-  used_[slot] = false;
+  used_.fetch_and(~bit(slot), std::memory_order_release);
 }
 
 void RingClient::ring_doorbell() {
@@ -120,6 +123,7 @@ bool RingClient::take_back(ring::Slot& slot) {
 
 std::optional<State> RingClient::wait(ring::Slot& slot, const Caller& caller) {
   bool mine = spin(slot);
+  if (!mine && caller.before_sleep) caller.before_sleep();
   while (!mine) {
     const std::uint32_t word = slot.word.load(std::memory_order_acquire);
     slot.sleeping.store(1, std::memory_order_seq_cst);
@@ -147,15 +151,19 @@ State RingClient::answer(ring::Slot& slot, const Caller& caller) {
   return wanted ? State::replied : static_cast<State>(word);
 }
 
+// Whoever takes the bit of a slot away is the one who looks at it: nobody else frees or loses it meanwhile.
 void RingClient::reclaim() {
   for (std::size_t slot = 0; slot < ring::slot_count; ++slot) {
+    if ((abandoned_.load(std::memory_order_relaxed) & bit(slot)) == 0) continue;
+    if ((abandoned_.fetch_and(~bit(slot), std::memory_order_acq_rel) & bit(slot)) == 0) continue;
     auto done = static_cast<std::uint32_t>(State::done);
-    if (!abandoned_[slot]) continue;
     const bool over = ring().slots[slot].word.compare_exchange_strong(
         done, static_cast<std::uint32_t>(State::free), std::memory_order_acq_rel);
-    if (!over && static_cast<State>(done) != State::free) continue;
-    abandoned_[slot] = false;
-    used_[slot] = false;
+    if (over || static_cast<State>(done) == State::free) {
+      used_.fetch_and(~bit(slot), std::memory_order_release);
+    } else {
+      abandon(slot);
+    }
   }
 }
 
@@ -192,9 +200,10 @@ bool RingClient::take_back(const Posted& posted) {
 
 void RingClient::abandon(const Posted& posted) {
   static_cast<void>(take_back(posted));
-  const std::lock_guard lock(mutex_);
-  abandoned_[posted.slot] = true;
+  abandon(posted.slot);
 }
+
+void RingClient::abandon(std::size_t slot) { abandoned_.fetch_or(bit(slot), std::memory_order_release); }
 
 std::optional<State> RingClient::wait_for_end(ring::Slot& slot, const Caller& caller) {
   for (;;) {
@@ -250,8 +259,7 @@ std::optional<Status> RingClient::update(std::string_view request, const Caller&
     return {};
   }
   if (!state) {  // the slot is used again once the worker is done with it
-    const std::lock_guard lock(mutex_);
-    abandoned_[*claimed] = true;
+    abandon(*claimed);
     return silence();
   }
   std::optional<Status> outcome;

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <atomic>
-#include <bitset>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 
@@ -37,6 +35,7 @@ public:
     std::function<Wish()> look;
     std::function<Status(std::uint32_t)> host_call;
     std::function<bool()> wants_to_stop = {};  // asked after a host call, whose reply says so; may be empty
+    std::function<void()> before_sleep = {};   // called before the first sleep of a wait; may be empty
   };
 
   // The descriptors that came with the ring. BAD_MESSAGE for memory that is no ring.
@@ -82,7 +81,8 @@ private:
   [[nodiscard]] bool worker_died() const;
   [[nodiscard]] Status silence() const;  // why there is no outcome
   std::optional<std::size_t> claim();
-  void reclaim();  // with the lock held
+  void abandon(std::size_t slot);
+  void reclaim();
   // Until the slot is the client's for good: `done`, or `free` where it was taken back; empty where `look`
   // gave up.
   std::optional<ring::State> wait_for_end(ring::Slot& slot, const Caller& caller);
@@ -100,10 +100,11 @@ private:
   const plane::Memory memory_;
   const UniqueFd doorbell_;
   const std::uint64_t epoch_;
-  std::mutex mutex_;
-  std::bitset<ring::slot_count> used_;
-  std::bitset<ring::slot_count> abandoned_;  // of them, those that nobody waits for
-  std::atomic<std::int64_t> spin_ns_;        // how long it has been worth to wait without sleeping
+  // Slots, by their bits.
+  static_assert(ring::slot_count == 64);
+  std::atomic<std::uint64_t> used_ = 0;
+  std::atomic<std::uint64_t> abandoned_ = 0;  // of them, those that nobody waits for
+  std::atomic<std::int64_t> spin_ns_;         // how long it has been worth to wait without sleeping
   std::atomic<std::uint64_t> waits_ = 0;
 };
 

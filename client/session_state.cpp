@@ -8,16 +8,14 @@ std::uint64_t next_session_number() {
 }
 
 Status SessionState::check(std::string_view operation) const {
+  if (!forked() && !closed()) return {};
   const std::string where(operation);
   if (forked()) {
     return {Reason::session_forked, where + ": " + name() + " was opened in process " +
                                         std::to_string(owner_) + ", and this is its forked child " +
-                                        std::to_string(::getpid()) + "; open a session of its own there"};
+                                        std::to_string(this_process()) + "; open a session of its own there"};
   }
-  if (closed()) {
-    return {Reason::session_closed, where + ": " + name() + " is closed; open another session"};
-  }
-  return {};
+  return {Reason::session_closed, where + ": " + name() + " is closed; open another session"};
 }
 
 }  // namespace eagle

@@ -2,13 +2,14 @@
 // process that opened it.
 #pragma once
 
-#include <unistd.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "engine/base/process.h"
 #include "engine/base/status.h"
 
 namespace eagle {
@@ -25,7 +26,7 @@ public:
 
   // Whether this process is a forked child of the one that opened the session. Threads do not survive a
   // fork, so neither gRPC nor an OpenMP team may be touched there, not even to take them down.
-  [[nodiscard]] bool forked() const { return ::getpid() != owner_; }
+  [[nodiscard]] bool forked() const { return this_process() != owner_; }
   [[nodiscard]] bool closed() const { return closed_.load(std::memory_order_acquire); }
   // True for the one call that closes.
   bool close() { return !closed_.exchange(true, std::memory_order_acq_rel); }
@@ -35,7 +36,7 @@ public:
 
 private:
   std::shared_ptr<const std::string> name_;
-  pid_t owner_ = ::getpid();
+  pid_t owner_ = this_process();
   std::atomic<bool> closed_ = false;
 };
 

@@ -43,12 +43,18 @@ public:
     deadline_ = timeout ? std::optional(Clock::now() + *timeout) : std::nullopt;
     cancel_ = cancel;
   }
+  // Whom to tell that this thread waits (LaunchOptions::waiting; may be empty); it outlives the wait.
+  void tell(const std::function<void()>& waiting) { waiting_ = waiting ? &waiting : nullptr; }
+  void tell_waiting() const {
+    if (waiting_ != nullptr) (*waiting_)();
+  }
   // From here on a wish to stop waits for the next host call, whose reply tells the daemon; where none comes
   // for a while, the daemon is asked as ever.
   void go_with_replies() { grace_ = host_call_grace; }
 
   // Whether the caller wants to stop: asks the daemon to. False: it did not react, give up.
   bool look() {
+    tell_waiting();
     if (drop_at_ && Clock::now() >= *drop_at_) given_up_ = true;
     if (given_up_) return false;
     if (stop_ != Stop::none) return ask_again();
@@ -113,6 +119,7 @@ private:
   Connection& connection_;
   std::uint64_t launch_id_;
   std::shared_ptr<std::atomic<bool>> cancel_;
+  const std::function<void()>* waiting_ = nullptr;
   std::optional<Clock::time_point> deadline_;
   std::optional<Clock::time_point> drop_at_;
   Stop stop_ = Stop::none;
@@ -155,6 +162,7 @@ public:
   bool wait() {
     void* done = nullptr;
     bool ok = false;
+    if (!std::exchange(has_waited_, true)) watch_.tell_waiting();
     while (queue.AsyncNext(&done, &ok, std::chrono::system_clock::now() + look_interval) ==
            grpc::CompletionQueue::TIMEOUT) {
       look();
@@ -178,6 +186,11 @@ public:
   void watch(const std::optional<milliseconds>& timeout, const std::shared_ptr<std::atomic<bool>>& cancel) {
     watch_.watch(timeout, cancel);
   }
+  // As StopWatch's, from the next wait on.
+  void tell(const std::function<void()>& waiting) {
+    watch_.tell(waiting);
+    has_waited_ = false;
+  }
   [[nodiscard]] Stop stop() const { return watch_.stop(); }
 
   [[nodiscard]] Status outcome(std::string_view operation, const grpc::Status& status) const {
@@ -199,6 +212,7 @@ private:
   const std::shared_ptr<RemoteLink> link_;
   StopWatch watch_;
   bool transfer_stopped_ = false;
+  bool has_waited_ = false;
 };
 
 // The launch of a graph with host nodes: a stream on which the daemon asks for host calls until it has the
@@ -208,6 +222,7 @@ public:
   Conversation(Connection& connection, const v1::LaunchRequest& request, const LaunchOptions& options)
       : call(connection, request.launch_id(), options.timeout, options.cancel),
         stream_(call.rpc().graphs.AsyncLaunchWithCalls(&call.context, &call.queue, WatchedCall::tag())) {
+    call.tell(options.waiting);
     going_ = call.wait();
     *said_.mutable_launch() = request;
     going_ = going_ && write();

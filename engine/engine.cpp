@@ -21,6 +21,7 @@
 #include "engine/run/cpu/program.h"
 #include "engine/run/fusion.h"
 #include "engine/run/host.h"
+#include "engine/run/streaming.h"
 #include "engine/run/system_memory.h"
 #include "engine/step/bound_model.h"
 #include "engine/step/model.h"
@@ -127,16 +128,18 @@ step::Mode mode_of(const step::Model& model) {
 }  // namespace
 
 struct Engine::State {
-  State(Options given, codegen::Target for_target, graph::Fusion how, int team)
+  State(Options given, codegen::Target for_target, graph::Fusion how, std::int64_t streamed, int team)
       : options(std::move(given)),
         target(std::move(for_target)),
         fusion(how),
+        streamed_from(streamed),
         threads(team),
         compiler(options.compiler) {}
 
   const Options options;
   const codegen::Target target;
   const graph::Fusion fusion;
+  const std::int64_t streamed_from;
   const int threads;
   codegen::Compiler compiler;
   // Shared with what is built, which may outlive the engine.
@@ -152,11 +155,13 @@ StatusOr<std::unique_ptr<Engine>> Engine::create(Options options) {
   EAGLE_ASSIGN_OR_RETURN(codegen::Target target, codegen::default_target());
   EAGLE_ASSIGN_OR_RETURN(const graph::Fusion by_default, run::default_fusion());
   const graph::Fusion fusion = options.fusion.value_or(by_default);
+  EAGLE_ASSIGN_OR_RETURN(const run::Streaming streaming, run::default_streaming());
+  const std::int64_t streamed = run::streamed_from(options.streaming.value_or(streaming));
   const int threads = run::startable_threads(
       options.threads > 0 ? options.threads : std::min(run::allowed_threads(), most_threads));
   static_cast<void>(ticks_per_second());  // so that no launch measures it
   return std::unique_ptr<Engine>(
-      new Engine(std::make_unique<State>(std::move(options), std::move(target), fusion, threads)));
+      new Engine(std::make_unique<State>(std::move(options), std::move(target), fusion, streamed, threads)));
 }
 
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -200,7 +205,8 @@ Status Engine::bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const
   EAGLE_ASSIGN_OR_RETURN(
       built.program_,
       run::CpuProgram::bind(std::move(plan), std::move(fused), built.code_, memory, state_->threads,
-                            state_->options.inline_work.value_or(run::usual_inline_work),
+                            run::GroupRules{state_->options.inline_work.value_or(run::usual_inline_work),
+                                            state_->streamed_from},
                             state_->options.piece_s.value_or(run::usual_piece_s), state_->counters));
   built.long_loops_ = std::ranges::any_of(built.graph_.kernels,
                                           [](const auto& kernel) { return kernel::has_long_loops(*kernel); });

@@ -21,6 +21,7 @@
 #include "engine/graph/sample_groups.h"
 #include "engine/run/built_graph.h"
 #include "engine/run/control.h"
+#include "engine/run/streaming.h"
 #include "engine/step/dispatch_rule.h"
 #include "engine/step/simulation.h"
 
@@ -42,8 +43,9 @@ public:
     codegen::Compiler::Options compiler;
     graph::PrivateKernelPlanes private_planes = graph::PrivateKernelPlanes::refused;
     graph::Limits limits;
-    std::optional<graph::Fusion> fusion;  // how launches are executed; empty: run::default_fusion()
-    std::optional<double> inline_work;    // that stays on one thread (run::BoundGroup); for tests
+    std::optional<graph::Fusion> fusion;      // how launches are executed; empty: run::default_fusion()
+    std::optional<run::Streaming> streaming;  // of stores; empty: run::default_streaming()
+    std::optional<double> inline_work;        // that stays on one thread (run::BoundGroup); for tests
     std::optional<double>
         piece_s;  // how long a piece of work is (run::Slice), 0: as short as can be; for tests
     // Makes the memory of a graph's scratch planes, zeroed and aligned to 64 bytes; freed with the last
@@ -62,7 +64,8 @@ public:
     codegen::Compiler::Counters compiler;
   };
 
-  // Reads EAGLED_CPU_TARGET and EAGLED_FUSION; BAD_VALUE where they name nothing that is known.
+  // Reads EAGLED_CPU_TARGET, EAGLED_FUSION and EAGLED_STREAMING; BAD_VALUE where they name nothing that is
+  // known.
   static StatusOr<std::unique_ptr<Engine>> create(Options options);
   ~Engine();
 

@@ -27,8 +27,8 @@ inline constexpr const char* retry_after_key = "grpc-retry-pushback-ms";
 // Trailing metadata of a failed call: the wire name of the reason.
 inline constexpr const char* error_reason_key = "eagle-error-reason";
 
-// In the message of a SHUTTING_DOWN where only a worker goes, and the next one is there soon: nothing was begun, and
-// clients that know these words ask again. Without them the daemon goes.
+// In the message of a SHUTTING_DOWN where only a worker goes, and the next one is there soon: nothing was
+// begun, and clients that know these words ask again. Without them the daemon goes.
 inline constexpr std::string_view passes_soon_words = "call again in a moment";
 inline bool passes_soon(const Status& status) {
   return status.reason() == Reason::shutting_down &&

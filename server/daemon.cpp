@@ -530,8 +530,9 @@ void Daemon::free_unused(std::chrono::seconds since) {
 Status Daemon::accepts_launches(const Session& session) const {
   EAGLE_RETURN_IF_ERROR(accepts_work());
   if (!handing_over_ || executor_.at_host_call(session.id())) return {};
-  return {Reason::shutting_down, "the daemon is being exchanged while it runs, and begins nothing meanwhile; " +
-                                     std::string(rpc::passes_soon_words)};
+  return {Reason::shutting_down,
+          "the daemon is being exchanged while it runs, and begins nothing meanwhile; " +
+              std::string(rpc::passes_soon_words)};
 }
 
 void Daemon::hand_over(const std::atomic<bool>& hurry) {

@@ -29,13 +29,13 @@ Executor::~Executor() {
 }
 
 Status Executor::submit(std::shared_ptr<Job> job, Owner owner) {
-  EAGLE_RETURN_IF_ERROR(owner.tenant->may_compute());
+  const Clock::time_point now = Clock::now();
+  EAGLE_RETURN_IF_ERROR(owner.tenant->may_compute(now));
   EAGLE_ASSIGN_OR_RETURN(Tenant::Share share, owner.tenant->hold(Held::jobs));
   {
     const std::lock_guard lock(mutex_);
     if (closing_ == Closing::done) {
-      return {Reason::shutting_down,
-              "the daemon is being exchanged; " + std::string(rpc::passes_soon_words)};
+      return {Reason::shutting_down, "the daemon is being exchanged; " + std::string(rpc::passes_soon_words)};
     }
     if (admitted_ >= capacity_) {
       return {Reason::quota, "the daemon has " + std::to_string(capacity_) +
@@ -49,7 +49,7 @@ Status Executor::submit(std::shared_ptr<Job> job, Owner owner) {
     place.kind = owner.kind;
     place.ids = owner.ids;
     place.footprint = std::move(owner.footprint);
-    place.submitted = Clock::now();
+    place.submitted = now;
     wait_for_earlier(job);
     if (place.footprint) unfinished_.push_back(job);
     if (place.earlier > 0) {
@@ -292,6 +292,7 @@ bool Executor::goes_round() {
 void Executor::run(std::shared_ptr<Job> job, bool first) {
   const std::shared_ptr<Tenant> tenant = job->place_.tenant;
   const Clock::time_point began = Clock::now();
+  job->turn_began_ = began;
   if (first) {
     job->place_.began = began;
     const double waited = std::chrono::duration<double>(began - job->place_.submitted).count();

@@ -60,6 +60,8 @@ public:
 protected:
   // How it ended, before `advance` returns `done`.
   void ends_with(Code code) { code_ = code; }
+  // Within `advance`, called by the executor: when it was called, about.
+  [[nodiscard]] std::chrono::steady_clock::time_point turn_began() const { return turn_began_; }
 
 private:
   friend Executor;
@@ -83,6 +85,7 @@ private:
   };
   Place place_;
   Code code_ = Code::ok;
+  std::chrono::steady_clock::time_point turn_began_;
 };
 
 // Thread-safe.

@@ -18,8 +18,8 @@
 #include "engine/plane/overlap.h"
 #include "engine/plane/packed.h"
 #include "engine/step/result_message.h"
-#include "server/log_context.h"
 #include "server/fault_point.h"
+#include "server/log_context.h"
 #include "server/sessions.h"
 
 namespace eagle::server {

@@ -32,21 +32,25 @@ StatusOr<std::shared_ptr<LoadedGraph>> take_graph(const Session& session, const 
 
 }  // namespace
 
-LaunchJob::LaunchJob(Executor& executor, std::shared_ptr<Session> session, std::shared_ptr<LoadedGraph> graph,
-                     const LaunchRequest& request)
+LaunchJob::LaunchJob(Token /*token*/, Executor& executor, std::shared_ptr<Session> session,
+                     std::shared_ptr<LoadedGraph> graph, const LaunchRequest& request)
     : executor_(executor),
       request_(request),
       trace_(request.trace.given() ? request.trace : session->trace()),
-      control_(std::make_shared<run::Control>()),
       session_(std::move(session)),
       graph_(std::move(graph)) {}
 
 std::shared_ptr<LaunchJob> LaunchJob::start(Executor& executor, const std::shared_ptr<Session>& session,
                                             const LaunchRequest& request,
                                             std::optional<Clock::time_point> deadline, LaunchEvents events) {
+  bool admitted = false;
   const auto refuse = [&](const Status& status) {
     count(session->tenant()->meter().launches[static_cast<std::size_t>(status.code())]);
-    events.done(status);
+    if (admitted) {
+      tell(*session, request, events, status, false);
+    } else {
+      events.done(status);
+    }
     return nullptr;
   };
   if (request.count < 0) {
@@ -58,17 +62,16 @@ std::shared_ptr<LaunchJob> LaunchJob::start(Executor& executor, const std::share
         session->outcomes().admit(request, events.done, {events.enqueued, events.asked_for_later});
     if (!admission.ok()) return refuse(admission.status());
     if (*admission == LaunchOutcomes::Admission::again) return nullptr;
-    // From here on the outcomes tell whoever asked, this caller among them.
-    events.done = [session, id = request.launch_id](const LaunchOutcome& outcome) {
-      session->outcomes().settle(id, outcome, false);
-    };
   }
-  auto graph = take_graph(*session, request, events.host_call != nullptr);
+  admitted = true;
+  auto graph = take_graph(*session, request, static_cast<bool>(events.host_call));
   if (!graph.ok()) return refuse(graph.status());
-  std::shared_ptr<LaunchJob> job(new LaunchJob(executor, session, *std::move(graph), request));
-  job->control_->deadline = deadline;
+  const auto job = std::make_shared<LaunchJob>(Token(), executor, session, *std::move(graph), request);
+  job->control_.deadline = deadline;
   job->events_ = std::move(events);
-  job->replay_.emplace(job->graph_->built(), request.count, job->control_);
+  // The replay goes with the job, whose control it looks at.
+  const std::shared_ptr<const run::Control> control(std::shared_ptr<const void>(), &job->control_);
+  job->replay_.emplace(job->graph_->built(), request.count, control);
   Status refused = session->enter(job, request.launch_id);
   if (refused.ok()) {
     refused = executor.submit(job, {session->tenant(),
@@ -81,15 +84,15 @@ std::shared_ptr<LaunchJob> LaunchJob::start(Executor& executor, const std::share
     static_cast<void>(job->finish(refused));
     return nullptr;
   }
-  if (job->control_->cancelled()) executor.expedite(job);  // the session ended before it was queued
+  if (job->control_.cancelled()) executor.expedite(job);  // the session ended before it was queued
   return job;
 }
 
 Status LaunchJob::stop_status() const {
-  if (!control_->cancelled() && !control_->expired()) return {};
+  if (!control_.cancelled() && !control_.expired()) return {};
   const std::string how_far = "; " + std::to_string(replay_->launches()) + " of " +
                               std::to_string(request_.count) + " replays were whole";
-  if (control_->expired()) return {Reason::deadline, "the deadline of the launch passed" + how_far};
+  if (control_.expired()) return {Reason::deadline, "the deadline of the launch passed" + how_far};
   return {Reason::cancelled, "the launch was cancelled" + how_far};
 }
 
@@ -107,7 +110,7 @@ Job::Next LaunchJob::advance() {
   if (failure.ok() && !began_) failure = graph_->check_torn();
   if (!failure.ok()) return finish(failure);
   if (!began_) {
-    began_ = Clock::now();
+    began_ = turn_began();
     session_->note_begun(request_.launch_id);
   }
   graph_->computes(true);
@@ -138,7 +141,7 @@ Job::Next LaunchJob::ask() {
   }
   events_.host_call(sequence, replay_->call());
   // A cancel that came before `parked_` was set has resumed nothing.
-  if (!control_->cancelled()) return Next::parked;
+  if (!control_.cancelled()) return Next::parked;
   const std::lock_guard lock(mutex_);
   return std::exchange(parked_, false) ? Next::again : Next::parked;
 }
@@ -146,7 +149,7 @@ Job::Next LaunchJob::ask() {
 Status LaunchJob::answer(std::uint64_t sequence, Status result, bool cancel) {
   {
     const std::lock_guard lock(mutex_);
-    if (control_->cancelled()) return {};
+    if (control_.cancelled()) return {};
     if (!parked_ || sequence != sequence_) {
       return {Reason::bad_message, "expected the reply to host call " + std::to_string(sequence_) +
                                        ", found one to " + std::to_string(sequence) +
@@ -154,16 +157,16 @@ Status LaunchJob::answer(std::uint64_t sequence, Status result, bool cancel) {
     }
     parked_ = unanswered_ = false;
     host_failure_ = std::move(result);
-    if (cancel) control_->cancel.store(true);
+    if (cancel) control_.cancel.store(true);
   }
   const auto self = shared_from_this();
   executor_.resume(self);
-  if (control_->cancelled()) executor_.expedite(self);  // just now, when it was neither parked nor queued
+  if (control_.cancelled()) executor_.expedite(self);  // just now, when it was neither parked nor queued
   return {};
 }
 
 void LaunchJob::cancel() {
-  control_->cancel.store(true);
+  control_.cancel.store(true);
   bool was_parked = false;
   {
     const std::lock_guard lock(mutex_);
@@ -210,12 +213,15 @@ Job::Next LaunchJob::finish(LaunchOutcome outcome) {
   const LaunchEvents events = std::exchange(events_, {});
   // Where the next worker is to have it, nobody will ask this one.
   const bool asked_for = events.asked_for_later && outcome.status().reason() != Reason::shutting_down;
-  if ((began_ || asked_for) && request_.launch_id != 0) {
-    session->outcomes().settle(request_.launch_id, outcome, true);
-  } else {
-    events.done(outcome);
-  }
+  tell(*session, request_, events, outcome, began_ || asked_for);
   return Next::done;
+}
+
+// Of a launch with an id the outcomes tell whoever asked, its caller among them.
+void LaunchJob::tell(Session& session, const LaunchRequest& request, const LaunchEvents& events,
+                     const LaunchOutcome& outcome, bool ran) {
+  if (request.launch_id == 0) return events.done(outcome);
+  session.outcomes().settle(request.launch_id, outcome, ran);
 }
 
 }  // namespace eagle::server

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,13 +13,14 @@
 #include "server/executor.h"
 #include "server/launch_outcomes.h"
 #include "server/session.h"
+#include "server/shared_function.h"
 
 namespace eagle::server {
 
 // How a launch speaks to whoever asked for it. Neither may block.
 struct LaunchEvents {
   // Host node `call` is next: run it and `answer` with the sequence number. Empty: the caller cannot.
-  std::function<void(std::uint64_t sequence, std::uint32_t call)> host_call;
+  SharedFunction<void(std::uint64_t sequence, std::uint32_t call)> host_call;
   // Somebody will ask for the outcome by the launch's id, so it is kept even if the launch never began.
   bool asked_for_later = false;
   bool enqueued = false;  // its place is in the order of what was enqueued
@@ -29,7 +29,13 @@ struct LaunchEvents {
 };
 
 class LaunchJob final : public Job, public std::enable_shared_from_this<LaunchJob> {
+  struct Token {};
+
 public:
+  // `start` makes them.
+  LaunchJob(Token token, Executor& executor, std::shared_ptr<Session> session,
+            std::shared_ptr<LoadedGraph> graph, const LaunchRequest& request);
+
   // Checks and queues a launch. Null when there is nothing to answer or cancel: `events.done` was called
   // with a refusal, or was or will be called with the outcome of the first launch of that id.
   static std::shared_ptr<LaunchJob> start(Executor& executor, const std::shared_ptr<Session>& session,
@@ -45,18 +51,18 @@ public:
   Status answer(std::uint64_t sequence, Status result, bool cancel = false);
 
 private:
-  LaunchJob(Executor& executor, std::shared_ptr<Session> session, std::shared_ptr<LoadedGraph> graph,
-            const LaunchRequest& request);
-
   [[nodiscard]] Status stop_status() const;  // ok while it may go on
   [[nodiscard]] LaunchReport report() const;
+  // The last that is heard of it. `ran`: something of it was executed.
+  static void tell(Session& session, const LaunchRequest& request, const LaunchEvents& events,
+                   const LaunchOutcome& outcome, bool ran);
   Next ask();
   Next finish(LaunchOutcome outcome);
 
   Executor& executor_;
   const LaunchRequest request_;
   const TraceContext trace_;
-  const std::shared_ptr<run::Control> control_;
+  run::Control control_;  // before the replay, which looks at it
 
   // Of the executor's thread, once queued.
   std::shared_ptr<Session> session_;

@@ -57,8 +57,7 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
                           std::to_string(limits_.outcomes) +
                           " of a session (outcomes): it may have run; use a new, larger id to run it");
       }
-      entries_[request.launch_id] =
-          Entry{request, {std::move(receiver)}, std::nullopt, manner.asked_for_later};
+      add({request, std::move(receiver), {}, std::nullopt, manner.asked_for_later});
       return Admission::first;
     }
     Entry& entry = found->second;
@@ -72,12 +71,12 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
     if (!entry.outcome) {
       entry.awaited |= manner.asked_for_later;
       if (manner.asked_for_later) return Admission::again;
-      if (entry.receivers.size() >= limits_.launch_waiters) {
+      if (entry.others.size() + 1 >= limits_.launch_waiters) {
         return Status(Reason::quota, "launch " + std::to_string(request.launch_id) + " is waited for by " +
                                          std::to_string(limits_.launch_waiters) +
                                          " calls already, which is the limit (launch_waiters)");
       }
-      entry.receivers.push_back(std::move(receiver));
+      entry.others.push_back(std::move(receiver));
       return Admission::again;
     }
     known = entry.outcome;
@@ -101,12 +100,14 @@ Status LaunchOutcomes::check_lost(std::uint64_t launch_id) {
 }
 
 void LaunchOutcomes::settle(std::uint64_t launch_id, const LaunchOutcome& outcome, bool ran) {
-  std::vector<Receiver> receivers;
+  Receiver receiver;
+  std::vector<Receiver> others;
   {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(launch_id);
     if (found == entries_.end()) return;
-    receivers.swap(found->second.receivers);
+    std::swap(receiver, found->second.receiver);
+    others.swap(found->second.others);
     if (ran) {
       found->second.outcome = outcome;
       bytes_ += size_of(outcome);
@@ -116,7 +117,8 @@ void LaunchOutcomes::settle(std::uint64_t launch_id, const LaunchOutcome& outcom
       add_unused(launch_id, launch_id);
     }
   }
-  for (const Receiver& receiver : receivers) receiver(outcome);
+  if (receiver) receiver(outcome);
+  for (const Receiver& other : others) other(outcome);
 }
 
 std::string LaunchOutcomes::left_over() {
@@ -178,7 +180,19 @@ void LaunchOutcomes::keep(Entries::iterator settled) {
 void LaunchOutcomes::forget(std::uint64_t launch_id) {
   const auto entry = entries_.find(launch_id);
   bytes_ -= size_of(*entry->second.outcome);
-  entries_.erase(entry);
+  spare_ = entries_.extract(entry);
+  spare_.mapped().outcome.reset();
+}
+
+// Most launches have the largest id so far, and come when as many are known as may be.
+void LaunchOutcomes::add(Entry entry) {
+  if (spare_.empty()) {
+    entries_.emplace_hint(entries_.end(), entry.request.launch_id, std::move(entry));
+    return;
+  }
+  spare_.key() = entry.request.launch_id;
+  spare_.mapped() = std::move(entry);
+  entries_.insert(entries_.end(), std::move(spare_));
 }
 
 bool LaunchOutcomes::take_unused(std::uint64_t launch_id) {

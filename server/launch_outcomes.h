@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "engine/run/kernel_counts.h"
 #include "server/ledger.h"
 #include "server/limits.h"
+#include "server/shared_function.h"
 
 namespace eagle::server {
 
@@ -44,7 +44,7 @@ struct LaunchRequest {
 // Thread-safe. Receivers are called once each, without a lock held.
 class LaunchOutcomes {
 public:
-  using Receiver = std::function<void(const LaunchOutcome&)>;
+  using Receiver = SharedFunction<void(const LaunchOutcome&)>;
   enum class Admission {
     first,  // run it, then `settle`: that calls `receiver`
     again,  // it has run or is running: `receiver` was or will be called with that outcome
@@ -86,7 +86,8 @@ public:
 private:
   struct Entry {
     LaunchRequest request;
-    std::vector<Receiver> receivers;       // while it runs
+    Receiver receiver;                     // of who sent it first, while it runs
+    std::vector<Receiver> others;          // likewise
     std::optional<LaunchOutcome> outcome;  // afterwards
     bool awaited = false;                  // it is to be asked for
   };
@@ -94,6 +95,7 @@ private:
   // True where this id never began anything, which it may from now on.
   bool take_unused(std::uint64_t launch_id);
   void add_unused(std::uint64_t first, std::uint64_t last);
+  void add(Entry entry);  // of an id that is not known
   void keep(Entries::iterator settled);
   void forget(std::uint64_t launch_id);
   [[nodiscard]] bool lost(std::uint64_t launch_id) const {
@@ -104,6 +106,7 @@ private:
   const Ledger::Begun& begun_;
   std::mutex mutex_;
   Entries entries_;
+  Entries::node_type spare_;  // of an outcome that was forgotten: the next launch has it
   std::deque<std::uint64_t>
       settled_;                      // with an outcome, in the order of their ends, without the awaited ones
   std::set<std::uint64_t> awaited_;  // with an outcome that nobody has asked for yet

@@ -37,8 +37,8 @@ namespace eagle::server {
 // Bytes of the daemon, which the planes of several sessions may reach. Thread-safe.
 class PlaneBytes {
 public:
-  // `bin`: where the memory goes when nobody has use for it any more, as long as its session is there. `id`: by
-  // which it is known again that planes are over the same bytes.
+  // `bin`: where the memory goes when nobody has use for it any more, as long as its session is there. `id`:
+  // by which it is known again that planes are over the same bytes.
   PlaneBytes(plane::Memory memory, PlaneBudget::Charge charge, Tenant::Share share = {},
              std::weak_ptr<RecycledMemory::Bin> bin = {}, std::uint64_t id = 0)
       : id_(id),

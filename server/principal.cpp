@@ -25,10 +25,11 @@ uid_t overflow_uid() {
   return uid;
 }
 
-// EAGLED_WITHOUT=peerpidfd is an older kernel, for tests.
-bool knows_peerpidfd() {
+// EAGLED_WITHOUT=pidfds, for tests: as on an older kernel, to which processes of another pid namespace are
+// not there.
+bool sees_processes() {
   static const char* const without = std::getenv("EAGLED_WITHOUT");
-  return without == nullptr || std::string_view(without) != "peerpidfd";
+  return without == nullptr || std::string_view(without) != "pidfds";
 }
 
 }  // namespace
@@ -74,10 +75,11 @@ StatusOr<Principal> principal_of(int socket) {
 }
 
 UniqueFd process_of(int socket, const Principal& principal) {
+  if (!sees_processes()) return {};
   // The kernel's own answer cannot be another process that got the pid meanwhile.
   int fd = -1;
   socklen_t size = sizeof fd;
-  if (knows_peerpidfd() && ::getsockopt(socket, SOL_SOCKET, so_peerpidfd, &fd, &size) == 0) {
+  if (::getsockopt(socket, SOL_SOCKET, so_peerpidfd, &fd, &size) == 0) {
     return UniqueFd(fd);
   }
   if (principal.pid <= 0) return {};

@@ -109,7 +109,13 @@ Status Session::enter(std::shared_ptr<Job> job, std::uint64_t launch_id) {
   const std::lock_guard lock(mutex_);
   if (ended_) return closed();
   const Job* const key = job.get();
-  jobs_[key] = {std::move(job), launch_id};
+  if (spare_.empty()) {
+    jobs_.emplace(key, InFlight{std::move(job), launch_id});
+  } else {
+    spare_.key() = key;
+    spare_.mapped() = {std::move(job), launch_id};
+    jobs_.insert(std::move(spare_));
+  }
   return {};
 }
 
@@ -119,7 +125,7 @@ void Session::leave(const Job* job) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
   gone = std::move(found->second);
-  jobs_.erase(found);
+  spare_ = jobs_.extract(found);
 }
 
 void Session::cancel(std::uint64_t launch_id) {
@@ -239,7 +245,7 @@ void Session::assume_mapped() {
 
 Session::Remains Session::end() {
   Remains remains;
-  std::map<const Job*, InFlight> jobs;
+  Jobs jobs;
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;

@@ -177,7 +177,9 @@ private:
     std::shared_ptr<Job> job;
     std::uint64_t launch_id = 0;
   };
-  std::map<const Job*, InFlight> jobs_;
+  using Jobs = std::map<const Job*, InFlight>;
+  Jobs jobs_;
+  Jobs::node_type spare_;  // of a job that has ended: the next one has it
   std::shared_ptr<Rings> rings_;
   std::shared_ptr<Ring> ring_;
 };

@@ -44,6 +44,7 @@ public:
     report.launches = n;
     return report;
   }
+  [[nodiscard]] std::int64_t brief_replays() const override { return 0; }
   [[nodiscard]] bool enqueues() const override { return false; }
   Status enqueue(std::int64_t) override { return {}; }
   StatusOr<LaunchReport> synchronize(const LaunchOptions&,

@@ -1,7 +1,6 @@
 #include "client/record/recorder.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include "eagle/v1/record.pb.h"
 #include "eagle/v1/service.pb.h"
 #include "engine/base/clock.h"
+#include "engine/base/process.h"
 #include "engine/plane/packed.h"
 
 namespace eagle::record {
@@ -46,11 +46,11 @@ StatusOr<std::shared_ptr<Recorder>> Recorder::create(const RecordingOptions& opt
 }
 
 Recorder::Recorder(Writer writer, bool contents, bool copies)
-    : pid_(::getpid()), contents_(contents), copies_(copies), writer_(std::move(writer)) {}
+    : pid_(this_process()), contents_(contents), copies_(copies), writer_(std::move(writer)) {}
 
 Recorder::~Recorder() { close(); }
 
-bool Recorder::writes() const { return writer_.has_value() && ::getpid() == pid_; }
+bool Recorder::writes() const { return writer_.has_value() && this_process() == pid_; }
 
 void Recorder::write(v1::RecordEntry& entry) {
   if (!writes()) return;
@@ -90,7 +90,7 @@ Recorder::Known& Recorder::number(std::uint64_t& number, std::uint64_t bytes, st
 }
 
 void Recorder::holds(const PlaneAddress& where, std::uint64_t bytes, std::byte* data, bool fresh) {
-  if (::getpid() != pid_) return;
+  if (this_process() != pid_) return;
   const std::scoped_lock lock(mutex_);
   if (!writes()) return;
   std::uint64_t& known = shared_[{where.plane.id, where.plane.generation}];
@@ -129,7 +129,7 @@ void Recorder::filled(const PlaneAddress& where, const ArrayView& array, std::sp
 // What lies in the pieces [at, at + bytes) of the array, packed, is asked for one after the other.
 void Recorder::store(const PlaneAddress& where, const ArrayView& array, std::uint64_t piece,
                      const std::function<std::span<const std::byte>(std::uint64_t, std::size_t)>& content) {
-  if (::getpid() != pid_ || !contents_ || !copies_) return;
+  if (this_process() != pid_ || !contents_ || !copies_) return;
   if (array.strides != plane::row_major_strides(array.shape, array.item_bytes)) return;
   std::uint64_t all = array.item_bytes;
   for (const std::int64_t extent : array.shape) all *= static_cast<std::uint64_t>(extent);
@@ -149,7 +149,7 @@ void Recorder::store(const PlaneAddress& where, const ArrayView& array, std::uin
 Recorder::Parts Recorder::parts_of(const Declarations& declarations,
                                    std::span<const run::PlaneMemory> private_planes) {
   Parts parts;
-  if (::getpid() != pid_) return Parts(static_cast<std::size_t>(declarations.size()));
+  if (this_process() != pid_) return Parts(static_cast<std::size_t>(declarations.size()));
   const std::scoped_lock lock(mutex_);
   for (int i = 0; i < declarations.size(); ++i) {
     const v1::PlaneDeclaration& declaration = declarations.Get(i);
@@ -210,7 +210,7 @@ Digest Recorder::write_digests(std::uint64_t number) {
 
 std::uint64_t Recorder::begin(const Parts& parts, bool describes, std::uint64_t graph,
                               const std::function<void(v1::RecordRequest&)>& fill) {
-  if (::getpid() != pid_) return 0;
+  if (this_process() != pid_) return 0;
   const std::scoped_lock lock(mutex_);
   if (!writes()) return 0;
   v1::RecordEntry entry;
@@ -229,7 +229,7 @@ std::uint64_t Recorder::begin(const Parts& parts, bool describes, std::uint64_t 
 
 void Recorder::host_call(std::uint64_t request, std::uint32_t call, const Status& status, bool stop,
                          const Parts& parts, const std::vector<plane::View>& writes) {
-  if (request == 0 || ::getpid() != pid_) return;
+  if (request == 0 || this_process() != pid_) return;
   v1::RecordEntry entry;
   v1::RecordHostCall& made = *entry.mutable_host_call();
   made.set_request(request);
@@ -254,7 +254,7 @@ void Recorder::host_call(std::uint64_t request, std::uint32_t call, const Status
 
 void Recorder::end(std::uint64_t request, const Status& status, std::chrono::steady_clock::time_point begun,
                    const Parts& parts, bool whole, const std::function<void(v1::RecordOutcome&)>& fill) {
-  if (request == 0 || ::getpid() != pid_) return;
+  if (request == 0 || this_process() != pid_) return;
   const double wall_s = seconds_since(begun);
   const std::scoped_lock lock(mutex_);
   if (!writes()) return;
@@ -295,7 +295,7 @@ void Recorder::forget_all() {
 }
 
 void Recorder::release(std::uint64_t graph) {
-  if (::getpid() != pid_) return;
+  if (this_process() != pid_) return;
   const std::scoped_lock lock(mutex_);
   v1::RecordEntry entry;
   entry.mutable_release()->set_graph(graph);
@@ -303,7 +303,7 @@ void Recorder::release(std::uint64_t graph) {
 }
 
 void Recorder::accept(const v1::AcceptPlanesRequest& request) {
-  if (::getpid() != pid_) return;
+  if (this_process() != pid_) return;
   const auto begun = std::chrono::steady_clock::now();
   const std::uint64_t number = begin({}, false, 0, [&](v1::RecordRequest& made) {
     made.mutable_accept();
@@ -319,7 +319,7 @@ void Recorder::accept(const v1::AcceptPlanesRequest& request) {
 }
 
 void Recorder::close() {
-  if (::getpid() != pid_) return;
+  if (this_process() != pid_) return;
   const std::scoped_lock lock(mutex_);
   if (!writes()) return;
   v1::RecordEntry entry;

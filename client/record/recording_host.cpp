@@ -60,6 +60,7 @@ public:
     return report;
   }
 
+  [[nodiscard]] std::int64_t brief_replays() const override { return graph_->brief_replays(); }
   [[nodiscard]] bool enqueues() const override { return graph_->enqueues(); }
   Status enqueue(std::int64_t n) override {
     enqueued_ = begin(n, 0, true);

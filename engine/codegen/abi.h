@@ -10,7 +10,7 @@ namespace eagle::codegen {
 
 // What compiled code and the engine agree on: raised with every change of this struct or of what its members
 // mean, and of what the code of one kernel computes. Code of another number is not run.
-inline constexpr std::uint32_t abi_version = 1;
+inline constexpr std::uint32_t abi_version = 2;
 
 inline constexpr std::uint8_t never_cancelled = 0;
 
@@ -67,10 +67,13 @@ struct KernelCall {
   void (*flush)(KernelCall*) = nullptr;
   // Out: accum_adds outside of their accumulator.
   std::int64_t dropped = 0;
+
+  // Not 0: stores go past the caches where they can, and the caller fences them (streaming.h).
+  std::int64_t streaming = 0;
 };
 
 static_assert(sizeof(void*) == 8 && std::is_standard_layout_v<KernelCall>);
-static_assert(sizeof(KernelCall) == 22 * 8, "compiled code in caches depends on the layout");
+static_assert(sizeof(KernelCall) == 23 * 8, "compiled code in caches depends on the layout");
 
 using KernelFunction = void (*)(KernelCall*);
 

@@ -12,6 +12,7 @@
 #include "engine/codegen/abi.h"
 #include "engine/codegen/lanes.h"
 #include "engine/codegen/large_kernel.h"
+#include "engine/codegen/streaming.h"
 #include "engine/codegen/uniform.h"
 
 namespace eagle::codegen {
@@ -78,6 +79,7 @@ public:
         access_(kernel::accesses(kernel)),
         uniform_(uniform_values(kernel)),
         has_loops_(contains(kernel.body, kernel::Opcode::while_)),
+        may_stream_(may_stream(kernel)),
         math_(module, machine, vector_bytes(machine) / 8),
         b_(module.getContext()) {
     auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
@@ -87,8 +89,9 @@ public:
     // The vectors are native by construction; without these two LLVM halves 512-bit ones on some CPUs.
     function_->addFnAttr("prefer-vector-width", "512");
     function_->addFnAttr("min-legal-vector-width", "512");
-  // A frame pointer lets LLVM align the stack for vectors it spills: unaligned ones cost up to twice the time.
-  function_->addFnAttr("frame-pointer", "all");
+    // A frame pointer lets LLVM align the stack for vectors it spills: unaligned ones cost up to twice the
+    // time.
+    function_->addFnAttr("frame-pointer", "all");
   }
 
   void emit() {
@@ -147,6 +150,8 @@ private:
     Value* params = load_pointer(offsetof(KernelCall, params));
     Value* lengths = load_pointer(offsetof(KernelCall, lengths));
     max_steps_ = load_field(offsetof(KernelCall, max_steps));
+    if (may_stream_)
+      streaming_ = b_.CreateICmpNE(load_field(offsetof(KernelCall, streaming)), b_.getInt64(0));
     launch_.first_sample = load_field(offsetof(KernelCall, first_sample));
     launch_.total_samples = load_field(offsetof(KernelCall, total_samples));
     launch_.first_step = load_field(offsetof(KernelCall, first_step));
@@ -450,17 +455,44 @@ private:
   }
 
   void store_planes(Block& s) {
+    std::vector<std::size_t> streamed;
     for (std::size_t a = 0; a < s.carried.size(); ++a) {
-      const kernel::Argument& argument = kernel_.arguments[a];
-      llvm::Type* in_memory = memory_type(s.shape, argument.type.scalar);
-      for (std::size_t part = 0; part < s.carried[a].size(); ++part) {
-        auto* carried = llvm::cast<llvm::AllocaInst>(s.carried[a][part]);
-        Value* value = b_.CreateLoad(carried->getAllocatedType(), carried);
-        if (argument.type.scalar == Scalar::boolean) value = b_.CreateZExt(value, in_memory);
-        const int copies = s.shape.copies;
-        const int index = static_cast<int>(part);
-        b_.CreateAlignedStore(value, address(s, a, index / copies, index % copies), llvm::Align(1));
+      const bool streams = may_stream_ && s.shape.width > 1 && is_streamed(kernel_.arguments[a], access_[a]);
+      if (streams) {
+        streamed.push_back(a);
+      } else {
+        store_plane(s, a, false);
       }
+    }
+    if (streamed.empty()) return;
+    BasicBlock* past_caches = block("past_caches");
+    BasicBlock* cached = block("cached");
+    BasicBlock* stored = block("stored");
+    b_.CreateCondBr(streaming_, past_caches, cached);
+    for (BasicBlock* way : {past_caches, cached}) {
+      b_.SetInsertPoint(way);
+      for (const std::size_t a : streamed) store_plane(s, a, way == past_caches);
+      b_.CreateBr(stored);
+    }
+    b_.SetInsertPoint(stored);
+  }
+
+  // `streams`: past the caches; the address is a multiple of the vector's size then.
+  void store_plane(Block& s, std::size_t a, bool streams) {
+    const kernel::Argument& argument = kernel_.arguments[a];
+    llvm::Type* in_memory = memory_type(s.shape, argument.type.scalar);
+    for (std::size_t part = 0; part < s.carried[a].size(); ++part) {
+      auto* carried = llvm::cast<llvm::AllocaInst>(s.carried[a][part]);
+      Value* value = b_.CreateLoad(carried->getAllocatedType(), carried);
+      if (argument.type.scalar == Scalar::boolean) value = b_.CreateZExt(value, in_memory);
+      const int copies = s.shape.copies;
+      const int index = static_cast<int>(part);
+      const auto bytes = static_cast<std::uint64_t>(s.shape.width * kernel::bytes_of(argument.type.scalar));
+      llvm::StoreInst* store = b_.CreateAlignedStore(value, address(s, a, index / copies, index % copies),
+                                                     llvm::Align(streams ? bytes : 1));
+      if (!streams) continue;
+      auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+      store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b_.getContext(), one));
     }
   }
 
@@ -513,10 +545,12 @@ private:
   const std::vector<kernel::Access> access_;
   const std::vector<bool> uniform_;
   const bool has_loops_;
+  const bool may_stream_;
   MathFunctions math_;
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
   Value* max_steps_ = nullptr;
+  Value* streaming_ = nullptr;  // whether stores go past the caches
   Value* finished_ = nullptr;
   Value* steps_ = nullptr;
   LaunchValues launch_;

@@ -120,6 +120,31 @@ TEST(ShapeFor, IsTwiceAsWideWhereAllValuesAreHalfAsWide) {
   EXPECT_EQ(shape_for(*b.finish(), **avx512).width, 16);
 }
 
+std::string assembly_of(const kernel::Kernel& kernel) {
+  const auto machine = machine_for("x86-64-v3", false, "x86_64-pc-linux-gnu");
+  EXPECT_TRUE(machine.ok());
+  llvm::LLVMContext context;
+  const auto module = emit(kernel, shape_for(kernel, **machine), context, **machine);
+  optimise(*module, **machine, false);
+  const auto text = assemble(*module, **machine, llvm::CodeGenFileType::AssemblyFile);
+  return text.ok() ? (*text)->getBuffer().str() : text.status().to_string();
+}
+
+TEST(Streaming, OutputsHaveStoresPastTheCachesAndOthersHaveNot) {
+  kernel::KernelBuilder output("output");
+  output.output("y", output.neg(output.scalar("x")));
+  kernel::KernelBuilder state("state");
+  state.commit("x", state.neg(state.state("x", {})));
+  kernel::KernelBuilder masked("masked");
+  const auto x = masked.scalar("x");
+  masked.output("y", x);
+  masked.terminated("done");
+  masked.commit("done", masked.ge(x, masked.real(1.0)));
+  EXPECT_NE(assembly_of(*output.finish()).find("vmovnt"), std::string::npos);
+  EXPECT_EQ(assembly_of(*state.finish()).find("vmovnt"), std::string::npos);
+  EXPECT_EQ(assembly_of(*masked.finish()).find("vmovnt"), std::string::npos);
+}
+
 TEST(LinkImage, RefusesAnObjectThatWantsSomethingFromOutside) {
   const auto machine = machine_for("x86-64", false, "x86_64-pc-linux-gnu");
   ASSERT_TRUE(machine.ok());

@@ -54,6 +54,9 @@ public:
   [[nodiscard]] bool compiled() const { return compiled_; }  // false: all code came from the cache
   [[nodiscard]] double build_s() const { return build_s_; }
   [[nodiscard]] int threads() const { return threads_; }
+  // So many replays, one after the other, are sure to have ended within a millisecond or so: nothing in them
+  // waits, and what they compute is known beforehand to be little.
+  [[nodiscard]] std::int64_t brief_replays() const;
   [[nodiscard]] const graph::ScratchLayout& scratch() const { return scratch_; }
   [[nodiscard]] const Execution& execution() const { return execution_; }
   // What was compiled for it, as far as `most_reported_nodes` and `_bytes` go; for looking at.

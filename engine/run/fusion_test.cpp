@@ -408,13 +408,15 @@ private:
   std::string path_;
 };
 
-std::unique_ptr<Engine> engine_with(Fusion fusion, int threads, const std::string& code = {}) {
+std::unique_ptr<Engine> engine_with(Fusion fusion, int threads, const std::string& code = {},
+                                    Streaming streaming = Streaming::large) {
   Engine::Options options;
   options.compiler.cache_directory = code;
   options.threads = threads;
   options.private_planes = graph::PrivateKernelPlanes::allowed;
   options.fusion = fusion;
   options.inline_work = 0;  // every group opens its region
+  options.streaming = streaming;
   StatusOr<std::unique_ptr<Engine>> engine = Engine::create(std::move(options));
   EXPECT_TRUE(engine.ok()) << engine.status().to_string();
   return engine.ok() ? *std::move(engine) : nullptr;
@@ -423,10 +425,17 @@ std::unique_ptr<Engine> engine_with(Fusion fusion, int threads, const std::strin
 struct Way {
   Fusion fusion;
   int threads;
+  Streaming streaming = Streaming::off;
 };
-constexpr Way ways[] = {{Fusion::off, 1},    {Fusion::off, 3},    {Fusion::blocks, 1},
-                        {Fusion::blocks, 2}, {Fusion::blocks, 7}, {Fusion::full, 1},
-                        {Fusion::full, 2},   {Fusion::full, 3},   {Fusion::full, 7}};
+constexpr Way ways[] = {{Fusion::off, 1},
+                        {Fusion::off, 3, Streaming::always},
+                        {Fusion::blocks, 1},
+                        {Fusion::blocks, 2},
+                        {Fusion::blocks, 7, Streaming::always},
+                        {Fusion::full, 1},
+                        {Fusion::full, 2, Streaming::always},
+                        {Fusion::full, 3},
+                        {Fusion::full, 7, Streaming::always}};
 
 KernelCounts launch(BuiltGraph& graph, Memory& memory) {
   Replay replay(graph, 1, nullptr);
@@ -440,7 +449,8 @@ KernelCounts launch(BuiltGraph& graph, Memory& memory) {
 TEST(Fusion, RandomGraphsHaveTheInterpretersBitsHoweverTheyRun) {
   const CodeFolder code;
   std::vector<std::unique_ptr<Engine>> engines;
-  for (const Way& way : ways) engines.push_back(engine_with(way.fusion, way.threads, code.path()));
+  for (const Way& way : ways)
+    engines.push_back(engine_with(way.fusion, way.threads, code.path(), way.streaming));
   int fused = 0, blocks = 0;
   for (int i = 0; i < graphs_to_try(); ++i) {
     const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);

@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/base/process.h"
 #include "engine/run/cgroup.h"
 #include "engine/run/thread_limits.h"
 
@@ -34,6 +36,11 @@ int affinity_cpus() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
+std::string host_name() {
+  std::array<char, 256> name{};  // names are at most 64 bytes long; the last byte stays 0
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
 // Keeps threads until all that can be started are.
 class Gate {
 public:
@@ -53,9 +60,8 @@ private:
 }  // namespace
 
 HostIdentity this_host() {
-  std::array<char, 256> name{};  // names are at most 64 bytes long; the last byte stays 0
-  if (::gethostname(name.data(), name.size() - 1) != 0) name[0] = '\0';
-  return {::getpid(), name.data()};
+  static const std::string name = host_name();
+  return {this_process(), name};
 }
 
 int startable_threads(int wanted) {

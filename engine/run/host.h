@@ -10,6 +10,7 @@ struct HostIdentity {
   std::int64_t pid = 0;
   std::string host_name;
 };
+// The machine as it was called when this process first asked: every launch tells of it.
 HostIdentity this_host();
 
 // Threads a team of this process may have: the affinity mask, the cgroup's CPU quota (rounded up) and

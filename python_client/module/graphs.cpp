@@ -173,19 +173,50 @@ std::optional<std::chrono::milliseconds> timeout_of(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1000)));
 }
 
+// Ctrl-C of a call that waits for a daemon. One that does not sleep is over before anybody could tell that it
+// was not stopped; the watch begins with the first sleep, and what came before is looked for soon after.
+class WaitingCall {
+public:
+  WaitingCall(InterruptWatch& interrupts, Released& released, std::atomic<bool>& cancel,
+              std::optional<nb::python_error>& raised)
+      : interrupts_(interrupts), released_(released), cancel_(cancel), raised_(raised) {}
+
+  void wait() {
+    if (!interrupts_.wanted() || looked_) return;
+    if (!interrupts_.begun()) return interrupts_.begin();
+    looked_ = true;
+    const Released::Interval gil(released_);
+    if (PyErr_CheckSignals() == 0) return;
+    raised_.emplace();
+    cancel_.store(true);
+  }
+
+private:
+  InterruptWatch& interrupts_;
+  Released& released_;
+  std::atomic<bool>& cancel_;
+  std::optional<nb::python_error>& raised_;  // what a handler raised
+  bool looked_ = false;
+};
+
 // What `run` gives with the options of a call that Ctrl-C, the closing of the session and the end of the
-// interpreter stop; host nodes run in this thread meanwhile. `timeout`: seconds; 0: none.
+// interpreter stop; host nodes run in this thread meanwhile. `timeout`: seconds; 0: none. `computes_long`: as
+// of a Graph.
 template <typename Run>
 auto with_calls(Graph& graph, const char* method, const nb::dict& calls, double timeout,
-                const CancelFlag& cancel, const Run& run) {
+                const CancelFlag& cancel, bool computes_long, const Run& run) {
   const RunningCall running(graph.session(), cancel.flag);
+  std::optional<nb::python_error> raised;
   auto result = [&] {
     InterruptWatch interrupts(*running.cancel());
+    if (computes_long) interrupts.begin();
     InterruptWatch::check();
     Released released;
     const HostCalls frame(calls, released, interrupts);
-    return run(LaunchOptions{timeout_of(timeout), running.cancel()});
+    WaitingCall waiting(interrupts, released, *running.cancel(), raised);
+    return run(LaunchOptions{timeout_of(timeout), running.cancel(), [&waiting] { waiting.wait(); }});
   }();
+  if (raised) throw *std::move(raised);
   const bool stopped = running.cancel()->load() || graph.session().closed();
   if (stopped || !status_of(result).ok()) running.raise_stop();
   // A kernel that loops leaves when it is stopped, and as the last node it may have left part way.
@@ -196,16 +227,17 @@ auto with_calls(Graph& graph, const char* method, const nb::dict& calls, double 
 LaunchReport launch(Graph& graph, std::int64_t n, const nb::dict& calls, double timeout,
                     const CancelFlag* cancel) {
   return take(with_calls(graph, "launch", calls, timeout, cancel != nullptr ? *cancel : CancelFlag(),
+                         graph.computes_long(n),
                          [&](const LaunchOptions& options) { return graph.launch(n, options); }));
 }
 
 void enqueue(Graph& graph, std::int64_t n, const nb::dict& calls) {
-  check(with_calls(graph, "enqueue", calls, 0, {},
+  check(with_calls(graph, "enqueue", calls, 0, {}, graph.computes_long(n),
                    [&](const LaunchOptions& options) { return graph.enqueue(n, options); }));
 }
 
 LaunchReport synchronize(Graph& graph, const nb::dict& calls, double timeout) {
-  return take(with_calls(graph, "synchronize", calls, timeout, {},
+  return take(with_calls(graph, "synchronize", calls, timeout, {}, false,
                          [&](const LaunchOptions& options) { return graph.synchronize(options); }));
 }
 

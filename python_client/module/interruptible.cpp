@@ -2,30 +2,41 @@
 
 #include <sched.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
+
+#include "engine/base/process.h"
 
 namespace eagle::python {
 namespace {
 
 // threading.main_thread, looked up on import; never released.
 nb::handle main_thread_function;
+// getsignal and SIGINT of the module _signal, likewise.
+nb::handle getsignal, sigint;
+// What Python had for SIGINT when our handler was put before it: compared only, and kept so that nothing else
+// gets its address.
+nb::handle handler_behind;
 
 // ---- Ctrl-C
 
 // What the handler reads. It may run in any thread, so a watch that ends waits for it.
 std::atomic<std::atomic<bool>*> interrupt_flag = nullptr;
 std::atomic<int> handlers_running = 0;
+std::atomic<std::uint64_t> interrupts = 0;
 struct sigaction chained = {};
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<std::atomic<bool>*>::is_always_lock_free);
+static_assert(std::atomic<bool>::is_always_lock_free &&
+              std::atomic<std::atomic<bool>*>::is_always_lock_free &&
+              std::atomic<std::uint64_t>::is_always_lock_free);
 
 void on_interrupt(int number, siginfo_t* info, void* context) {
   handlers_running.fetch_add(1);
+  interrupts.fetch_add(1);
   if (std::atomic<bool>* flag = interrupt_flag.load()) flag->store(true);
   if ((chained.sa_flags & SA_SIGINFO) != 0) {
     chained.sa_sigaction(number, info, context);
@@ -59,14 +70,14 @@ struct Registry {
   std::mutex mutex;
   std::condition_variable left;
   std::vector<Entry> entries;
-  pid_t process = ::getpid();
+  pid_t process = this_process();
   std::atomic<bool> ending = false;
 
   // Calls of threads that a fork did not bring along never leave.
   void forget_other_processes() {
-    if (process == ::getpid()) return;
+    if (process == this_process()) return;
     entries.clear();
-    process = ::getpid();
+    process = this_process();
   }
 };
 // Never destroyed: threads may be in a call while the process ends.
@@ -93,9 +104,15 @@ void end_calls() {
 
 }  // namespace
 
+// Only a fork makes another thread the main one. The GIL guards what is remembered.
 bool in_main_thread() {
-  const nb::object ident = main_thread_function().attr("ident");
-  return nb::cast<unsigned long>(ident) == PyThread_get_thread_ident();
+  static pid_t process = 0;
+  static unsigned long main_thread = 0;
+  if (process != this_process()) {
+    main_thread = nb::cast<unsigned long>(main_thread_function().attr("ident"));
+    process = this_process();
+  }
+  return main_thread == PyThread_get_thread_ident();
 }
 
 RunningCall::RunningCall(const Session& session, std::shared_ptr<std::atomic<bool>> cancel)
@@ -129,26 +146,53 @@ void RunningCall::stop_calls_of(const Session& session) {
   }
 }
 
-void InterruptWatch::resume() {
+InterruptWatch::InterruptWatch(std::atomic<bool>& cancel)
+    : cancel_(cancel), wanted_(in_main_thread()), seen_(interrupts.load()) {
   if (!wanted_) return;
+  const nb::object now = nb::steal(PyObject_CallOneArg(getsignal.ptr(), sigint.ptr()));
+  if (!now.is_valid()) throw nb::python_error();
+  if (now.is(handler_behind)) return;
+  begin();
+  handler_behind.dec_ref();
+  handler_behind = nb::object(now).release();
+}
+
+void InterruptWatch::begin() {
+  if (!wanted_ || std::exchange(begun_, true)) return;
+  watch();
+  heed();
+}
+
+void InterruptWatch::watch() {
   struct sigaction current = {};
   if (::sigaction(SIGINT, nullptr, &current) != 0 || !is_function(current)) return;
-  if (!is_ours(current)) {  // ours is left only in the child of a fork that another thread made
+  if (!is_ours(current)) {
     chained = current;
     current.sa_sigaction = on_interrupt;
     current.sa_flags |= SA_SIGINFO;
+    if (::sigaction(SIGINT, &current, nullptr) != 0) return;
   }
   interrupt_flag = &cancel_;
-  watching_ = ::sigaction(SIGINT, &current, nullptr) == 0;
+  watching_ = true;
+}
+
+void InterruptWatch::heed() {
+  if (interrupts.load() != seen_) cancel_.store(true);
 }
 
 void InterruptWatch::pause() {
-  if (!watching_) return;
-  watching_ = false;
-  struct sigaction current = {};
-  if (::sigaction(SIGINT, nullptr, &current) == 0 && is_ours(current)) ::sigaction(SIGINT, &chained, nullptr);
-  interrupt_flag = nullptr;
-  while (handlers_running != 0) ::sched_yield();
+  if (std::exchange(watching_, false)) {
+    interrupt_flag = nullptr;
+    while (handlers_running != 0) ::sched_yield();
+  } else if (wanted_ && !begun_) {
+    heed();
+  }
+}
+
+void InterruptWatch::resume() {
+  if (!wanted_) return;
+  seen_ = interrupts.load();
+  if (begun_) watch();
 }
 
 void InterruptWatch::check() {
@@ -157,6 +201,10 @@ void InterruptWatch::check() {
 
 void bind_interrupts() {
   main_thread_function = nb::object(nb::module_::import_("threading").attr("main_thread")).release();
+  // Below `signal`, which makes enumerations of what it finds: that takes longer than a launch.
+  const nb::object signals = nb::module_::import_("_signal");
+  getsignal = nb::object(signals.attr("getsignal")).release();
+  sigint = nb::object(signals.attr("SIGINT")).release();
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(end_calls));
 }
 

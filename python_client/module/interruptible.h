@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <future>
 #include <memory>
 
@@ -44,26 +45,39 @@ private:
 };
 
 // Ctrl-C while this thread runs a call in place: sets `cancel` and then does what it always does. Only in the
-// main thread, and only where SIGINT has a handler. Made, destroyed, paused and resumed with or without the
-// GIL, by one thread; `check` needs it.
+// main thread, and only where SIGINT has a handler.
+//
+// A handler of ours stays before Python's own between the calls, and counts, so that a call that is short
+// makes no system call for it: only one that may last begins to watch, and then heeds what came since it was
+// made. Where the program has given SIGINT another handler meanwhile, the watch begins at once.
+//
+// Made with the GIL; the rest with or without it, by one thread; `check` needs it.
 class InterruptWatch {
 public:
-  explicit InterruptWatch(std::atomic<bool>& cancel) : cancel_(cancel), wanted_(in_main_thread()) {
-    resume();
-  }
+  explicit InterruptWatch(std::atomic<bool>& cancel);
   ~InterruptWatch() { pause(); }
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
+  // For a call that may last. Again: nothing.
+  void begin();
+  [[nodiscard]] bool wanted() const { return wanted_; }
+  [[nodiscard]] bool begun() const { return begun_; }
+
   // Around Python code that the call runs: that is interrupted by Python itself.
   void pause();
   void resume();
-  // Runs the handlers of signals that came before the watch began; raises what they raise.
+  // Runs the handlers of signals that came before the watch was made; raises what they raise.
   static void check();
 
 private:
+  void watch();
+  void heed();
+
   std::atomic<bool>& cancel_;
-  bool wanted_;
+  const bool wanted_;
+  std::uint64_t seen_;  // interrupts that are none of this call's
+  bool begun_ = false;
   bool watching_ = false;
 };
 

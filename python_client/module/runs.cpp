@@ -117,6 +117,7 @@ RunResult simulate(const Session& session, const std::vector<Node>& nodes, const
     if (!calls_back)
       return interruptible(*options.cancel, [&] { return eagle::simulate(session, model, options); });
     InterruptWatch interrupts(*running.cancel());
+    interrupts.begin();
     InterruptWatch::check();
     Released released;
     const HostCalls frame(given.calls, released, interrupts);

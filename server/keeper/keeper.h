@@ -17,8 +17,8 @@
 
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
-#include "server/keeper/notifier.h"
 #include "server/keeper/left_state.h"
+#include "server/keeper/notifier.h"
 #include "server/keeper/worker_process.h"
 #include "server/worker_descriptors.h"
 

@@ -41,6 +41,12 @@ Ring::Ring(Start start, Update update, plane::Memory memory, UniqueFd doorbell)
   auto* const made = new (memory_.data()) ring::Memory;
   made->header.magic_number.set(ring::magic);
   made->header.asleep.store(1, std::memory_order_seq_cst);  // until it is looked at
+  for (std::size_t slot = 0; slot < ring::slot_count; ++slot) {
+    taken_[slot].ask = [this, slot](std::uint64_t sequence, std::uint32_t call) {
+      ask(slot, sequence, call);
+    };
+    taken_[slot].finish = [this, slot](const LaunchOutcome& outcome) { finish(slot, outcome); };
+  }
 }
 
 bool Ring::has_work(std::size_t slot) const {
@@ -106,12 +112,9 @@ bool Ring::take(std::size_t slot) {
   taken_[slot].phase.store(Phase::running, std::memory_order_release);
   LaunchEvents events;
   events.enqueued = shared.kind.get() == static_cast<std::uint64_t>(ring::Kind::enqueued);
-  events.host_call = [self = shared_from_this(), slot](std::uint64_t sequence, std::uint32_t call) {
-    self->ask(slot, sequence, call);
-  };
-  events.done = [self = shared_from_this(), slot](const LaunchOutcome& outcome) {
-    self->finish(slot, outcome);
-  };
+  const auto self = shared_from_this();
+  events.host_call = std::shared_ptr<const decltype(Taken::ask)>(self, &taken_[slot].ask);
+  events.done = std::shared_ptr<const decltype(Taken::finish)>(self, &taken_[slot].finish);
   taken_[slot].job = start_(request, deadline, std::move(events));
   return true;
 }

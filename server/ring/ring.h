@@ -58,6 +58,9 @@ private:
     std::atomic<Phase> phase = Phase::idle;
     std::weak_ptr<LaunchJob> job;  // of the visiting thread
     std::atomic<std::uint64_t> sequence = 0;
+    // What a launch is given as its events, which keep the ring.
+    std::function<void(std::uint64_t sequence, std::uint32_t call)> ask;
+    std::function<void(const LaunchOutcome&)> finish;
   };
 
   Ring(Start start, Update update, plane::Memory memory, UniqueFd doorbell);

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/ticks.h"
 #include "engine/base/unique_fd.h"
 #include "server/ring/ring.h"
 
@@ -55,12 +56,12 @@ public:
 private:
   struct Known {
     std::shared_ptr<Ring> ring;
-    std::chrono::steady_clock::time_point used;  // when it last had something
+    Ticks used = 0;  // when it last had something
   };
 
   void apply_changes();
   void listen(int timeout_ms);
-  void send_unused_to_sleep(std::chrono::steady_clock::time_point now);
+  void send_unused_to_sleep(Ticks now);
   bool spin_for_work(const std::function<bool()>& idle);
   bool send_all_to_sleep();  // false: one of them has work
 
@@ -76,7 +77,7 @@ private:
   // Of the executor's thread.
   std::unordered_map<const Ring*, std::shared_ptr<Ring>> all_;
   std::vector<Known> awake_;
-  std::chrono::steady_clock::time_point listened_;
+  Ticks listened_ = 0;
 };
 
 }  // namespace eagle::server

@@ -231,7 +231,8 @@ TEST_F(Exchange, OptionsThatAreNoGoodAnyMoreAreRefused) {
   start_copy({"--config", config});
   const pid_t before = worker();
   std::ofstream(config) << "drain_timeout = \"long\"\n";
-  install_script(std::string(std::getenv("EAGLED")) + " \"$@\"; said=$?; touch " + at("answered") + "; exit $said");
+  install_script(std::string(std::getenv("EAGLED")) + " \"$@\"; said=$?; touch " + at("answered") +
+                 "; exit $said");
   ask();
   wait_until([&] { return std::filesystem::exists(at("answered")); });
   // Whether it was refused shows when another one is not.

@@ -134,7 +134,7 @@ TEST_F(Namespaces, AClientThatDiesWhileTheWorkerIsDeadIsNoticedThere) {
 
 // Of an older kernel, which gives no descriptor of such a process: heartbeats tell.
 TEST_F(Namespaces, OneThatIsIdleKeepsItsSessionAndOneThatIsSilentDoesNot) {
-  ::setenv("EAGLED_WITHOUT", "peerpidfd", 1);
+  ::setenv("EAGLED_WITHOUT", "pidfds", 1);
   ::setenv("EAGLED_HEARTBEAT_MS", "1000", 1);
   start();
   ::unsetenv("EAGLED_WITHOUT");

@@ -168,8 +168,7 @@ TEST_F(Survival, ASubmittedRunThatDiedWithItsWorkerSaysHowFarItHadCome) {
   const auto done = must(session->zeros<bool>({64}));
   const BoundPlan model{counter(), {{"n", n}, {"limit", 1e300}, {"done", done}}};
   const ModelStep step(model);
-  const KeptRun run =
-      must(submit(*session, {&step, 1}, {endless, {}, {}}, kept_as("long", n)));
+  const KeptRun run = must(submit(*session, {&step, 1}, {endless, {}, {}}, kept_as("long", n)));
   wait_until([&] { return must(run.state()).progress.steps > 0; });
   std::this_thread::yield();
   kill_worker();

@@ -76,6 +76,7 @@ public:
     EAGLE_RETURN_IF_ERROR(sent());
     return fetched(graph_->launch(n, options, host_call));
   }
+  std::int64_t brief_replays() const override { return graph_->brief_replays(); }
   bool enqueues() const override { return graph_->enqueues(); }
   Status enqueue(std::int64_t n) override {
     EAGLE_RETURN_IF_ERROR(sent());

@@ -1,6 +1,7 @@
 #include "engine/run/cpu/bound_group.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "engine/kernel/float_environment.h"
@@ -30,21 +31,27 @@ std::int64_t sample_bytes(const kernel::Kernel& kernel) {
   return bytes;
 }
 
+// What was stored past the caches is seen by whoever sees what this thread does next.
+void fence_streams() {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#endif
+}
+
 }  // namespace
 
 BoundGroup::BoundGroup(std::vector<Function> functions, std::optional<SharedLaunch> shared,
-                       double inline_work)
-    : shared_(std::move(shared)), inline_work_(inline_work) {
+                       const GroupRules& rules)
+    : shared_(std::move(shared)), inline_work_(rules.inline_work) {
   std::int64_t widest = 1;
   std::int64_t lanes = 1;
-  bool loops = false;
   double work = 0;
   for (Function& function : functions) {
     const std::int64_t bytes = sample_bytes(*function.kernel);
     widest = std::max(widest, bytes);
     bytes_ += bytes;
     work += kernel::work_of(*function.kernel);
-    loops |= kernel::has_loops(*function.kernel);
+    loops_ |= kernel::has_loops(*function.kernel);
     lanes = std::max<std::int64_t>(lanes, function.launch.code().lanes());
     functions_.push_back(std::move(function.launch));
   }
@@ -53,9 +60,17 @@ BoundGroup::BoundGroup(std::vector<Function> functions, std::optional<SharedLaun
   work_ = work * static_cast<double>(samples_);
   const std::int64_t fits = block_bytes / widest / share_grain * share_grain;
   // A sample of a loop may take any time.
-  if (loops) chunk_ = Chunk(lanes);
+  if (loops_) chunk_ = Chunk(lanes);
+  // What a function stores for the next one is to be in the cache.
+  if (functions_.size() == 1 && !shared_) {
+    BoundLaunch& only = functions_.front();
+    streams_ = only.streamable_bytes() > 0 && only.streamable_bytes() >= rules.streamed_from;
+    if (streams_) only.stream();
+  }
   block_ = functions_.size() == 1 ? samples_ : std::clamp(fits, least_block, most_block);
 }
+
+double BoundGroup::work() const { return loops_ ? std::numeric_limits<double>::infinity() : work_; }
 
 int BoundGroup::threads(int team) const {
   if (work_ <= inline_work_) return 1;
@@ -96,8 +111,9 @@ void BoundGroup::run_share(Range share, bool learns, const Piece& piece, Place& 
       if (whole) place.done = place.block_end;
     }
     if (watch) chunk_.took(stop - first, seconds_of(ticks_now() - began));
-    if (!whole || (place.done < samples && piece.slice.over())) return;
+    if (!whole || (place.done < samples && piece.slice.over())) break;
   }
+  if (streams_) fence_streams();
 }
 
 bool BoundGroup::run_in_place(const Piece& piece, Place& place) const {

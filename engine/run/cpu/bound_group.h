@@ -25,6 +25,12 @@ namespace eagle::run {
 // much work takes on one.
 constexpr double usual_inline_work = 400'000;
 
+// How groups run, where there is a choice.
+struct GroupRules {
+  double inline_work = usual_inline_work;  // of a run that stays on the calling thread (kernel::work_of)
+  std::int64_t streamed_from = 0;          // bytes that a run stores: from so many on past the caches
+};
+
 class BoundGroup {
 public:
   // Functions in order, each over as many samples, with the kernel that it is the code of. A group whose
@@ -33,8 +39,7 @@ public:
     BoundLaunch launch;
     const kernel::Kernel* kernel = nullptr;  // looked at here alone
   };
-  // A run of at most `inline_work` (kernel::work_of, of all samples) stays on the calling thread.
-  BoundGroup(std::vector<Function> functions, std::optional<SharedLaunch> shared, double inline_work);
+  BoundGroup(std::vector<Function> functions, std::optional<SharedLaunch> shared, const GroupRules& rules);
 
   // Runs samples until they are done or the slice is over. With a team where the work is worth it; in place
   // inside of a parallel region. For one caller at a time.
@@ -50,6 +55,8 @@ public:
   [[nodiscard]] std::int64_t samples() const { return samples_; }
   [[nodiscard]] std::int64_t block() const { return block_; }  // samples
   [[nodiscard]] int threads(int team) const;                   // that it wants of a team
+  // As kernel::work_of, of all samples; infinite where a loop decides.
+  [[nodiscard]] double work() const;
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }  // that one run loads and stores, tables aside
 
 private:
@@ -63,6 +70,8 @@ private:
   std::int64_t bytes_ = 0;
   double work_ = 0;
   double inline_work_ = 0;
+  bool loops_ = false;
+  bool streams_ = false;
   mutable Chunk chunk_{share_grain};
 };
 

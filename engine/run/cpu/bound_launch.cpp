@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/codegen/streaming.h"
 #include "engine/kernel/names.h"
 #include "engine/plane/overlap.h"
+#include "engine/run/cpu/share.h"
 
 namespace eagle::run {
 namespace {
@@ -32,6 +34,22 @@ bool written_under_two_names(const graph::KernelLaunch& launch, const kernel::Ke
     }
   }
   return false;
+}
+
+std::int64_t bytes_to_stream(const BoundLaunch& bound, const kernel::Kernel& kernel) {
+  if (!codegen::may_stream(kernel)) return 0;
+  const std::vector<kernel::Access> accesses = kernel::accesses(kernel);
+  std::int64_t bytes = 0;
+  for (std::size_t a = 0; a < accesses.size(); ++a) {
+    const kernel::Argument& argument = kernel.arguments[a];
+    if (!codegen::is_streamed(argument, accesses[a])) continue;
+    const auto address = reinterpret_cast<std::uintptr_t>(bound.plane(a));
+    const std::int64_t components = argument.type.components();
+    if (address % codegen::streaming_alignment != 0) return 0;
+    if (components > 1 && bound.component_strides()[a] % codegen::streaming_alignment != 0) return 0;
+    bytes += bound.samples() * components * kernel::bytes_of(argument.type.scalar);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -64,6 +82,7 @@ StatusOr<BoundLaunch> BoundLaunch::bind(const graph::KernelLaunch& launch, const
     bound.params_.push_back(argument.bits);
     bound.lengths_.push_back(argument.layout.samples);
   }
+  bound.streamable_bytes_ = bytes_to_stream(bound, kernel);
   bound.one_step_a_call_ = written_under_two_names(launch, kernel);
   return bound;
 }
@@ -102,6 +121,7 @@ codegen::KernelCall BoundLaunch::call_for(const Part& part) const {
   call.first_sample = first_sample_;
   call.total_samples = total_samples_;
   call.first_step = part.first_step;
+  call.streaming = streams_ && part.planes == nullptr && part.begin % share_grain == 0 ? 1 : 0;
   if (part.control != nullptr) call.cancel = reinterpret_cast<const std::uint8_t*>(&part.control->flag());
   return call;
 }

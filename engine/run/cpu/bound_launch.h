@@ -27,6 +27,10 @@ public:
                                     std::span<const PlaneMemory> planes);
 
   [[nodiscard]] std::int64_t samples() const { return samples_; }
+  // What a run of all samples stores past the caches where it may: 0 where addresses do not allow it.
+  [[nodiscard]] std::int64_t streamable_bytes() const { return streamable_bytes_; }
+  // Calls that begin at a multiple of share_grain do so from now on; whoever runs them fences.
+  void stream() { streams_ = streamable_bytes_ > 0; }
   [[nodiscard]] const codegen::Code& code() const { return *code_; }
   [[nodiscard]] const std::shared_ptr<const codegen::Code>& shared_code() const { return code_; }
   // What sample_index() and n_samples() give: sample 0 is number `first` of `total`. After `bind`: 0 of
@@ -87,6 +91,8 @@ private:
   std::int64_t first_sample_ = 0;
   std::int64_t total_samples_ = 0;
   bool one_step_a_call_ = false;
+  bool streams_ = false;
+  std::int64_t streamable_bytes_ = 0;
   // By argument, as KernelCall wants them.
   std::vector<std::byte*> planes_;
   std::vector<std::int64_t> component_strides_;

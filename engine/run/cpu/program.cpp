@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -31,10 +32,10 @@ graph::KernelLaunch whole(const graph::RunPlan& plan, const graph::SampleFunctio
 
 StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
     graph::RunPlan plan, FusedPlan fused, std::span<const std::shared_ptr<const codegen::Code>> code,
-    std::span<const PlaneMemory> planes, int team, double inline_work, double piece_s,
+    std::span<const PlaneMemory> planes, int team, const GroupRules& rules, double piece_s,
     std::shared_ptr<Counters> counters) {
   std::unique_ptr<CpuProgram> program(new CpuProgram);
-  EAGLE_RETURN_IF_ERROR(program->bind_groups(plan, fused, code, planes, inline_work));
+  EAGLE_RETURN_IF_ERROR(program->bind_groups(plan, fused, code, planes, rules));
   for (const graph::Copy& copy : plan.copies) {
     EAGLE_ASSIGN_OR_RETURN(BoundCopy bound, BoundCopy::bind(copy, planes));
     program->copies_.push_back(std::move(bound));
@@ -83,7 +84,7 @@ Status CpuProgram::bind_counters(std::span<const std::optional<plane::View>> cou
 
 Status CpuProgram::bind_groups(const graph::RunPlan& plan, const FusedPlan& fused,
                                std::span<const std::shared_ptr<const codegen::Code>> code,
-                               std::span<const PlaneMemory> planes, double inline_work) {
+                               std::span<const PlaneMemory> planes, const GroupRules& rules) {
   for (const graph::KernelLaunch& launch : plan.launches) kernels_.push_back(launch.kernel);
   homes_.resize(plan.launches.size());
   groups_.reserve(fused.grouped.groups.size());
@@ -110,7 +111,7 @@ Status CpuProgram::bind_groups(const graph::RunPlan& plan, const FusedPlan& fuse
       functions.push_back({std::move(bound), kernel.get()});
       homes_[number] = {g, f, {}};
     }
-    groups_.emplace_back(std::move(functions), std::move(shared), inline_work);
+    groups_.emplace_back(std::move(functions), std::move(shared), rules);
   }
   return {};
 }
@@ -136,6 +137,15 @@ std::vector<CompiledFunction> CpuProgram::functions(const graph::Graph& graph) c
     }
   }
   return all;
+}
+
+double CpuProgram::work() const {
+  double work = 0;
+  for (const graph::Instruction& instruction : instructions()) {
+    const auto* const kernel = std::get_if<graph::RunKernel>(&instruction);
+    work += kernel != nullptr ? groups_[kernel->launch].work() : std::numeric_limits<double>::infinity();
+  }
+  return work;
 }
 
 std::size_t CpuProgram::most_places() const {

@@ -32,15 +32,17 @@ class CpuProgram {
 public:
   // `fused` is of the plan. `code` has one entry a kernel of the plan; those of kernels that no launch uses
   // by itself may be null. PRIVATE_ARRAY for memory that this process cannot reach.
-  // `inline_work` is BoundGroup's, `piece_s` a Slice's.
+  // `rules` are BoundGroup's, `piece_s` a Slice's.
   static StatusOr<std::unique_ptr<CpuProgram>> bind(
       graph::RunPlan plan, FusedPlan fused, std::span<const std::shared_ptr<const codegen::Code>> code,
-      std::span<const PlaneMemory> planes, int team, double inline_work, double piece_s,
+      std::span<const PlaneMemory> planes, int team, const GroupRules& rules, double piece_s,
       std::shared_ptr<Counters> counters);
 
   // Their launches are groups.
   [[nodiscard]] const std::vector<graph::Instruction>& instructions() const { return grouped_.program; }
   [[nodiscard]] std::uint32_t loops() const { return loops_; }
+  // Of one replay, about, in additions; infinite where it is anything but kernels without loops.
+  [[nodiscard]] double work() const;
   // The kernel of each launch, an index into the plan's kernels.
   [[nodiscard]] const std::vector<std::uint32_t>& kernels() const { return kernels_; }
   // The guard of the instruction at `position`, a SkipUnless or LoopTest.
@@ -101,7 +103,7 @@ private:
   void run_branch(const std::vector<std::uint32_t>& groups, const Piece& piece, Place& place);
   Status bind_groups(const graph::RunPlan& plan, const FusedPlan& fused,
                      std::span<const std::shared_ptr<const codegen::Code>> code,
-                     std::span<const PlaneMemory> planes, double inline_work);
+                     std::span<const PlaneMemory> planes, const GroupRules& rules);
   Status bind_guards(std::span<const PlaneMemory> planes);
   Status bind_counters(std::span<const std::optional<plane::View>> counters,
                        std::span<const PlaneMemory> planes);

@@ -162,6 +162,9 @@ public:
   // graph is one fixed structure, so samples are not sorted by branch in it, and segmented is refused.
   Status build(const std::vector<kernel::PolicyChoice>& dispatch = {});
   StatusOr<LaunchReport> launch(std::int64_t n = 1, const LaunchOptions& options = {});
+  // Whether the thread that launches may itself compute for longer than a millisecond or so. Through a daemon
+  // it waits instead, and says so (LaunchOptions::waiting). Without a lock.
+  [[nodiscard]] bool computes_long(std::int64_t n = 1) const;
   // Through a daemon: returns once the launch is queued, and the graph is busy until `synchronize`, where
   // host nodes run and errors come out; `options` are those of `synchronize` then. In process it is a launch.
   Status enqueue(std::int64_t n = 1, const LaunchOptions& options = {});

@@ -80,6 +80,9 @@ struct SimulateOptions {
 struct LaunchOptions {
   std::optional<std::chrono::milliseconds> timeout;
   std::shared_ptr<std::atomic<bool>> cancel;
+  // Called by the thread that waits for a daemon: before it sleeps for the first time, and every few
+  // milliseconds from then on. It may set `cancel`.
+  std::function<void()> waiting = {};
 };
 
 struct LaunchReport {
