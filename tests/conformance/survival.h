@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -62,6 +63,7 @@ protected:
     ::unsetenv("EAGLED_FAULT");
   }
   [[nodiscard]] Session connected(ConnectOptions options = {}) const {
+    options.timeout = std::max<std::chrono::milliseconds>(options.timeout, std::chrono::seconds(60));
     return must(connect(process->endpoint(), options));
   }
   [[nodiscard]] pid_t worker() const { return static_cast<pid_t>(must(session->info()).host.pid); }

@@ -92,9 +92,7 @@ def tcp_endpoint(daemon: Daemon) -> str:
     return next(word.rstrip(",") for word in lines[0].split() if word.startswith("dns:"))
 
 
-def eaglectl(
-    *arguments: str, check: bool = True, patience_s: float = PATIENCE_S
-) -> subprocess.CompletedProcess[str]:
+def eaglectl(*arguments: str, check: bool = True, patience_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
     result = subprocess.run([EAGLECTL, *arguments], capture_output=True, text=True, timeout=patience_s, check=False)
     if check:
         assert result.returncode == 0, result.stderr

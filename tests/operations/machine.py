@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-BOOT_S = 150
+BOOT_S = 170
 FOLDER = "/var/lib/eagle-test"
 
 
@@ -82,14 +82,18 @@ def run_in_machine(root: Path, files: dict[str, str], here: Path, keep: str) -> 
         (folder / name).write_text(text)
     (root / "etc/systemd/system/eagle-test.service").write_text(UNIT.format(here=here, script=f"{FOLDER}/script"))
     boot = ["systemd-nspawn", f"--directory={root}", "--register=no", "--keep-unit", "--boot", "--quiet"]
-    done = subprocess.run(
-        [*boot, "systemd.unit=eagle-test.service", "systemd.show_status=false"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=BOOT_S,
-        check=False,
-    )
     kept = folder / keep
+    try:
+        done = subprocess.run(
+            [*boot, "systemd.unit=eagle-test.service", "systemd.show_status=false"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=BOOT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        so_far = kept.read_text(errors="replace") if kept.exists() else "nothing"
+        raise OSError(f"the machine did not end within {BOOT_S} s; so far:\n{so_far}") from late
     if not kept.exists():
         raise OSError(f"the machine did not boot: {(done.stdout + done.stderr).decode(errors='replace')[-2000:]}")
     return kept.read_text(errors="replace")

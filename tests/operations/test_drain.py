@@ -136,19 +136,25 @@ def test_the_death_of_a_client_in_the_middle_of_a_run_leaves_nothing(daemon: Dae
         )
 
 
-def test_a_submitted_run_has_the_time_that_other_work_has(patient: Daemon) -> None:
-    with eagle.connect(patient.endpoint) as session:
+def test_a_submitted_run_has_the_time_that_other_work_has(short_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is still at the compiler when the drain begins, so that no clock decides whether it runs then."""
+    go, asked = short_path / "go", short_path / "asked"
+    slow_compiler(short_path, monkeypatch, f"touch {asked}; while [ ! -e {go} ]; do sleep 0.05; done")
+    daemon = Daemon(short_path, "--drain-timeout", "3600")
+    with eagle.connect(daemon.endpoint) as session:
         x, done = session.zeros(1000), session.zeros(1000, dtype=bool)
         run = eagle.submit(grow, max_steps=STEPS, x=x, by=1.0, done=done, lease=3600)
-        wait_until(lambda: patient.info()["jobs"] == 1, f"the run to begin\n{patient.log()}")
-        patient.process.send_signal(signal.SIGTERM)
-        wait_for_log(patient, "ending: jobs=1")
+        wait_until(asked.exists, f"the compiler\n{daemon.log()}")
+        daemon.process.send_signal(signal.SIGTERM)
+        wait_for_log(daemon, "ending: jobs=0 calls=1")
         with pytest.raises(eagle.DaemonUnavailable) as refused:
             eagle.submit(grow, max_steps=1, x=x, by=1.0, done=done, lease=3600)
         assert refused.value.reason == "SHUTTING_DOWN"
-        ends_well(patient)
+        go.touch()
+        ends_well(daemon)
+        assert x.tolist() == [float(STEPS)] * 1000
         del run
-    wait_for_log(patient, "drained: 0 of 1 jobs were cancelled")
+    wait_for_log(daemon, "drained: 0 of 0 jobs were cancelled, 0 of 1 calls cut off")
 
 
 def test_a_submitted_run_that_outlasts_the_drain_is_cancelled_and_counted(short_path: Path) -> None:
@@ -165,7 +171,7 @@ def test_a_submitted_run_that_outlasts_the_drain_is_cancelled_and_counted(short_
 
 def begin_read(service: Service, plane: object, bytes_: int) -> Iterator[Any]:
     """A Planes.Read of all of it, as a stream of which nothing was taken yet."""
-    view = {"dtype": 1, "item_bytes": 1, "shape": [bytes_], "strides": [1]}
+    view = {"dtype": 5, "item_bytes": 1, "shape": [bytes_], "strides": [1]}
     return service.begin("Planes.Read", slice={"plane": plane, "view": view})
 
 

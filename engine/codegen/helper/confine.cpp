@@ -52,7 +52,12 @@ Status filter_calls() {
       SCMP_SYS(exit_group)};
   const std::unique_ptr<void, void (*)(void*)> filter(seccomp_init(SCMP_ACT_KILL_PROCESS),
                                                       [](void* context) { seccomp_release(context); });
-  if (filter == nullptr) return {Reason::system, "no memory for a system-call filter"};
+  if (filter == nullptr) {
+    return {Reason::system,
+            "no system-call filter: the system lets no process be ended for a call, or does not let this one "
+            "ask; "
+            "in a unit with SystemCallFilter=, allow seccomp"};
+  }
   for (const int call : allowed) {
     if (const int failed = seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, 0); failed != 0) {
       return {Reason::system, std::string("system-call filter: ") + std::strerror(-failed)};
