@@ -54,7 +54,7 @@ def overlay() -> Iterator[Path]:
 def _mount(arguments: list[str], point: Path, mounted: list[Path]) -> None:
     done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise OSError(f"mount {' '.join(arguments)}: {done.stderr.strip()}")
+        raise MissingTool(f"even root may not mount here: mount {' '.join(arguments)}: {done.stderr.strip()}")
     mounted.append(point)
 
 
@@ -81,7 +81,12 @@ def run_in_machine(root: Path, files: dict[str, str], here: Path, keep: str) -> 
     for name, text in files.items():
         (folder / name).write_text(text)
     (root / "etc/systemd/system/eagle-test.service").write_text(UNIT.format(here=here, script=f"{FOLDER}/script"))
-    boot = ["systemd-nspawn", f"--directory={root}", "--register=no", "--keep-unit", "--boot", "--quiet"]
+    start = ["systemd-nspawn", f"--directory={root}", "--register=no", "--keep-unit", "--quiet"]
+    nothing = [*start, "/bin/true"]
+    tried = subprocess.run(nothing, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+    if tried.returncode != 0:  # not even a program in a container of its own: there is nothing to boot
+        raise MissingTool(f"even root may not start containers here: {tried.stderr.decode(errors='replace')[-500:]}")
+    boot = [*start, "--boot"]
     kept = folder / keep
     try:
         done = subprocess.run(
