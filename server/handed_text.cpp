@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "engine/plane/memfd.h"
+#include "server/file_bytes.h"
 
 namespace eagle::server {
 namespace {
@@ -19,12 +19,7 @@ Status failed(const char* call) { return {Reason::system, std::string(call) + ":
 
 StatusOr<UniqueFd> hand_over(std::string_view text, std::string_view label) {
   EAGLE_ASSIGN_OR_RETURN(UniqueFd fd, plane::make_memfd(label));
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd.get(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return failed("write");
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
+  EAGLE_RETURN_IF_ERROR(write_at(fd.get(), text, 0));
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
     return failed("fcntl");
   }
@@ -39,15 +34,7 @@ StatusOr<std::string> handed(int fd, std::size_t most) {
     return Status(Reason::bad_message, "expected a text of at most " + std::to_string(most) +
                                            " bytes, found " + std::to_string(found.st_size));
   }
-  std::string text(size, '\0');
-  std::size_t at = 0;
-  while (at < size) {  // by position: another process may read the same file
-    const ssize_t got = ::pread(fd, text.data() + at, size - at, static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return failed("pread");
-    at += static_cast<std::size_t>(got);
-  }
-  return text;
+  return read_at(fd, 0, size);  // by position: another process may read the same file
 }
 
 }  // namespace eagle::server

@@ -15,6 +15,7 @@
 #include "server/fault_point.h"
 #include "server/metrics_text.h"
 #include "server/reload.h"
+
 namespace eagle::server {
 namespace {
 

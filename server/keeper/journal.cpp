@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "engine/plane/memfd.h"
-#include "server/keeper/file_bytes.h"
+#include "server/file_bytes.h"
 
 namespace eagle::server {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "eagle/v1/state.pb.h"
 #include "engine/plane/memfd.h"
-#include "server/keeper/file_bytes.h"
+#include "server/file_bytes.h"
 #include "server/keeper/journal.h"
 #include "server/ledger.h"
 

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -87,9 +88,12 @@ class Daemon:
 
 
 def tcp_endpoint(daemon: Daemon) -> str:
-    """Where it listens for TCP, as it says itself."""
-    lines = [line for line in daemon.log().splitlines() if " serves " in line]
-    return next(word.rstrip(",") for word in lines[0].split() if word.startswith("dns:"))
+    """Of its one TCP listener, once it serves; before that its sockets take connections, and the log has no line."""
+    pattern = r"serves .*?(dns:[^\s,\"]+)"
+    wait_until(lambda: re.search(pattern, daemon.log()) is not None, f"the daemon to serve\n{daemon.log()}")
+    found = re.search(pattern, daemon.log())
+    assert found
+    return found.group(1)
 
 
 def eaglectl(*arguments: str, check: bool = True, patience_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:

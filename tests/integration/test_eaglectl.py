@@ -13,7 +13,7 @@ from typing import Any
 import eagle
 import numpy as np
 import pytest
-from harness import BUILD, EAGLECTL, PATIENCE_S, ROOT, Daemon, eaglectl, tcp_endpoint, wait_until
+from harness import BUILD, EAGLECTL, PATIENCE_S, ROOT, Daemon, eaglectl, tcp_endpoint
 from models import affine
 
 WELL, REFUSED, USAGE, UNWELL = 0, 1, 2, 3
@@ -457,7 +457,6 @@ session.close()
 def test_a_recording_over_tcp_has_its_values(short_path, tmp_path):
     daemon = Daemon(short_path, "--listen", "dns:127.0.0.1:0")
     try:
-        wait_until(lambda: " serves " in daemon.log(), "eagled to say where it serves")
         endpoint = tcp_endpoint(daemon)
         file = tmp_path / "tcp.eaglerec"
         script = tmp_path / "tcp.py"
@@ -510,7 +509,6 @@ def test_tls_and_tokens_are_files(short_path, tmp_path):
     tls = ("--tls-cert", str(certificate), "--tls-key", str(key))
     daemon = Daemon(short_path, "--listen", "dns:127.0.0.1:0", *tls, "--tokens", str(tokens))
     try:
-        wait_until(lambda: " serves " in daemon.log(), "eagled to say where it serves")
         endpoint = tcp_endpoint(daemon)
         file = tmp_path / "token"
         file.write_text(token + "\n")

@@ -77,15 +77,6 @@ def service_of(daemon: Daemon) -> Iterator[Service]:
         yield Service(channel, opened[4][0].hex())
 
 
-def tcp_endpoint(daemon: Daemon) -> str:
-    """Of its one TCP listener, once it serves; before that its sockets take connections, and the log has no line."""
-    pattern = r"serves .*?(dns:[^\s,\"]+)"
-    wait_until(lambda: re.search(pattern, daemon.log()) is not None, f"the daemon to serve\n{daemon.log()}")
-    found = re.search(pattern, daemon.log())
-    assert found
-    return found.group(1)
-
-
 def metrics_url(daemon: Daemon) -> str:
     found = re.search(r"metrics at (http://\S+)", daemon.log())
     assert found, daemon.log()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import eagle
 import pytest
-from harness import Daemon, children, wait_until
-from operators import run_eagled, service_of, tcp_endpoint, wait_for_log, write_config
+from harness import Daemon, children, tcp_endpoint, wait_until
+from operators import run_eagled, service_of, wait_for_log, write_config
 from work import HeldLaunch
 
 

@@ -12,8 +12,8 @@ import eagle
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from harness import BUILD, PATIENCE_S, ROOT, Daemon, wait_until
-from operators import Service, service_of, tcp_endpoint, wait_for_log
+from harness import BUILD, PATIENCE_S, ROOT, Daemon, tcp_endpoint, wait_until
+from operators import Service, service_of, wait_for_log
 from work import Beside, HeldLaunch, add, grow
 
 STEPS = 100_000

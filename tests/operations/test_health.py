@@ -8,8 +8,8 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
-from harness import PATIENCE_S, Daemon, decode
-from operators import run_eagled, service_of, tcp_endpoint
+from harness import PATIENCE_S, Daemon, decode, tcp_endpoint
+from operators import run_eagled, service_of
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 SERVICES = ("", "eagled.ready", "eagled.device.cpu")

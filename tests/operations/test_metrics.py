@@ -15,8 +15,8 @@ from pathlib import Path
 import eagle
 import grpc
 import pytest
-from harness import PATIENCE_S, Daemon, children, wait_until
-from operators import lacks, metrics_url, read_metrics, run_eagled, service_of, tcp_endpoint, wait_for_log, write_config
+from harness import PATIENCE_S, Daemon, children, tcp_endpoint, wait_until
+from operators import lacks, metrics_url, read_metrics, run_eagled, service_of, wait_for_log, write_config
 from work import HeldLaunch, add
 
 MOST_CONNECTIONS = 16  # server/sockets/metrics_listener.h

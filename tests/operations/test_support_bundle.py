@@ -9,8 +9,8 @@ import tarfile
 from pathlib import Path
 
 import eagle
-from harness import Daemon, children, wait_until
-from operators import run_eagled, service_of, tcp_endpoint, wait_for_log, write_config
+from harness import Daemon, children, tcp_endpoint, wait_until
+from operators import run_eagled, service_of, wait_for_log, write_config
 from trace_events import check_trace
 from work import Beside, add
 

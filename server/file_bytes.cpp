@@ -1,4 +1,4 @@
-#include "server/keeper/file_bytes.h"
+#include "server/file_bytes.h"
 
 #include <unistd.h>
 
