@@ -64,8 +64,8 @@ public:
     codegen::Compiler::Counters compiler;
   };
 
-  // Reads EAGLED_CPU_TARGET, EAGLED_FUSION and EAGLED_STREAMING; BAD_VALUE where they name nothing that is
-  // known.
+  // Reads EAGLED_CPU_TARGET, EAGLED_INTERLEAVE, EAGLED_FUSION and EAGLED_STREAMING; BAD_VALUE where they name
+  // nothing that is known.
   static StatusOr<std::unique_ptr<Engine>> create(Options options);
   ~Engine();
 

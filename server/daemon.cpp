@@ -529,6 +529,11 @@ void Daemon::free_unused(std::chrono::seconds since) {
 
 Status Daemon::accepts_launches(const Session& session) const {
   EAGLE_RETURN_IF_ERROR(accepts_work());
+  return may_begin(session);
+}
+
+Status Daemon::may_begin(const Session& session) const {
+  if (ended_) return {Reason::shutting_down, "the daemon has gone away meanwhile"};
   if (!handing_over_ || executor_.at_host_call(session.id())) return {};
   return {Reason::shutting_down,
           "the daemon is being exchanged while it runs, and begins nothing meanwhile; " +

@@ -160,6 +160,9 @@ public:
   // Whether the session may launch and run: SHUTTING_DOWN besides, unless what it wants may be part of what
   // is to end first.
   [[nodiscard]] Status accepts_launches(const Session& session) const;
+  // Whether what was accepted may begin: a drain has time for it. SHUTTING_DOWN once the end has come, and
+  // while the daemon is handed over, as `accepts_launches`.
+  [[nodiscard]] Status may_begin(const Session& session) const;
   // Waits for what is in hand, submitted runs and calls under way among it, until `hurry` becomes true (call
   // `wake` after setting it); logs what is cut off; then ends every session and waits for the jobs, which by
   // then have been cancelled. How many jobs were cancelled so.

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engine/base/file_bytes.h"
 #include "engine/plane/memfd.h"
-#include "server/file_bytes.h"
 
 namespace eagle::server {
 namespace {

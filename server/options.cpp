@@ -253,9 +253,9 @@ bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code) {
 Status check_environment(const char* const* environment) {
   constexpr std::string_view prefix = "EAGLED_";
   // Read elsewhere: engine/codegen and engine/run; fault_point.h.
-  std::vector<std::string> known = {"EAGLED_CPU_TARGET", "EAGLED_FUSION",       "EAGLED_STREAMING",
-                                    "EAGLED_FAULT",      "EAGLED_HEARTBEAT_MS", "EAGLED_WITHOUT",
-                                    "EAGLED_STATE_FD"};
+  std::vector<std::string> known = {"EAGLED_CPU_TARGET", "EAGLED_FUSION",  "EAGLED_INTERLEAVE",
+                                    "EAGLED_STREAMING",  "EAGLED_FAULT",   "EAGLED_HEARTBEAT_MS",
+                                    "EAGLED_WITHOUT",    "EAGLED_STATE_FD"};
   for (const Setting& setting : settings) known.push_back(variable_of(setting.flag));
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry = *environment;

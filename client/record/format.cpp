@@ -8,9 +8,11 @@
 #include <boost/crc.hpp>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "eagle/v1/record.pb.h"
+#include "engine/base/file_bytes.h"
 
 namespace eagle::record {
 namespace {
@@ -36,24 +38,17 @@ std::string why() { return std::strerror(errno); }
 
 Status unusable(const std::string& what) { return {Reason::bad_value, "recording: " + what}; }
 
-// Whole, from a place of the file; false where it ends before.
-StatusOr<bool> read_whole(int fd, std::uint64_t place, char* into, std::size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t count = ::pread(fd, into, bytes, static_cast<off_t>(place));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Status(Reason::system, "recording: it cannot be read: " + why());
-    if (count == 0) return false;
-    into += count;
-    bytes -= static_cast<std::size_t>(count);
-    place += static_cast<std::uint64_t>(count);
-  }
-  return true;
+// Nothing where the file ends before.
+StatusOr<std::optional<std::string>> read_whole(int fd, std::uint64_t place, std::uint64_t bytes) {
+  auto read = read_at(fd, place, bytes);
+  if (read.ok()) return std::optional(*std::move(read));
+  if (read.status().reason() == Reason::bad_message) return std::optional<std::string>();
+  return read.status().within("recording: it cannot be read");
 }
 
 bool is_recording(int fd) {
-  char begins[magic.size()];
-  const auto read = read_whole(fd, 0, begins, sizeof begins);
-  return read.ok() && *read && std::string_view(begins, sizeof begins) == magic;
+  const auto begins = read_whole(fd, 0, magic.size());
+  return begins.ok() && *begins == magic;
 }
 
 }  // namespace
@@ -117,20 +112,15 @@ Status Writer::append(const v1::RecordEntry& entry) {
 }
 
 Status Writer::write(std::string_view bytes) {
-  const std::uint64_t before = bytes_;
-  while (!bytes.empty()) {
-    const ssize_t count = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(bytes_));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      const std::string reason = why();
-      // Whoever reads it finds whole frames only.
-      if (::ftruncate(fd_.get(), static_cast<off_t>(before)) == 0) bytes_ = before;
-      return {Reason::system, "recording: its file cannot be written: " + reason};
-    }
-    bytes_ += static_cast<std::uint64_t>(count);
-    bytes.remove_prefix(static_cast<std::size_t>(count));
+  const Status written = write_at(fd_.get(), bytes, bytes_);
+  if (written.ok()) {
+    bytes_ += bytes.size();
+    return {};
   }
-  return {};
+  // Whoever reads it finds whole frames only: the next one goes over what this one left.
+  const bool whole = ::ftruncate(fd_.get(), static_cast<off_t>(bytes_)) == 0;
+  return written.within(whole ? "recording: its file cannot be written"
+                              : "recording: its file can neither be written nor cut back to whole entries");
 }
 
 StatusOr<File> File::open(const std::string& path) {
@@ -149,21 +139,20 @@ StatusOr<File> File::of(UniqueFd fd) {
 }
 
 StatusOr<bool> File::next(std::uint64_t& place, v1::RecordEntry& entry) const {
-  char head[head_bytes];
   if (place > bytes_ || bytes_ - place < head_bytes) return false;
-  EAGLE_ASSIGN_OR_RETURN(const bool begun, read_whole(fd_.get(), place, head, head_bytes));
-  if (!begun) return false;
-  const std::uint32_t size = get(head);
+  EAGLE_ASSIGN_OR_RETURN(const auto head, read_whole(fd_.get(), place, head_bytes));
+  if (!head) return false;
+  const std::uint32_t size = get(head->data());
   const auto bad = [&](const std::string& what) {
     return Status(Reason::bad_message, "recording: the entry at byte " + std::to_string(place) + " " + what);
   };
   if (size > most_frame_bytes)
     return bad("says that it has " + std::to_string(size) + " bytes, over the bound");
   if (bytes_ - place - head_bytes < size) return false;
-  std::string content(size, '\0');
-  EAGLE_ASSIGN_OR_RETURN(const bool whole, read_whole(fd_.get(), place + head_bytes, content.data(), size));
-  if (!whole) return false;
-  if (crc_of(content) != get(head + 4)) return bad("is damaged: its checksum differs");
+  EAGLE_ASSIGN_OR_RETURN(const auto found, read_whole(fd_.get(), place + head_bytes, size));
+  if (!found) return false;
+  const std::string& content = *found;
+  if (crc_of(content) != get(head->data() + 4)) return bad("is damaged: its checksum differs");
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(content.data()),
                                                 static_cast<int>(content.size()));
   entry.Clear();

@@ -42,6 +42,13 @@ std::string describe_cpu() {
   return description;
 }
 
+void describe(v1::CompileRequest& request, const kernel::Kernel& kernel, const Target& target) {
+  request.set_abi(abi_version);
+  kernel::to_message(kernel, *request.mutable_kernel());
+  request.set_cpu(target.cpu);
+  request.set_copies(static_cast<std::uint32_t>(target.copies));
+}
+
 struct Level {
   std::string_view name;
   bool supported;
@@ -67,12 +74,27 @@ std::vector<Target> supported_targets() {
   return targets;
 }
 
+namespace {
+
+StatusOr<int> default_copies() {
+  const char* said = std::getenv("EAGLED_INTERLEAVE");
+  const std::string_view value = said == nullptr ? "" : said;
+  if (value.empty()) return 0;
+  if (value == "1" || value == "2" || value == "4") return value[0] - '0';
+  return Status(Reason::bad_value, "EAGLED_INTERLEAVE=" + std::string(value) +
+                                       " is none of 1, 2 and 4, the native vectors that a kernel's loops "
+                                       "take at a time; unset it for what is best for each");
+}
+
+}  // namespace
+
 StatusOr<Target> default_target() {
+  EAGLE_ASSIGN_OR_RETURN(const int copies, default_copies());
   const char* forced = std::getenv("EAGLED_CPU_TARGET");
-  if (forced == nullptr || *forced == '\0') return Target{};
+  if (forced == nullptr || *forced == '\0') return Target{"", copies};
   for (const Level& level : levels()) {
     if (level.name != forced) continue;
-    if (level.supported) return Target{forced};
+    if (level.supported) return Target{forced, copies};
     return Status(Reason::bad_value,
                   "EAGLED_CPU_TARGET=" + std::string(forced) +
                       " needs instructions that this CPU does not have; unset it, or name a "
@@ -112,8 +134,10 @@ struct Compiler::State {
     static const std::string this_cpu = describe_cpu();
     const std::string compiler = quick.identity();
     if (compiler.empty()) return {};
-    return "abi " + std::to_string(abi_version) + "\n" + key.first + "\n" +
-           (key.second.empty() ? this_cpu : key.second) + "\n" + compiler;
+    const Target& target = key.target;
+    return "abi " + std::to_string(abi_version) + "\n" + key.hash + "\n" +
+           (target.cpu.empty() ? this_cpu : target.cpu) + "\ncopies " + std::to_string(target.copies) + "\n" +
+           compiler;
   }
 
   HelperProcess& helper_for(const kernel::Kernel& kernel) { return is_large(kernel) ? slow : quick; }
@@ -170,7 +194,7 @@ Compiler::Compiler(Options options) : state_(std::make_unique<State>(std::move(o
 Compiler::~Compiler() = default;
 
 StatusOr<Compiler::Compiled> Compiler::compile(const kernel::Kernel& kernel, const Target& target) {
-  const Key key{kernel::content_hash(kernel), target.cpu};
+  const Key key{kernel::content_hash(kernel), target};
   {
     std::unique_lock lock(state_->mutex);
     while (true) {
@@ -213,18 +237,16 @@ StatusOr<Compiler::Made> Compiler::make(const kernel::Kernel& kernel, const Key&
   const std::string disk_key = state_->disk ? state_->disk_key(key) : std::string();
   if (!disk_key.empty()) {
     if (const std::optional<DiskCache::Entry> found = state_->disk->find(disk_key)) {
-      StatusOr<std::shared_ptr<const Code>> code = map(found->header, found->image, key.first);
+      StatusOr<std::shared_ptr<const Code>> code = map(found->header, found->image, key.hash);
       if (code.ok()) return Made{*std::move(code), true};
     }
   }
   v1::CompileRequest request;
-  request.set_abi(abi_version);
-  kernel::to_message(kernel, *request.mutable_kernel());
-  request.set_cpu(key.second);
+  describe(request, kernel, key.target);
   v1::CompileReply reply;
   EAGLE_ASSIGN_OR_RETURN(const UniqueFd image, state_->helper_for(kernel).call(request, reply));
   const CodeHeader header{reply.image_bytes(), reply.entry_offset(), reply.lanes(), reply.cpu()};
-  EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<const Code> code, map(header, image, key.first));
+  EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<const Code> code, map(header, image, key.hash));
   if (!disk_key.empty()) state_->disk->store(disk_key, header, image.get());
   return Made{std::move(code), false};
 }
@@ -232,9 +254,7 @@ StatusOr<Compiler::Made> Compiler::make(const kernel::Kernel& kernel, const Key&
 StatusOr<std::string> Compiler::listing(const kernel::Kernel& kernel, const Target& target,
                                         std::string_view what) {
   v1::CompileRequest request;
-  request.set_abi(abi_version);
-  kernel::to_message(kernel, *request.mutable_kernel());
-  request.set_cpu(target.cpu);
+  describe(request, kernel, target);
   if (what != "llvm" && what != "assembly") {
     return Status(Reason::bad_value, "no listing '" + std::string(what) + "'; there are llvm and assembly");
   }

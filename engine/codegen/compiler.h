@@ -11,11 +11,11 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -30,11 +30,14 @@ struct CodeHeader;  // code_file.h
 // What code is compiled for: LLVM's names, e.g. cpu "znver4" with explicit features, or a level.
 struct Target {
   std::string cpu;  // "x86-64", "x86-64-v3" (AVX2), "x86-64-v4" (AVX-512), or "" for this machine
-  friend bool operator==(const Target&, const Target&) = default;
+  int copies =
+      0;  // native vectors that run side by side (emit.h); 0: as many as each kernel's registers allow
+  friend auto operator<=>(const Target&, const Target&) = default;
 };
 // This machine and every level that this CPU has: what code can be compiled for and run here.
 std::vector<Target> supported_targets();
-// EAGLED_CPU_TARGET where set, else this machine. BAD_VALUE names what is known.
+// EAGLED_CPU_TARGET where set, else this machine; EAGLED_INTERLEAVE ("1", "2", "4") where set, else as many
+// copies as is best. BAD_VALUE names what is known.
 StatusOr<Target> default_target();
 
 // Executable code of one kernel for one target. Immutable; unmapped when the last owner goes.
@@ -97,7 +100,11 @@ public:
   [[nodiscard]] Status disk_cache() const;
 
 private:
-  using Key = std::pair<std::string, std::string>;  // content hash, target
+  struct Key {
+    std::string hash;  // the kernel's content hash
+    Target target;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
   struct Made {
     std::shared_ptr<const Code> code;
     bool from_disk = false;

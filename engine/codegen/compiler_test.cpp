@@ -269,7 +269,10 @@ TEST(Compiler, ListsWhatItEmits) {
 
 class DefaultTarget : public testing::Test {
 protected:
-  void TearDown() override { ::unsetenv("EAGLED_CPU_TARGET"); }
+  void TearDown() override {
+    ::unsetenv("EAGLED_CPU_TARGET");
+    ::unsetenv("EAGLED_INTERLEAVE");
+  }
 };
 
 TEST_F(DefaultTarget, IsThisMachineUnlessForced) {
@@ -277,6 +280,20 @@ TEST_F(DefaultTarget, IsThisMachineUnlessForced) {
   EXPECT_EQ(default_target()->cpu, "");
   ::setenv("EAGLED_CPU_TARGET", "x86-64", 1);
   EXPECT_EQ(default_target()->cpu, "x86-64");
+}
+
+TEST_F(DefaultTarget, TakesTheInterleavingThatItIsTold) {
+  ::setenv("EAGLED_INTERLEAVE", "2", 1);
+  const auto target = default_target();
+  ASSERT_TRUE(target.ok()) << target.status().to_string();
+  EXPECT_EQ(target->copies, 2);
+  Compiler compiler;
+  const auto two = compiler.compile(affine(1.0), *target);
+  const auto four = compiler.compile(affine(1.0), Target{"", 4});
+  ASSERT_TRUE(two.ok() && four.ok());
+  EXPECT_EQ(2 * two->code->lanes(), four->code->lanes());  // and neither was taken for the other
+  ::setenv("EAGLED_INTERLEAVE", "3", 1);
+  EXPECT_THAT(default_target().status().message(), HasSubstr("EAGLED_INTERLEAVE=3 is none of 1, 2 and 4"));
 }
 
 TEST_F(DefaultTarget, RefusesAnUnknownNameAndSaysWhatThereIs) {

@@ -558,7 +558,7 @@ private:
 
 }  // namespace
 
-Shape shape_for(const Kernel& kernel, const llvm::TargetMachine& machine) {
+Shape shape_for(const Kernel& kernel, const llvm::TargetMachine& machine, int copies) {
   const int registers = has_avx512(machine) || !machine.getTargetTriple().isX86() ? 32 : 16;
 
   // Registers that one copy keeps through the step loop: planes' values and a few temporaries. More
@@ -571,7 +571,8 @@ Shape shape_for(const Kernel& kernel, const llvm::TargetMachine& machine) {
   Shape shape;
   if (!kernel::additions_of(kernel).by_sample) return shape;
   shape.width = vector_bytes(machine) / widest_bytes(kernel);
-  shape.copies = is_large(kernel) ? 1 : std::clamp(registers / kept, 1, 4);
+  if (is_large(kernel)) return shape;
+  shape.copies = copies > 0 ? copies : std::clamp(registers / kept, 1, most_copies);
   if (shape.copies == 3) shape.copies = 2;
   return shape;
 }

@@ -113,6 +113,14 @@ TEST(ShapeFor, FillsTheRegistersOfTheTarget) {
   EXPECT_LE(shape_for(light, **sse).copies, shape_for(light, **avx512).copies);
 }
 
+TEST(ShapeFor, TakesTheCopiesThatItIsTold) {
+  kernel::KernelBuilder b("small");
+  b.output("y", b.neg(b.scalar("x")));
+  const kernel::Kernel kernel = *b.finish();
+  const auto machine = machine_for("x86-64-v3", false, "x86_64-pc-linux-gnu");
+  for (const int copies : {1, 2, 4}) EXPECT_EQ(shape_for(kernel, **machine, copies).copies, copies);
+}
+
 TEST(ShapeFor, IsTwiceAsWideWhereAllValuesAreHalfAsWide) {
   kernel::KernelBuilder b("floats", kernel::Scalar::f32);
   b.output("y", b.neg(b.scalar("x")));

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/base/file_bytes.h"
 #include "engine/plane/memfd.h"
-#include "server/file_bytes.h"
 
 namespace eagle::server {
 namespace {

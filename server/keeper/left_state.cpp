@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "eagle/v1/state.pb.h"
+#include "engine/base/file_bytes.h"
 #include "engine/plane/memfd.h"
-#include "server/file_bytes.h"
 #include "server/keeper/journal.h"
 #include "server/ledger.h"
 

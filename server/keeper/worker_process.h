@@ -10,11 +10,9 @@
 
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
+#include "server/worker_descriptors.h"
 
 namespace eagle::server {
-
-// Where a child finds the first of the descriptors that it was given.
-constexpr int first_descriptor = 3;
 
 // How a process ended, as waitid says.
 struct Ending {

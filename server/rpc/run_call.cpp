@@ -19,13 +19,10 @@ StatusOr<std::shared_ptr<SimulationJob>> start_run(Daemon& daemon, const grpc::C
   if (request.cancelled()) job->cancel();
   const Status queued = daemon.build_pool().submit(
       [&daemon, session, job, &request, keep = std::move(keep), counted = daemon.underway().enter()]() mutable {
-        const Status accepts = daemon.accepts_launches(*session);
-        if (daemon.has_ended()) {
-          job->refuse({Reason::shutting_down, "the daemon has gone away meanwhile"});
-        } else if (!accepts.ok()) {
-          job->refuse(accepts);
-        } else {
+        if (const Status may = daemon.may_begin(*session); may.ok()) {
           job->prepare(daemon.engine(), request.run());
+        } else {
+          job->refuse(may);
         }
         counted.reset();  // from here on it is a job, or has ended
       });

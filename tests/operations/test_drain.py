@@ -157,6 +157,31 @@ def test_a_submitted_run_has_the_time_that_other_work_has(short_path: Path, monk
     wait_for_log(daemon, "drained: 0 of 0 jobs were cancelled, 0 of 1 calls cut off")
 
 
+def test_a_run_that_waits_for_a_compiler_thread_has_the_time_that_other_work_has(
+    short_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was accepted before the drain began, and gets its thread after that."""
+    go, asked = short_path / "go", short_path / "asked"
+    slow_compiler(short_path, monkeypatch, f"touch {asked}; while [ ! -e {go} ]; do sleep 0.05; done")
+    settings = short_path / "eagled.toml"
+    settings.write_text("[limits]\nbuild_threads = 1\n")
+    daemon = Daemon(short_path, "--config", str(settings), "--drain-timeout", "3600")
+    with eagle.connect(daemon.endpoint) as session, service_of(daemon) as admin:
+        y, x, done = session.zeros(8), session.zeros(1000), session.zeros(1000, dtype=bool)
+        built = Beside(lambda: eagle.Graph(session).add(eagle.plan(add).bind(x=y, by=1.0)).build())
+        wait_until(asked.exists, f"the compiler\n{daemon.log()}")
+        run = Beside(lambda: eagle.simulate(grow, max_steps=STEPS, x=x, by=1.0, done=done))
+        wait_until(lambda: admin.call("Admin.Info").jobs == 1, f"the run to be accepted\n{daemon.log()}")
+        daemon.process.send_signal(signal.SIGTERM)
+        wait_for_log(daemon, "ending: jobs=1 calls=2")
+        go.touch()
+        assert isinstance(built.result(), eagle.Graph)
+        result = run.result()
+        assert not isinstance(result, BaseException), result
+        assert x.tolist() == [float(STEPS)] * 1000
+        ends_well(daemon)
+
+
 def test_a_submitted_run_that_outlasts_the_drain_is_cancelled_and_counted(short_path: Path) -> None:
     daemon = Daemon(short_path, "--drain-timeout", "1")
     with eagle.connect(daemon.endpoint) as session:

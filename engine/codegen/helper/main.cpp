@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <string>
@@ -45,7 +46,8 @@ Status compile(const v1::CompileRequest& request, v1::CompileReply& reply, Uniqu
   EAGLE_ASSIGN_OR_RETURN(const kernel::Kernel kernel, kernel::verify(request.kernel(), limits));
   const bool large = codegen::is_large(kernel);
   EAGLE_ASSIGN_OR_RETURN(const auto machine, codegen::machine_for(request.cpu(), large));
-  const codegen::Shape shape = codegen::shape_for(kernel, *machine);
+  const codegen::Shape shape = codegen::shape_for(
+      kernel, *machine, std::min(static_cast<int>(request.copies()), codegen::most_copies));
   llvm::LLVMContext context;
   const auto module = codegen::emit(kernel, shape, context, *machine);
   std::string broken;

@@ -1,11 +1,11 @@
-#include "server/file_bytes.h"
+#include "engine/base/file_bytes.h"
 
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
-namespace eagle::server {
+namespace eagle {
 
 Status write_at(int fd, std::string_view bytes, std::uint64_t offset) {
   while (!bytes.empty()) {
@@ -33,4 +33,4 @@ StatusOr<std::string> read_at(int fd, std::uint64_t offset, std::uint64_t bytes)
   return data;
 }
 
-}  // namespace eagle::server
+}  // namespace eagle
