@@ -64,7 +64,6 @@ StatusOr<std::unique_ptr<RingClient>> RingClient::open(UniqueFd memory, UniqueFd
 RingClient::RingClient(plane::Memory memory, UniqueFd doorbell)
     : memory_(std::move(memory)),
       doorbell_(std::move(doorbell)),
-      epoch_(ring().header.worker_epoch.get()),
       spin_ns_(run::allowed_threads() > 1 ? longest_spin_ns : 0) {}
 
 // The lowest free slot: those that were used last are in the caches.
@@ -131,7 +130,6 @@ std::optional<State> RingClient::wait(ring::Slot& slot, const Caller& caller) {
     slot.sleeping.store(0, std::memory_order_relaxed);
     mine = !is_the_workers(slot.word.load(std::memory_order_acquire));
     if (mine) break;
-    if (worker_died()) return {};
     const Wish wish = caller.look();
     if (wish == Wish::give_up) return {};
     if (wish == Wish::stop && take_back(slot)) return State::free;
@@ -181,14 +179,7 @@ std::optional<RingClient::Posted> RingClient::post(const Launch& launch) {
   return Posted{*claimed, launch.count};
 }
 
-bool RingClient::worker_died() const { return ring().header.worker_epoch.get() != epoch_; }
-
-Status RingClient::silence() const {
-  if (worker_died()) {
-    return {
-        Reason::worker_restarted,
-        "the daemon's worker died, and how far it came is not known; look at the arrays, and launch anew"};
-  }
+Status RingClient::silence() {
   return {Reason::cancelled, "the daemon does not react, and how far it came is not known"};
 }
 
@@ -224,7 +215,10 @@ std::optional<StatusOr<LaunchReport>> RingClient::finish(const Posted& posted, c
     give_back(posted.slot);
     return Status(Reason::connection_lost, "nobody took the launch");
   }
-  if (!state) return silence();
+  if (!state) {  // the slot is used again once the worker is done with it
+    abandon(posted.slot);
+    return silence();
+  }
   if (*state == State::free) {
     give_back(posted.slot);
     return Status(Reason::cancelled, "the launch was cancelled before it began; 0 of " +

@@ -54,8 +54,8 @@ public:
   [[nodiscard]] bool closing() const { return ring().header.closing.load(std::memory_order_seq_cst) != 0; }
   // Waits for the outcome. Empty when the error is too long for a slot: then the launch is to be asked for
   // over gRPC, with its id. The launch's own error. Where `look` gave up: CONNECTION_LOST if nobody has taken
-  // the launch, which then never runs, else CANCELLED or WORKER_RESTARTED: the slot is lost with it, because
-  // the worker may still write there. The report's host is left open.
+  // the launch, which then never runs, else CANCELLED: the slot is used again once the worker is done with
+  // it. The report's host is left open.
   // `answered` (may be null): whether it is the worker's word.
   std::optional<StatusOr<LaunchReport>> finish(const Posted& posted, const Caller& caller,
                                                bool* answered = nullptr);
@@ -77,9 +77,7 @@ public:
 private:
   RingClient(plane::Memory memory, UniqueFd doorbell);
   [[nodiscard]] ring::Memory& ring() const { return *reinterpret_cast<ring::Memory*>(memory_.data()); }
-  // Another worker serves the session than when the ring was opened (layout.h): nobody answers any more.
-  [[nodiscard]] bool worker_died() const;
-  [[nodiscard]] Status silence() const;  // why there is no outcome
+  static Status silence();  // why there is no outcome
   std::optional<std::size_t> claim();
   void abandon(std::size_t slot);
   void reclaim();
@@ -99,7 +97,6 @@ private:
 
   const plane::Memory memory_;
   const UniqueFd doorbell_;
-  const std::uint64_t epoch_;
   // Slots, by their bits.
   static_assert(ring::slot_count == 64);
   std::atomic<std::uint64_t> used_ = 0;

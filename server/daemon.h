@@ -87,10 +87,11 @@ public:
   Attachments& attachments() { return attachments_; }
   Published& published() { return published_; }
   PlaneBudget& plane_budget() { return *budget_; }
-  // Moves the bytes of a plane between two pieces of work, so that no kernel stores in them meanwhile, and
-  // tells `done`. PLANE_BUDGET: for that time they are there twice.
-  void seal_off(const std::shared_ptr<PlaneBytes>& bytes, const std::string& label,
-                std::function<void(const Status&)> done);
+  // Moves the bytes of a plane in the session's turns, with whatever else uses them before or after, and
+  // tells `done`, from any thread. PLANE_BUDGET: for that time they are there twice. QUOTA, SYSTEM,
+  // OUT_OF_MEMORY.
+  void seal_off(const std::shared_ptr<Session>& session, const std::shared_ptr<PlaneBytes>& bytes,
+                const std::string& label, const std::function<void(const Status&)>& done);
 
   // These bytes have moved: written down anew, wherever they are. SYSTEM.
   Status note_moved(const PlaneBytes& bytes);
@@ -171,6 +172,8 @@ public:
   // runs when `hurry` becomes true is cancelled, at whole replays and steps. Everything else is served on.
   void hand_over(const std::atomic<bool>& hurry);
   void wake();
+  // Stops what keeps others waiting for too long (Limits::piece_ms). Now and then, from one thread.
+  void look_at_work();
   // What keeps `stop` from returning, for people.
   [[nodiscard]] std::string what_runs() const;
 

@@ -83,6 +83,11 @@ void Executor::wait_for_earlier(const std::shared_ptr<Job>& job) {
   }
   const auto let_wait = [](const std::shared_ptr<Job>& waiting, Job::Place& earlier) {
     ++waiting->place_.earlier;
+    if (earlier.later.size() >= earlier.sweep_at) {
+      std::erase_if(earlier.later,
+                    [](const auto& later) { return later->place_.state == Job::State::ended; });
+      earlier.sweep_at = std::max<std::size_t>(16, 2 * earlier.later.size());
+    }
     earlier.later.push_back(waiting);
   };
   std::int64_t steps = Footprint::most_steps_in_a_row;
@@ -125,7 +130,7 @@ void Executor::resume(std::shared_ptr<Job> job) {
 void Executor::expedite(const std::shared_ptr<Job>& job) {
   const std::lock_guard lock(mutex_);
   Job::Place& place = job->place_;
-  if (running_ == job.get()) {
+  if (running_ == job) {
     // Its turn has not quite ended, even if it is queued again already: nobody else may touch it.
     hurry_ = true;
     if (place.state == Job::State::ready && ready_.remove(place.tenant->flow(), job))
@@ -192,6 +197,23 @@ std::string Executor::running() const {
   return text.str();
 }
 
+std::string Executor::stop_overlong(std::chrono::milliseconds limit) {
+  std::shared_ptr<Job> job;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool over = running_ != nullptr && !stopped_ && Clock::now() - turn_began_ >= limit;
+    if (!over || !ready_.others_wait(running_->place_.tenant->flow())) return {};
+    stopped_ = true;
+    job = running_;
+  }
+  const std::string what = running();
+  job->stop(
+      {Reason::quota, "it computed for more than " + std::to_string(limit.count()) +
+                          " ms at a stretch while others waited (piece_ms), which only a loop within one "
+                          "sample does: take its steps with simulate, or several launches"});
+  return what;
+}
+
 void Executor::wait_until_idle(const std::atomic<bool>& stop) {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return admitted_ == 0 || stop; });
@@ -227,6 +249,7 @@ void Executor::leave(Job& job) {
   place.share = {};
   if (!place.footprint) return;
   std::erase_if(unfinished_, [&](const auto& other) { return other.get() == &job; });
+  place.footprint.reset();
   for (std::shared_ptr<Job>& waiting : place.later) {
     if (--waiting->place_.earlier > 0 || waiting->place_.state != Job::State::held) continue;
     --held_;
@@ -254,8 +277,9 @@ std::shared_ptr<Job> Executor::next(bool& first) {
   Job::Place& place = job->place_;
   place.state = Job::State::running;
   first = place.turns++ == 0;
-  running_ = job.get();
+  running_ = job;
   turn_began_ = Clock::now();
+  stopped_ = false;
   return job;
 }
 
@@ -308,7 +332,7 @@ void Executor::run(std::shared_ptr<Job> job, bool first) {
   if (next == Job::Next::done) note_end(*job, ended);
   {
     const std::lock_guard lock(mutex_);
-    running_ = nullptr;
+    running_.reset();
     ready_.ran(tenant->flow(), seconds);
     Job::Place& place = job->place_;
     if (next == Job::Next::done) {

@@ -56,6 +56,8 @@ public:
   [[nodiscard]] virtual bool ends_at_once() const { return true; }
   // Makes the job end soon, from any thread, at any time, more than once; a parked one resumes itself.
   virtual void cancel() = 0;
+  // The same of the daemon's own accord: that is how the job ends, as far as the end is not a good one.
+  virtual void stop(const Status& /*why*/) { cancel(); }
 
 protected:
   // How it ended, before `advance` returns `done`.
@@ -78,7 +80,8 @@ private:
     std::uint32_t turns = 0;
     std::size_t earlier = 0;                  // jobs that it waits for
     std::uint64_t found_by = 0;               // the last search that came by it
-    std::vector<std::shared_ptr<Job>> later;  // jobs that wait for it
+    std::vector<std::shared_ptr<Job>> later;  // jobs that wait for it, or did before they ended
+    std::size_t sweep_at = 16;                // so many, and those that have ended are forgotten
     std::chrono::steady_clock::time_point submitted;
     std::chrono::steady_clock::time_point began;   // its first turn
     std::chrono::steady_clock::time_point parked;  // its last host call
@@ -141,6 +144,10 @@ public:
   [[nodiscard]] std::size_t held() const;
   // What its thread is at, and since when, for people; empty: nothing.
   [[nodiscard]] std::string running() const;
+  // Stops what has been at one piece of work for `limit` while somebody else's work waits. Pieces take
+  // milliseconds, but a kernel's loop over one sample gives way to nobody. For who looks now and then; what
+  // it tells of that is for people, and empty where nothing was stopped.
+  std::string stop_overlong(std::chrono::milliseconds limit);
   // Returns when no job is left, or when `stop` becomes true (see `wake`).
   void wait_until_idle(const std::atomic<bool>& stop);
   // Makes `wait_until_idle` look at its flag again.
@@ -180,8 +187,9 @@ private:
   FairQueue<std::shared_ptr<Job>> ready_;
   std::deque<std::shared_ptr<Job>> hurried_;      // before all others
   std::vector<std::shared_ptr<Job>> unfinished_;  // with a footprint, in the order of arrival
-  const Job* running_ = nullptr;
+  std::shared_ptr<Job> running_;
   Clock::time_point turn_began_;  // of `running_`
+  bool stopped_ = false;          // in this turn, as it took too long
   bool hurry_ = false;            // the running one was expedited, and is next again
   std::size_t admitted_ = 0;
   std::size_t held_ = 0;

@@ -408,6 +408,51 @@ TEST(Executor, AJobOverItsTenantsQuotaIsRefusedAndAnothersIsNot) {
   EXPECT_TRUE(executor.submit(once(), {bounded, {}, nullptr}).ok());
 }
 
+// Computes until it is stopped, whatever happens.
+class Endless final : public Job {
+public:
+  Next advance() override {
+    began_ = true;
+    while (!cancelled_) std::this_thread::yield();
+    return Next::done;
+  }
+  void cancel() override { cancelled_ = true; }
+  void stop(const Status& why) override {
+    why_ = why;
+    cancel();
+  }
+  void wait_until_it_runs() const {
+    while (!began_) std::this_thread::yield();
+  }
+  [[nodiscard]] const Status& why() const { return why_; }
+
+private:
+  std::atomic<bool> began_ = false;
+  std::atomic<bool> cancelled_ = false;
+  Status why_;
+};
+
+TEST(Executor, WhatGivesWayToNobodyIsStoppedOnceAnothersWorkWaits) {
+  const auto one = std::make_shared<Tenant>("one", TenantPolicy());
+  const auto other = std::make_shared<Tenant>("other", TenantPolicy());
+  Executor executor(8);
+  const auto endless = std::make_shared<Endless>();
+  ASSERT_TRUE(executor.submit(endless, {one, {}, nullptr}).ok());
+  endless->wait_until_it_runs();
+  constexpr std::chrono::milliseconds none(0);
+  EXPECT_EQ(executor.stop_overlong(none), "") << "nobody waits";
+  const auto once = [] { return job([] { return Job::Next::done; }); };
+  ASSERT_TRUE(executor.submit(once(), {one, {}, nullptr}).ok());
+  EXPECT_EQ(executor.stop_overlong(none), "") << "nobody else waits";
+  ASSERT_TRUE(executor.submit(once(), {other, {}, nullptr}).ok());
+  EXPECT_EQ(executor.stop_overlong(std::chrono::hours(1)), "") << "it has not been long";
+  EXPECT_NE(executor.stop_overlong(none), "");
+  const std::atomic<bool> never = false;
+  executor.wait_until_idle(never);
+  EXPECT_EQ(endless->why().reason(), Reason::quota);
+  EXPECT_NE(endless->why().message().find("piece_ms"), std::string::npos);
+}
+
 // ---- jobs over the same bytes
 
 class Conflicts : public ::testing::Test {
@@ -463,6 +508,33 @@ protected:
   std::shared_ptr<Tenant> other_ = std::make_shared<Tenant>("u", TenantPolicy());
   Executor executor_{64};
 };
+
+TEST_F(Conflicts, WhoWaitedAndWasCancelledIsForgottenBeforeThatEnds) {
+  Mailbox<int> go;
+  Executor executor(8);
+  const auto tenant = std::make_shared<Tenant>("one", TenantPolicy());
+  ASSERT_TRUE(executor
+                  .submit(job([&] {
+                            go.take();
+                            return Job::Next::done;
+                          }),
+                          {tenant, {}, bytes(0, 8, true)})
+                  .ok());
+  std::vector<std::weak_ptr<Job>> waited;
+  for (int i = 0; i < 1'000; ++i) {
+    const auto waits = job([] { return Job::Next::done; });
+    while (!executor.submit(waits, {tenant, {}, bytes(0, 8, true)}).ok()) std::this_thread::yield();
+    executor.expedite(waits);
+    waited.push_back(waits);
+  }
+  while (executor.held() > 0 || executor.admitted() > 1) std::this_thread::yield();
+  const auto kept =
+      std::count_if(waited.begin(), waited.end(), [](const auto& job) { return !job.expired(); });
+  EXPECT_LT(kept, 100);
+  go.put(1);
+  const std::atomic<bool> never = false;
+  executor.wait_until_idle(never);
+}
 
 TEST_F(Conflicts, TheLaterOneWaitsUntilTheEarlierOneHasEnded) {
   const auto blocker = server::testing::Blocker::hold(executor_);

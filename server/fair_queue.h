@@ -47,6 +47,10 @@ public:
     return true;
   }
   [[nodiscard]] bool empty() const { return flows_.empty(); }
+  // Whether a flow but this one has something.
+  [[nodiscard]] bool others_wait(const Flow& flow) const {
+    return flows_.size() > 1 || (flows_.size() == 1 && flows_.front() != &flow);
+  }
 
   // The next piece, of the flow that it belongs to; there is one. Say how long it `ran` before the next.
   Item next() {

@@ -93,6 +93,8 @@ Status LaunchJob::stop_status() const {
   const std::string how_far = "; " + std::to_string(replay_->launches()) + " of " +
                               std::to_string(request_.count) + " replays were whole";
   if (control_.expired()) return {Reason::deadline, "the deadline of the launch passed" + how_far};
+  const std::lock_guard lock(mutex_);
+  if (!stopped_.ok()) return {stopped_.reason(), "the launch was stopped: " + stopped_.message() + how_far};
   return {Reason::cancelled, "the launch was cancelled" + how_far};
 }
 
@@ -175,6 +177,14 @@ void LaunchJob::cancel() {
   const auto self = shared_from_this();
   if (was_parked) executor_.resume(self);
   executor_.expedite(self);
+}
+
+void LaunchJob::stop(const Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = why;
+  }
+  cancel();
 }
 
 LaunchReport LaunchJob::report() const {

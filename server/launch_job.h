@@ -45,6 +45,7 @@ public:
 
   Next advance() override;
   void cancel() override;
+  void stop(const Status& why) override;
   // The client ran its callable, or says why not. BAD_MESSAGE when no such call is open, unless the launch
   // has been cancelled: the reply was on its way then, and is of no use. `cancel`: it wants the launch to
   // end, this node being done.
@@ -71,11 +72,12 @@ private:
   std::optional<run::Replay> replay_;
   std::optional<std::chrono::steady_clock::time_point> began_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   bool parked_ = false;         // a host call is open
   bool unanswered_ = false;     // it was, when the launch was cancelled
   std::uint64_t sequence_ = 0;  // of the last host call
   Status host_failure_;
+  Status stopped_;  // why the daemon stopped it; ok: it did not
 };
 
 }  // namespace eagle::server

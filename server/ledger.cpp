@@ -12,7 +12,7 @@
 namespace eagle::server {
 namespace {
 
-constexpr std::size_t lines = 2048;
+constexpr std::size_t most_lines = 8192;  // as many as there may be jobs
 constexpr std::size_t noted_ranges = 14;
 constexpr std::size_t windows = 4096;  // as many as there may be sessions
 constexpr std::uint64_t window_ids = 64;
@@ -39,13 +39,17 @@ struct Ledger::Window {
   std::atomic<std::uint64_t> bits;
 };
 
-struct Ledger::Lines {
-  std::array<Entry, lines> all;
+struct Ledger::Contents {
+  std::array<Entry, most_lines> lines;
+  std::array<Window, windows> begun;
 };
 
-// The older format has lines alone.
-struct Ledger::Contents {
-  Lines lines;
+// The formats before this one: fewer lines, and at first nothing else.
+struct Ledger::FewLines {
+  std::array<Entry, 2048> lines;
+};
+struct Ledger::FewerLines {
+  FewLines few;
   std::array<Window, windows> begun;
 };
 
@@ -87,16 +91,20 @@ StatusOr<Ledger> Ledger::adopt(UniqueFd fd) {
   if (::fstat(fd.get(), &file) != 0) {
     return Status(Reason::system, std::string("the ledger: fstat: ") + std::strerror(errno));
   }
-  if (file.st_size != sizeof(Lines)) return open(std::move(fd));
-  EAGLE_ASSIGN_OR_RETURN(const plane::Memory older, plane::Memory::map(std::move(fd), sizeof(Lines)));
+  const auto bytes = static_cast<std::uint64_t>(file.st_size);
+  if (bytes != sizeof(FewLines) && bytes != sizeof(FewerLines)) return open(std::move(fd));
+  EAGLE_ASSIGN_OR_RETURN(const plane::Memory older, plane::Memory::map(std::move(fd), bytes));
   EAGLE_ASSIGN_OR_RETURN(Ledger ledger, create());
-  std::memcpy(ledger.memory_.data(), older.data(), sizeof(Lines));
-  return ledger;
+  std::byte* const to = ledger.memory_.data();
+  std::memcpy(to + offsetof(Contents, lines), older.data(), sizeof(FewLines));
+  if (bytes == sizeof(FewLines)) return ledger;
+  std::memcpy(to + offsetof(Contents, begun), older.data() + sizeof(FewLines), sizeof(Contents::begun));
+  return Ledger(std::move(ledger.memory_));  // which finds the windows
 }
 
 // A memfd begins as zeros: lines that are free.
 Ledger::Ledger(plane::Memory memory) : memory_(std::move(memory)), mutex_(std::make_unique<std::mutex>()) {
-  for (std::size_t i = lines; i > 0; --i) free_.push_back(i - 1);
+  for (std::size_t i = most_lines; i > 0; --i) free_.push_back(i - 1);
   for (std::size_t i = windows; i > 0; --i) {
     const std::uint64_t session = contents().begun[i - 1].session.load(std::memory_order_acquire);
     if (session == 0 || !unclaimed_.emplace(session, i - 1).second) free_windows_.push_back(i - 1);
@@ -107,7 +115,7 @@ Ledger::Contents& Ledger::contents() const { return *reinterpret_cast<Contents*>
 
 std::vector<Ledger::Cut> Ledger::cut_off() const {
   std::vector<Cut> cut;
-  for (const Entry& entry : contents().lines.all) {
+  for (const Entry& entry : contents().lines) {
     if (entry.state.load(std::memory_order_acquire) == State::free) continue;
     Cut& one = cut.emplace_back();
     one.session = entry.session;
@@ -120,7 +128,7 @@ std::vector<Ledger::Cut> Ledger::cut_off() const {
 
 std::vector<GraphHash> Ledger::running() const {
   std::vector<GraphHash> running;
-  for (const Entry& entry : contents().lines.all) {
+  for (const Entry& entry : contents().lines) {
     if (entry.state.load(std::memory_order_acquire) == State::computing) running.push_back(entry.hash);
   }
   return running;
@@ -128,7 +136,7 @@ std::vector<GraphHash> Ledger::running() const {
 
 std::vector<GraphHash> Ledger::take_running() {
   std::vector<GraphHash> taken = running();
-  for (Entry& entry : contents().lines.all) {
+  for (Entry& entry : contents().lines) {
     State computing = State::computing;
     entry.state.compare_exchange_strong(computing, State::noted, std::memory_order_acq_rel);
   }
@@ -136,7 +144,7 @@ std::vector<GraphHash> Ledger::take_running() {
 }
 
 void Ledger::clear() {
-  for (Entry& entry : contents().lines.all) entry.state.store(State::free, std::memory_order_release);
+  for (Entry& entry : contents().lines) entry.state.store(State::free, std::memory_order_release);
 }
 
 Ledger::Line Ledger::note(std::uint64_t session, const GraphHash& hash, std::span<const Range> written) {
@@ -148,7 +156,7 @@ Ledger::Line Ledger::note(std::uint64_t session, const GraphHash& hash, std::spa
     free_.pop_back();
   }
   line.ledger_ = this;
-  Entry& entry = contents().lines.all[line.index_];
+  Entry& entry = contents().lines[line.index_];
   entry.session = session;
   entry.hash = hash;
   entry.ranges = static_cast<std::uint32_t>(written.size());
@@ -168,14 +176,14 @@ Ledger::Line& Ledger::Line::operator=(Line&& other) noexcept {
 
 void Ledger::Line::computes(bool now) {
   if (ledger_ == nullptr) return;
-  ledger_->contents().lines.all[index_].state.store(now ? State::computing : State::noted,
-                                                    std::memory_order_release);
+  ledger_->contents().lines[index_].state.store(now ? State::computing : State::noted,
+                                                std::memory_order_release);
 }
 
 void Ledger::Line::cross_out() {
   Ledger* const ledger = std::exchange(ledger_, nullptr);
   if (ledger == nullptr) return;
-  ledger->contents().lines.all[index_].state.store(State::free, std::memory_order_release);
+  ledger->contents().lines[index_].state.store(State::free, std::memory_order_release);
   const std::lock_guard lock(*ledger->mutex_);
   ledger->free_.push_back(index_);
 }

@@ -65,7 +65,7 @@ public:
   std::vector<GraphHash> take_running();
   void clear();
 
-  // One line, for whoever runs the work. Lines are limited: an empty one does nothing.
+  // One line, for whoever runs the work. There are as many as there may be jobs; an empty one does nothing.
   class Line {
   public:
     Line() = default;
@@ -111,8 +111,9 @@ public:
 private:
   struct Entry;
   struct Window;
-  struct Lines;
   struct Contents;
+  struct FewLines;
+  struct FewerLines;
   explicit Ledger(plane::Memory memory);
   [[nodiscard]] Contents& contents() const;
 

@@ -1,9 +1,11 @@
 #include "server/ledger.h"
+#include "server/limits.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <set>
 #include <string>
@@ -90,10 +92,45 @@ TEST_F(LedgerTest, LinesAreUsedAgain) {
 
 TEST_F(LedgerTest, WithoutALineLeftWorkGoesOn) {
   std::vector<Ledger::Line> lines;
-  for (int i = 0; i < 5000; ++i) lines.push_back(ledger_.note(5, hash, ranges(1)));
+  for (int i = 0; i < 9000; ++i) lines.push_back(ledger_.note(5, hash, ranges(1)));
   lines.back().computes(true);
   lines.clear();
   EXPECT_TRUE(ledger_.cut_off().empty());
+}
+
+TEST_F(LedgerTest, HasALineForEachJobThatThereMayBe) {
+  Limits limits;
+  std::int64_t most = 0;
+  for_each_limit(limits, [&](std::string_view key, const auto&, std::int64_t, std::int64_t bound) {
+    if (key == "jobs") most = bound;
+  });
+  std::vector<Ledger::Line> lines;
+  for (std::int64_t i = 0; i < most; ++i) lines.push_back(ledger_.note(5, hash, ranges(1)));
+  EXPECT_EQ(static_cast<std::int64_t>(ledger_.cut_off().size()), most);
+}
+
+// The formats before this one, as a keeper of that version leaves them: 2,048 lines of 480 bytes, and later
+// 4,096 windows of 32 bytes behind them.
+TEST(OlderLedgers, AreReadForWhatTheyHave) {
+  constexpr std::size_t lines = 2048 * 480, windows = 4096 * 32;
+  for (const std::size_t bytes : {lines, lines + windows}) {
+    const auto memory = *plane::Memory::create(bytes, "older");
+    const auto put = [&](std::size_t at, std::uint64_t value) {
+      std::memcpy(memory.data() + at, &value, sizeof value);
+    };
+    put(480, 1);  // the second line: noted, without ranges,
+    put(488, 5);  // of session 5
+    if (bytes > lines) {
+      put(lines + 32, 7);       // the second window: session 7
+      put(lines + 32 + 16, 3);  // launch 3 was the highest
+      put(lines + 32 + 24, 1);  // and has begun
+    }
+    auto ledger = Ledger::adopt(UniqueFd(::dup(memory.fd())));
+    ASSERT_TRUE(ledger.ok()) << ledger.status().to_string();
+    ASSERT_EQ(ledger->cut_off().size(), 1u);
+    EXPECT_EQ(ledger->cut_off()[0].session, 5u);
+    EXPECT_EQ(ledger->begun(7, true).may_have(4), bytes == lines) << "where it does not say, it may have";
+  }
 }
 
 // ---- what has begun

@@ -66,7 +66,9 @@ struct Limits {
 
   // Work.
   Bound<std::size_t> jobs = 4096;  // launches and runs that wait, run or await a reply
-  std::size_t builds = 64;         // requests that wait for a build thread
+  // At one piece of work while others wait: only a kernel's loop over one sample takes so long.
+  Bound<std::size_t> piece_ms = 10'000;
+  std::size_t builds = 64;  // requests that wait for a build thread
   int build_threads = 2;
   std::size_t memory_requests = 1024;            // to make or release planes, that wait for their thread
   std::uint64_t small_memory_bytes = 64u << 20;  // requests over so many bytes wait on a thread of their own
@@ -90,7 +92,8 @@ void for_each_limit(AnyLimits& limits, Visit&& visit) {
   visit("graphs", limits.graphs, 1, many);
   visit("published", limits.published, 1, many);
   visit("edge_touches", limits.edge_touches, 1, 1'000'000);
-  visit("jobs", limits.jobs, 1, many);
+  visit("jobs", limits.jobs, 1, 8192);  // lines of the ledger
+  visit("piece_ms", limits.piece_ms, 1, many);
   visit("kept_runs", limits.kept_runs, 1, many);
   visit("builds", limits.builds, 1, many);
   visit("memory_requests", limits.memory_requests, 1, many);

@@ -68,7 +68,13 @@ void PlaneBytes::fetched_by(std::uint64_t session, const ProcessRef& process) {
   if (!process) return;
   const std::lock_guard lock(fetchers_mutex_);
   const auto known = std::pair(session, process);
-  if (std::find(fetchers_.begin(), fetchers_.end(), known) == fetchers_.end()) fetchers_.push_back(known);
+  if (std::find(fetchers_.begin(), fetchers_.end(), known) != fetchers_.end()) return;
+  // Of bytes that live long many processes come and go, and each is a descriptor.
+  if (fetchers_.size() >= look_at_) {
+    std::erase_if(fetchers_, [](const auto& fetcher) { return !fetcher.second->runs(); });
+    look_at_ = std::max<std::size_t>(8, 2 * fetchers_.size());
+  }
+  fetchers_.push_back(known);
 }
 
 bool PlaneBytes::mapped_by(std::uint64_t session) const {
@@ -132,8 +138,6 @@ StatusOr<UniqueFd> PlaneBytes::descriptor(bool read_only) const {
   }
   return fd;
 }
-
-Status PlaneBytes::move_to_fresh(std::string_view label) { return memory_.move_to_fresh(label, mutex_); }
 
 std::vector<const PlaneBytes*> bytes_of(std::span<Plane* const> planes) {
   std::vector<const PlaneBytes*> bytes;

@@ -59,7 +59,7 @@ public:
   // A descriptor left this process, or is about to.
   [[nodiscard]] bool fetched() const { return fetched_.load(std::memory_order_acquire); }
   void mark_fetched() { fetched_.store(true, std::memory_order_release); }
-  // A process of that session has it, or may have.
+  // A process of that session has it, or may have. Those that have ended are forgotten in time.
   void fetched_by(std::uint64_t session, const ProcessRef& process);
   // Whether a process of that session that still runs may have mapped them.
   [[nodiscard]] bool mapped_by(std::uint64_t session) const;
@@ -88,10 +88,13 @@ public:
   // A descriptor to send. A read-only one cannot be mapped for writing, nor opened anew for it by another
   // user: the file's mode is 0600. SYSTEM.
   StatusOr<UniqueFd> descriptor(bool read_only) const;
-  // Moves the bytes to a file that nobody else has mapped, at the same address here; the old one keeps them,
-  // too. Not while anything is stored in them, nor by two threads at once. Whoever asks for a descriptor
-  // meanwhile gets one of the old file, as if it had asked before.
-  Status move_to_fresh(std::string_view label);
+  // To move the bytes to a file that nobody else has mapped, at the same address here: copy all of them, then
+  // `finish_move`. The old file keeps them, too. Not while anything is stored in them, nor twice at once.
+  // Whoever asks for a descriptor before the end gets one of the old file, as if it had asked before.
+  [[nodiscard]] StatusOr<plane::Memory::Move> begin_move(std::string_view label) const {
+    return memory_.begin_move(label);
+  }
+  Status finish_move(plane::Memory::Move move) { return memory_.finish_move(std::move(move), mutex_); }
 
 private:
   const std::uint64_t id_;
@@ -113,6 +116,7 @@ private:
   bool torn_written_ = false;  // they have some
   mutable std::mutex fetchers_mutex_;
   std::vector<std::pair<std::uint64_t, ProcessRef>> fetchers_;  // by session
+  std::size_t look_at_ = 8;  // so many, and it is looked which of them still run
 };
 
 // One plane of a session: some bytes, and what the session may do with them. Whoever uses the bytes (graphs,

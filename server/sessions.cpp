@@ -201,6 +201,7 @@ StatusOr<Sessions::Opened> Sessions::resume(const Principal& principal, const Re
   const Digest digest = digest_of(resumption.secret);
   Opened opened;
   opened.secret = resumption.secret;
+  std::vector<StateChange> processes;
   {
     const std::lock_guard lock(mutex_);
     const auto found = by_digest_.find(digest);
@@ -213,13 +214,14 @@ StatusOr<Sessions::Opened> Sessions::resume(const Principal& principal, const Re
     }
     Entry& entry = found->second;
     opened.session = entry.session;
+    // Before anything changes: whoever is refused here leaves the session to who comes next.
+    EAGLE_ASSIGN_OR_RETURN(opened.process,
+                           entry.session->admit(resumption.process, principal.pid, processes));
     // Nothing that ran before the worker's death runs again, whoever asks.
     if (entry.left_by_a_worker) opened.session->outcomes().lost_through(resumption.last_launch);
     entry = {opened.session, ++last_attachment_, false, {}, std::nullopt};
     opened.attachment = entry.attachment;
   }
-  std::vector<StateChange> processes;
-  EAGLE_ASSIGN_OR_RETURN(opened.process, opened.session->admit(resumption.process, principal.pid, processes));
   fault_point("session.resume.before");
   EAGLE_RETURN_IF_ERROR(
       write_down(*opened.session, principal, digest, {resumption.process, {}, {}, std::move(processes)}));
@@ -418,35 +420,42 @@ void Sessions::end(const std::shared_ptr<Session>& session) {
     spdlog::info("ended planes={} graphs={}{}", remains->planes.size(), remains->graphs.size(), *more);
   if (!mapped.empty()) {
     const std::lock_guard lock(mutex_);
-    mapped_[session->id()] = std::move(mapped);
+    mapped_[session->id()] = std::make_shared<const PlaneStore::Planes>(std::move(mapped));
   }
   static_cast<void>(reaper_.submit([remains = std::move(remains)]() mutable { remains.reset(); }));
 }
 
 void Sessions::free_unmapped() {
-  PlaneStore::Planes freed;
-  std::vector<StateChange> changes;
+  std::map<std::uint64_t, std::shared_ptr<const PlaneStore::Planes>> all;
   {
     const std::lock_guard lock(mutex_);
-    for (auto left = mapped_.begin(); left != mapped_.end();) {
-      auto& [session, planes] = *left;
-      for (auto plane = planes.begin(); plane != planes.end();) {
-        if ((*plane)->bytes()->mapped_by(session)) {
-          ++plane;
-          continue;
-        }
-        changes.push_back({{session, StateKind::plane, (*plane)->id().id}, true, {}, -1});
-        freed.push_back(std::move(*plane));
-        plane = planes.erase(plane);
-      }
-      if (planes.empty()) changes.push_back({{session, StateKind::session, 0}, true, {}, -1});
-      left = planes.empty() ? mapped_.erase(left) : std::next(left);
+    all = mapped_;
+  }
+  PlaneStore::Planes freed;
+  std::vector<StateChange> changes;
+  for (const auto& [session, planes] : all) {
+    auto still = std::make_shared<PlaneStore::Planes>();
+    PlaneStore::Planes gone;
+    for (const auto& plane : *planes) (plane->bytes()->mapped_by(session) ? *still : gone).push_back(plane);
+    if (gone.empty()) continue;
+    const std::lock_guard lock(mutex_);
+    const auto kept = mapped_.find(session);
+    if (kept == mapped_.end() || kept->second != planes) continue;  // another thread was quicker
+    for (const auto& plane : gone)
+      changes.push_back({{session, StateKind::plane, plane->id().id}, true, {}, -1});
+    freed.insert(freed.end(), gone.begin(), gone.end());
+    if (still->empty()) {
+      changes.push_back({{session, StateKind::session, 0}, true, {}, -1});
+      mapped_.erase(kept);
+    } else {
+      kept->second = std::move(still);
     }
   }
   if (freed.empty()) return;
   fault_point("session.unmapped.before");
   if (survival_.log != nullptr) static_cast<void>(survival_.log->write(changes));
   fault_point("session.unmapped.after");
+  all.clear();
   reap(std::move(freed));
 }
 
@@ -458,7 +467,7 @@ bool Sessions::keeps_mapped(std::uint64_t session) const {
 void Sessions::leave_to_clients() const {
   const std::lock_guard lock(mutex_);
   for (const auto& [session, planes] : mapped_) {
-    for (const auto& plane : planes) plane->bytes()->leave_to_clients();
+    for (const auto& plane : *planes) plane->bytes()->leave_to_clients();
   }
 }
 
@@ -467,7 +476,7 @@ void Sessions::all_restored() {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, session] : closed_) {
     session->assume_mapped();
-    mapped_[id] = session->end().planes;
+    mapped_[id] = std::make_shared<const PlaneStore::Planes>(session->end().planes);
   }
   closed_.clear();
 }

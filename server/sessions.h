@@ -179,7 +179,8 @@ private:
   std::map<Digest, Entry> by_digest_;
   std::map<std::uint64_t, Digest> digest_of_;                 // by session id
   std::map<std::uint64_t, std::shared_ptr<Session>> closed_;  // while they are restored
-  std::map<std::uint64_t, PlaneStore::Planes> mapped_;        // of sessions that have ended, by their ids
+  // Of sessions that have ended, by their ids; looked through without the lock.
+  std::map<std::uint64_t, std::shared_ptr<const PlaneStore::Planes>> mapped_;
   WorkPool reaper_{1, SIZE_MAX, "sessions"};  // what it holds is bounded by the planes and graphs there are
 };
 

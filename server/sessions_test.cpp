@@ -114,6 +114,28 @@ private:
   UniqueFd fd_;
 };
 
+TEST_F(SessionsTest, ProcessesThatHaveEndedAreForgottenByThePlanesTheyFetched) {
+  const auto opened = *sessions_.open(Principal{1000, 1000, 1}, "test");
+  const std::vector<PlaneStore::Spec> specs = {{4096, "weights"}};
+  const auto made = opened.session->planes().create(specs);
+  ASSERT_TRUE(made.ok());
+  PlaneBytes& bytes = *made->front().plane->bytes();
+  const auto fetch = [&bytes](std::uint64_t session, const Process& process) {
+    const auto known =
+        std::make_shared<const ClientProcess>(ClientProcess{process.pid(), UniqueFd(::dup(process.fd()))});
+    bytes.fetched_by(session, known);
+    return std::weak_ptr(known);
+  };
+  const Process stays;
+  std::vector<std::weak_ptr<const ClientProcess>> seen = {fetch(1, stays)};
+  for (std::uint64_t session = 2; session <= 100; ++session) {
+    const Process process;
+    seen.push_back(fetch(session, process));
+  }
+  EXPECT_LT(std::count_if(seen.begin(), seen.end(), [](const auto& known) { return !known.expired(); }), 20);
+  EXPECT_TRUE(bytes.mapped_by(1));
+}
+
 TEST_F(SessionsTest, PlanesThatALivingClientMayHaveMappedStayChargedUntilItEnds) {
   Process client;
   Sessions::OpenOptions options;
@@ -227,6 +249,26 @@ TEST_F(Leases, AResumedSessionIsTheSameAndKept) {
   EXPECT_EQ(second->session, first.session);
   sessions_.expire(Sessions::Clock::now() + seconds(1000));
   EXPECT_EQ(sessions_.size(), 1u);
+}
+
+TEST_F(Leases, WhoCannotResumeLeavesItToWhoComesNext) {
+  const auto first = open_for(seconds(60));
+  sessions_.detach(first.session, first.attachment);
+  Sessions::Resumption broken = by(first);
+  broken.process = 1 << 20;  // no descriptor, as if none were left to copy it to
+  EXPECT_EQ(sessions_.resume(user_, broken).status().reason(), Reason::system);
+  EXPECT_FALSE(sessions_.attached(*first.session));
+  EXPECT_TRUE(sessions_.resume(user_, by(first)).ok());
+}
+
+TEST_F(Leases, WhoCannotResumeLeavesItsEndToItsLease) {
+  const auto first = open_for(seconds(60));
+  sessions_.detach(first.session, first.attachment);
+  Sessions::Resumption broken = by(first);
+  broken.process = 1 << 20;
+  EXPECT_FALSE(sessions_.resume(user_, broken).ok());
+  sessions_.expire(Sessions::Clock::now() + seconds(1000));
+  EXPECT_EQ(sessions_.size(), 0u);
 }
 
 TEST_F(Leases, WhoResumesHasItAlone) {

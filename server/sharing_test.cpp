@@ -164,7 +164,7 @@ TEST_F(Sharing, SealedOffBytesMoveAndOldMapsShowZeros) {
   ASSERT_TRUE(mapped.ok());
   EXPECT_EQ(mapped->data()[7], std::byte{42});
   Mailbox<Status> moved;
-  daemon_->seal_off(plane->bytes(), "p", [&](const Status& status) { moved.put(status); });
+  daemon_->seal_off(alice, plane->bytes(), "p", [&](const Status& status) { moved.put(status); });
   ASSERT_TRUE(moved.take().ok());
   EXPECT_EQ(plane->data()[7], std::byte{42});
   EXPECT_EQ(mapped->data()[7], std::byte{0});

@@ -77,6 +77,14 @@ void SimulationJob::cancel() {
   executor_.expedite(self);
 }
 
+void SimulationJob::stop(const Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = why;
+  }
+  cancel();
+}
+
 bool SimulationJob::ends_at_once() const {
   const std::lock_guard lock(mutex_);
   return !answered_ && !(simulation_ && simulation_->part_way() && !abandoned_);
@@ -110,7 +118,15 @@ Job::Next SimulationJob::advance() {
     case step::Simulation::Next::done:
       break;
   }
-  return finish(simulation_->result());
+  const step::RunResult& result = simulation_->result();
+  Status stopped;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped = stopped_;
+  }
+  if (stopped.ok() || result.status != step::RunStatus::cancelled) return finish(result);
+  return finish(Status(stopped.reason(), "the run was stopped after " + std::to_string(result.report.steps) +
+                                             " whole steps: " + stopped.message()));
 }
 
 // Its part of a step may have been half of something; between steps the samples are whole without it.

@@ -57,6 +57,7 @@ public:
   // the client's part comes after a whole step, that is the result; within a step it is CANCELLED, without
   // one.
   void cancel() override;
+  void stop(const Status& why) override;
   // The client ran its callable, or says why not. `stop`: it wants the run to end after this step, finished;
   // `cancel`: cancelled. BAD_MESSAGE when no such call is open, unless the run has been cancelled.
   Status answer(std::uint64_t sequence, Status result, bool stop, bool cancel);
@@ -100,6 +101,7 @@ private:
   bool answered_ = false;
   std::uint64_t sequence_ = 0;  // of the last host call
   Status host_failure_;
+  Status stopped_;  // why the daemon stopped it; ok: it did not
 };
 
 }  // namespace eagle::server

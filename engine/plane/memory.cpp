@@ -175,13 +175,23 @@ StatusOr<Memory> Memory::stand_in(std::uint64_t bytes) {
   return memory;
 }
 
-Status Memory::move_to_fresh(std::string_view label, std::mutex& guard) {
+StatusOr<Memory::Move> Memory::begin_move(std::string_view label) const {
   EAGLE_ASSIGN_OR_RETURN(Memory fresh, create(bytes_, label));
-  std::memcpy(fresh.data_, data_, bytes_);
-  EAGLE_RETURN_IF_ERROR(map_shared(fresh.fd(), bytes_, PROT_READ | PROT_WRITE, data_).status());
+  return Move(data_, std::move(fresh));
+}
+
+bool Memory::Move::copy(std::uint64_t bytes) {
+  const std::uint64_t count = std::min(bytes, fresh_.bytes_ - copied_);
+  std::memcpy(fresh_.data_ + copied_, source_ + copied_, count);
+  copied_ += count;
+  return copied_ == fresh_.bytes_;
+}
+
+Status Memory::finish_move(Move move, std::mutex& guard) {
+  EAGLE_RETURN_IF_ERROR(map_shared(move.fresh_.fd(), bytes_, PROT_READ | PROT_WRITE, data_).status());
   UniqueFd old;  // closed after the lock
   const std::lock_guard lock(guard);
-  old = std::exchange(fd_, std::move(fresh.fd_));
+  old = std::exchange(fd_, std::move(move.fresh_.fd_));
   return {};
 }
 

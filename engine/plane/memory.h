@@ -51,11 +51,15 @@ public:
   // Frees the bytes of a memfd, also where somebody else maps them: they are zeros there and here from now
   // on.
   void discard() const;
-  // Moves the bytes into a fresh memfd, at the same address. The old one keeps what it holds: whoever has a
-  // descriptor of it may empty it. Stores that others make meanwhile may be lost. Only for memory that
-  // `create` made. Takes about a second for a gigabyte; who calls `fd` meanwhile holds `guard`, which is
-  // taken for the moment in which the descriptor changes.
-  Status move_to_fresh(std::string_view label, std::mutex& guard);
+  // The bytes on their way into a fresh memfd.
+  class Move;
+  // Finds the memory for it, which takes about a second for a gigabyte. Only for memory that `create` made,
+  // and that outlives the move. OUT_OF_MEMORY, SYSTEM.
+  [[nodiscard]] StatusOr<Move> begin_move(std::string_view label) const;
+  // Once all is copied: the fresh memfd is mapped at the address of the old one, which keeps what it holds;
+  // whoever has a descriptor of it may empty it. Stores that others made meanwhile may be lost. Who calls
+  // `fd` at the same time holds `guard`, which is taken for the moment in which the descriptor changes.
+  Status finish_move(Move move, std::mutex& guard);
   // Maps a received memfd in place of what is mapped at `data`, whose owner then unmaps it as before.
   static Status map_over(std::byte* data, std::uint64_t bytes, const UniqueFd& fd);
 
@@ -69,6 +73,19 @@ private:
   std::uint64_t bytes_ = 0;
   bool mapped_ = false;
   UniqueFd fd_;
+};
+
+class Memory::Move {
+public:
+  // Copies so many more bytes. Whether all have been copied.
+  bool copy(std::uint64_t bytes);
+
+private:
+  friend class Memory;
+  Move(const std::byte* source, Memory fresh) : source_(source), fresh_(std::move(fresh)) {}
+  const std::byte* source_;
+  Memory fresh_;
+  std::uint64_t copied_ = 0;
 };
 
 }  // namespace eagle::plane

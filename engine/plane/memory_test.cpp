@@ -170,7 +170,12 @@ TEST(Memory, MovesItsBytesWithoutTheGuardOfItsDescriptor) {
   std::mutex guard;
   Status moved(Reason::internal, "not yet");
   std::unique_lock held(guard);
-  std::thread mover([&] { moved = memory.move_to_fresh("moved", guard); });
+  auto move = memory.begin_move("moved");
+  ASSERT_TRUE(move.ok()) << move.status().to_string();
+  EXPECT_FALSE(move->copy(bytes / 2));
+  EXPECT_FALSE(move->copy(bytes / 2 - 1));
+  EXPECT_TRUE(move->copy(bytes));
+  std::thread mover([&] { moved = memory.finish_move(*std::move(move), guard); });
   // What is stored in the old file shows here until another one is mapped.
   const std::atomic_ref<std::uint64_t> first(*reinterpret_cast<std::uint64_t*>(memory.data()));
   std::uint64_t stored = 0;

@@ -7,6 +7,7 @@
 
 #include "engine/graph/edges.h"
 #include "engine/run/cpu/program.h"
+#include "engine/run/cpu/team.h"
 #include "engine/run/loop_watch.h"
 
 namespace eagle::run {
@@ -78,6 +79,8 @@ struct Replay::State {
   [[nodiscard]] bool part_way() const { return (position > 0 || progress.left) && launches < count; }
   [[nodiscard]] std::string how_far() const;
   Next step(const Slice& slice);
+  StatusOr<Next> advance(const Slice& slice);
+  [[nodiscard]] bool keeps_team() const;
   void test(const graph::LoopTest& loop);
 };
 
@@ -156,26 +159,40 @@ Replay::Replay(BuiltGraph& graph, std::int64_t count, std::shared_ptr<const Cont
 
 Replay::~Replay() = default;
 
+StatusOr<Replay::Next> Replay::State::advance(const Slice& slice) {
+  for (bool moved = false; launches < count; moved = true) {
+    // A replay is whole as soon as nothing of it is left, whatever the control says by then.
+    if (at_end()) {
+      finish_replay();
+      if (launches == count) break;
+    }
+    EAGLE_RETURN_IF_ERROR(go_on());
+    if (moved && slice.time_is_over()) return Next::again;
+    if (!at_end() && step(slice) == Next::host_call) return Next::host_call;
+    // What a cancel or the deadline cut short has not done its work, be it the last of all.
+    if (counts.cut_short > 0) {
+      EAGLE_RETURN_IF_ERROR(go_on());
+      return Status(Reason::cancelled, "the launch was cancelled; " + how_far());
+    }
+  }
+  return Next::done;
+}
+
+// A region for each instruction is one too many where several come one after the other; for one alone, or
+// where one thread is enough, a team that is kept would wait for nothing.
+bool Replay::State::keeps_team() const {
+  const std::int64_t once = program.shared_instructions();
+  return once > 0 && (once > 1 || program.loops() > 0 || count - launches > 1);
+}
+
 StatusOr<Replay::Next> Replay::advance() {
   State& state = *state_;
   Slice slice(state.program.piece_s());
   slice.heed(state.control.get());
-  for (bool moved = false; state.launches < state.count; moved = true) {
-    // A replay is whole as soon as nothing of it is left, whatever the control says by then.
-    if (state.at_end()) {
-      state.finish_replay();
-      if (state.launches == state.count) break;
-    }
-    EAGLE_RETURN_IF_ERROR(state.go_on());
-    if (moved && slice.time_is_over()) return Next::again;
-    if (!state.at_end() && state.step(slice) == Next::host_call) return Next::host_call;
-    // What a cancel or the deadline cut short has not done its work, be it the last of all.
-    if (state.counts.cut_short > 0) {
-      EAGLE_RETURN_IF_ERROR(state.go_on());
-      return Status(Reason::cancelled, "the launch was cancelled; " + state.how_far());
-    }
-  }
-  return Next::done;
+  if (!state.keeps_team()) return state.advance(slice);
+  StatusOr<Next> next = Next::done;
+  hold_team(state.program.team(), [&] { next = state.advance(slice); });
+  return next;
 }
 
 std::uint32_t Replay::call() const { return state_->call; }

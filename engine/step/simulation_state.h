@@ -117,6 +117,8 @@ private:
   void take(const Progress& progress);
   // Stepwise.
   [[nodiscard]] Next stepwise(const run::Slice& slice);
+  [[nodiscard]] Next take_steps(const run::Slice& slice);
+  [[nodiscard]] bool steps_are_small() const;
   void begin_step();
   [[nodiscard]] bool run_kernel(const BoundKernel& kernel, const run::Slice& slice);
   void run_own(const BoundKernel& kernel, const run::Slice& slice);

@@ -14,6 +14,19 @@
 namespace eagle::step {
 
 Simulation::Next Simulation::State::stepwise(const run::Slice& slice) {
+  // Between two steps there may be the client's part, for which nobody is to be kept.
+  if (!host_steps.empty() || steps_are_small()) return take_steps(slice);
+  Next next = Next::again;
+  run::hold_team(team, [&] { next = take_steps(slice); });
+  return next;
+}
+
+// One thread is enough for a kernel over all samples.
+bool Simulation::State::steps_are_small() const {
+  return at_most(model.samples, 1, inline_sample_steps / 16);
+}
+
+Simulation::Next Simulation::State::take_steps(const run::Slice& slice) {
   while (true) {
     if (!in_step) {
       if (stop_if_asked()) return Next::done;
@@ -75,7 +88,7 @@ bool Simulation::State::run_kernel(const BoundKernel& kernel, const run::Slice& 
 
 // Samples that make nothing together.
 void Simulation::State::run_own(const BoundKernel& kernel, const run::Slice& slice) {
-  const bool inline_here = tiles.size() == 1 || at_most(model.samples, 1, inline_sample_steps / 16);
+  const bool inline_here = tiles.size() == 1 || steps_are_small();
   const int shares = inline_here ? 1 : team;
   const auto count = static_cast<std::int64_t>(tiles.size());
   if (!std::exchange(kernel_progress.left, false)) std::fill(places.begin(), places.end(), run::Place());
@@ -103,9 +116,8 @@ void Simulation::State::run_own(const BoundKernel& kernel, const run::Slice& sli
 
 // Those that do.
 void Simulation::State::run_shared(const BoundKernel& kernel, const run::Slice& slice) {
-  const bool inline_here = at_most(model.samples, 1, inline_sample_steps / 16);
   run::Piece piece{team, places, spaces, kernel.long_loops ? stepping.loops : nullptr, slice};
-  piece.spaces = piece.spaces.first(inline_here ? 1 : spaces.size());
+  piece.spaces = piece.spaces.first(steps_are_small() ? 1 : spaces.size());
   kernel_outcome += kernel.shared->step(kernel.launch, piece, steps, kernel_progress);
   if (kernel_progress.left) return;
   for (Tile& tile : tiles) {

@@ -128,7 +128,6 @@ struct alignas(64) Slot {
 
 struct alignas(64) Header {
   Cell<std::uint64_t> magic_number;
-  Cell<std::uint64_t> worker_epoch;  // another one: the worker died, and what was in flight with it
   // The worker may be in the kernel: ring after posting.
   alignas(64) std::atomic<std::uint32_t> asleep{};
   std::atomic<std::uint32_t> closing{};  // the worker hands over

@@ -93,6 +93,7 @@ private:
   void client_ended(std::uint64_t session);
 
   void hear();
+  void goes_round(bool now);
   void hear(const v1::WorkerMessage& message, std::vector<UniqueFd> descriptors);
   void hand_over_more();
   void tell(const v1::KeeperMessage& message, std::vector<int> descriptors = {});
@@ -126,6 +127,7 @@ private:
   bool handed_over_ = false;
   bool serves_ = false;
   Clock::time_point heard_;
+  Clock::time_point went_round_;  // its work
   std::string why_failed_;
 
   std::optional<KeeperOptions::Reload> candidate_;  // the worker has it and has not answered
@@ -195,13 +197,12 @@ Status Keeper::start_worker() {
   command.emplace_back("--worker");
   EAGLE_ASSIGN_OR_RETURN(
       WorkerProcess worker,
-      WorkerProcess::start(
-          "/proc/self/exe", command,
-          std::array{ends.second.get(), options_.configuration.get(), options_.log.get()}));
+      WorkerProcess::start("/proc/self/exe", command,
+                           std::array{ends.second.get(), options_.configuration.get(), options_.log.get()}));
   worker_.emplace(std::move(worker));
   watch(worker_->process(), Source::worker, 0, EPOLLIN);
   watch(socket_.get(), Source::socket, 0, EPOLLIN);
-  heard_ = Clock::now();
+  went_round_ = heard_ = Clock::now();
   serves_ = false;
   handed_over_ = false;
   outgoing_.clear();
@@ -462,9 +463,11 @@ void Keeper::client_ended(std::uint64_t session) {
 
 // Everything that has come.
 void Keeper::hear() {
+  if (!worker_) return;  // an event that came together with its end
   for (;;) {
     auto packet = receive_packet(socket_.get(), Wait::no);
     if (!packet.ok()) {
+      spdlog::error("{}", packet.status().message());
       unwatch(socket_.get());
       return worker_->kill();  // most likely it is dead; it has nobody to talk to in any case
     }
@@ -479,6 +482,21 @@ void Keeper::hear() {
   }
 }
 
+// The service manager would end both of us, and with that the memory of everybody: a worker whose work has
+// stood still for half of its patience is replaced before.
+void Keeper::goes_round(bool now) {
+  if (now) {
+    went_round_ = heard_;
+    return options_.notifier.goes_round();
+  }
+  const auto patience = options_.notifier.watchdog() / 2;
+  if (patience.count() == 0 || heard_ - went_round_ < patience) return;
+  spdlog::error("worker {} has been at one piece of work for {} s; killing it", worker_->pid(),
+                std::chrono::duration_cast<seconds>(heard_ - went_round_).count());
+  worker_->kill();
+  went_round_ = heard_;
+}
+
 void Keeper::hear(const v1::WorkerMessage& message, std::vector<UniqueFd> descriptors) {
   if (message.has_change()) {
     const Status taken = estate_.take(message.change(), std::move(descriptors));
@@ -490,7 +508,7 @@ void Keeper::hear(const v1::WorkerMessage& message, std::vector<UniqueFd> descri
   } else if (message.has_adopted()) {
     hand_over_more();
   } else if (message.has_beat()) {
-    if (message.goes_round()) options_.notifier.goes_round();
+    goes_round(message.goes_round());
     if (draining_) options_.notifier.still_stopping(drain_ends_ - Clock::now());
   } else if (message.has_end()) {
     drain(message.has_end_within_s() ? message.end_within_s() : options_.drain_timeout_s);

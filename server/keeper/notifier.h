@@ -38,6 +38,8 @@ public:
   void status(const std::string& status) { send("STATUS=" + status); }
   // The work goes round: shown to the manager at most four times in its interval.
   void goes_round(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
+  // So long, and the manager ends this process unless it hears of that. 0: it does not look.
+  [[nodiscard]] std::chrono::microseconds watchdog() const { return watchdog_; }
 
 private:
   static std::string extension(std::chrono::nanoseconds time);

@@ -79,6 +79,10 @@ protected:
   static RingClient::Caller caller(std::function<Status(std::uint32_t)> host_call = nullptr) {
     return {[] { return RingClient::Wish::go_on; }, std::move(host_call)};
   }
+  // Gives up the first time that it is asked.
+  static RingClient::Caller impatient() {
+    return {[] { return RingClient::Wish::give_up; }, nullptr};
+  }
   static StatusOr<LaunchReport> outcome_of(const std::optional<StatusOr<eagle::LaunchReport>>& found) {
     if (!found) return Status(Reason::internal, "the ring did not take the launch");
     if (!found->ok()) return found->status();
@@ -399,15 +403,33 @@ TEST_F(RingUpdateTest, WhatIsTooLongGoesAnotherWay) {
   EXPECT_FALSE(client_.ring->update(request(large, "b", 1.0), caller()));
 }
 
-// Whoever starts the next worker changes the epoch: a launch that is on its way hears of it.
-TEST_F(RingTest, ALaunchWhoseWorkerDiedEnds) {
+// Nobody serves it any more: the caller hears that from its connection.
+TEST_F(RingTest, ALaunchThatNobodyTookEndsWhenItsCallerGivesUp) {
   end_session();
   const auto posted = client_.ring->post({1, 1, 1});
   ASSERT_TRUE(posted);
-  client_.shared().header.worker_epoch.set(client_.shared().header.worker_epoch.get() + 1);
-  const Status status = outcome_of(client_.ring->finish(*posted, caller())).status();
+  const Status status = outcome_of(client_.ring->finish(*posted, impatient())).status();
   EXPECT_EQ(status.reason(), Reason::connection_lost);
   EXPECT_EQ(status.message(), "nobody took the launch") << "it may be launched again";
+}
+
+TEST_F(RingTest, TheSlotOfALaunchThatWasGivenUpIsUsedAgain) {
+  const Increment made = increment(*client_.session);
+  const auto posted = client_.ring->post({made.graph, std::int64_t{1} << 50, 1});
+  ASSERT_TRUE(posted);
+  const auto taken = [&] {
+    return client_.shared().slots[posted->slot].word.load() !=
+           static_cast<std::uint32_t>(ring::State::posted);
+  };
+  while (!taken()) std::this_thread::yield();
+  EXPECT_EQ(outcome_of(client_.ring->finish(*posted, impatient())).status().reason(), Reason::cancelled);
+  client_.session->cancel_all();
+  while (daemon_->executor().admitted() > 0) std::this_thread::yield();
+  const auto blocker = server::testing::Blocker::hold(daemon_->executor());
+  std::size_t slots = 0;
+  for (std::uint64_t id = 2; client_.ring->post({made.graph, 0, id}); ++id) ++slots;
+  blocker->release();
+  EXPECT_EQ(slots, ring::slot_count);
 }
 
 TEST_F(RingTest, ASessionHasOneRing) {

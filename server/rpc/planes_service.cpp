@@ -190,13 +190,14 @@ void withdraw(Daemon& daemon, const std::shared_ptr<Session>& session, const v1:
   if (!bytes.ok()) return call->finish(bytes.status());
   spdlog::info("withdrew \"{}\"", loggable(request.name()));
   if (!request.seal_off()) return call->finish({});
-  daemon.seal_off(*bytes, request.name(), [session, bytes = *bytes, &reply, call](const Status& moved) {
-    if (!moved.ok()) return call->finish(moved);
-    const auto again = session->planes().adopt("", bytes, false);
-    if (!again.ok()) return call->finish(again.status());
-    describe(*session, *again, *reply.mutable_moved());
-    call->finish({});
-  });
+  daemon.seal_off(session, *bytes, request.name(),
+                  [session, bytes = *bytes, &reply, call](const Status& moved) {
+                    if (!moved.ok()) return call->finish(moved);
+                    const auto again = session->planes().adopt("", bytes, false);
+                    if (!again.ok()) return call->finish(again.status());
+                    describe(*session, *again, *reply.mutable_moved());
+                    call->finish({});
+                  });
 }
 
 class PlanesService final : public v1::Planes::CallbackService {

@@ -51,6 +51,11 @@ public:
   }
 
   void close() override;
+  void look() override {
+    // At the second look: the client may be reading why.
+    if (!closed_ && greeted_ && !protocol_.attached() && std::exchange(left_, true))
+      give_up("its session has ended or goes on over another one");
+  }
 
 private:
   using Received = void (AsioConnection::*)();
@@ -78,6 +83,7 @@ private:
   asio::posix::stream_descriptor process_;  // of the client
   SideProtocol protocol_;
   bool greeted_ = false;
+  bool left_ = false;    // the session was not its own any more at the last look
   bool closed_ = false;  // the connection; what had ended before still calls its handler, without an error
   bool gone_ = false;    // this object, for its owner
 

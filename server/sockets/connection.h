@@ -33,6 +33,8 @@ public:
   // Ends its session, if it has one. It calls `closed` at once, or when the client's process has ended,
   // if that still has planes mapped.
   virtual void close() = 0;
+  // Now and then: closes it once its session has ended, or goes on over another connection.
+  virtual void look() = 0;
 
   // `fd`: connected, non-blocking. Null, and it is closed, where the system refuses to watch it
   // (fs.epoll.max_user_watches).

@@ -349,6 +349,27 @@ TEST_F(SideConnection, GrpcConnectionsAreBoundedInAll) {
   while (!served_by_grpc(connect_to(served_->path()))) std::this_thread::yield();
 }
 
+TEST_F(SideConnection, AConnectionWhoseSessionGoesOnOverAnotherIsClosed) {
+  SideClient first(served_->path());
+  const v1::HelloReply opened = first.open();
+  SideClient second(served_->path());
+  second.send("EAGLESC1");
+  v1::SideRequest again = hello();
+  again.mutable_hello()->mutable_resume()->set_session(opened.session());
+  again.mutable_hello()->mutable_resume()->set_secret(opened.secret());
+  ASSERT_EQ(second.ask(again).hello().session(), opened.session());
+  EXPECT_TRUE(first.at_end());
+  EXPECT_EQ(served_->daemon().sessions().size(), 1u);
+  EXPECT_TRUE(session_of(opened));
+}
+
+TEST_F(SideConnection, AConnectionWhoseSessionHasEndedIsClosed) {
+  SideClient client(served_->path());
+  const auto session = session_of(client.open());
+  served_->daemon().sessions().end(session);
+  EXPECT_TRUE(client.at_end());
+}
+
 TEST_F(SideConnection, TheEndOfTheConnectionEndsTheSession) {
   SideClient client(served_->path());
   client.open();

@@ -108,12 +108,19 @@ private:
 
   void tick() {
     daemon_.sessions().expire();
+    daemon_.look_at_work();
+    look_at_connections();
     daemon_.free_unused(daemon_.limits().recycled_age);
     if (beat_) beat_();
     tick_.expires_after(tick_interval);
     tick_.async_wait([this](error_code error) {
       if (!error) tick();
     });
+  }
+
+  void look_at_connections() {
+    const auto all = connections_;  // one that closes takes itself out
+    for (const auto& [number, connection] : all) connection->look();
   }
 
   void pause() {

@@ -39,7 +39,7 @@ SideAnswer SideProtocol::handle(std::string_view message) {
     return refuse({Reason::bad_message, "expected a SideRequest, found " + std::to_string(message.size()) +
                                             " bytes that are none"});
   }
-  if (session_ && !daemon_.sessions().attached(*session_, attachment_)) {
+  if (session_ && !attached()) {
     return refuse({Reason::session_closed, "the session has ended, or was resumed on another connection"});
   }
   switch (request.kind_case()) {

@@ -51,6 +51,10 @@ public:
 
   // Once Hello has opened it.
   [[nodiscard]] const std::shared_ptr<Session>& session() const { return session_; }
+  // Whether the session is there and goes on over this connection.
+  [[nodiscard]] bool attached() const {
+    return session_ && daemon_.sessions().attached(*session_, attachment_);
+  }
   // The connection has ended. As Sessions::detach.
   void detach();
 

@@ -14,7 +14,8 @@ import eagle
 import pytest
 from harness import EAGLED, PATIENCE_S, ROOT, Daemon, children
 from operators import lacks
-from work import HeldLaunch
+from eagle import Mutable, Scalar, kernel
+from work import HeldLaunch, add
 
 UNITS = ROOT / "deploy/systemd"
 
@@ -98,6 +99,27 @@ def test_the_watchdog_is_fed_by_the_keeper_while_work_goes_round(manager: Manage
         os.kill(worker, signal.SIGCONT)
     manager.socket.settimeout(PATIENCE_S)
     manager.next("WATCHDOG")
+
+
+@kernel
+def stand_still(x: Mutable[Scalar]):
+    for k in eagle.bounded(range(1 << 40), 1 << 40):
+        x = x * 0.5 + k
+
+
+def test_a_worker_whose_work_stands_still_is_replaced_before_the_manager_ends_everybody(manager: Manager) -> None:
+    daemon = manager.start(WATCHDOG_USEC="4000000")
+    manager.next("READY")
+    with eagle.connect(manager.endpoint) as session:
+        kept, x = session.full(8, 7.0), session.zeros(1)
+        graph = eagle.Graph(session).add(eagle.plan(stand_still).bind(x=x)).build()
+        with pytest.raises(eagle.WorkerRestarted):
+            graph.launch()
+        assert "worker 2" in manager.next("READY")["STATUS"]
+        assert kept.tolist() == [7.0] * 8
+        assert eagle.Graph(session).add(eagle.plan(add).bind(x=kept, by=1.0)).build().launch()
+    assert daemon.poll() is None
+    assert "has been at one piece of work for" in manager.log.read_text()
 
 
 def test_another_worker_is_told_of(manager: Manager) -> None:

@@ -40,6 +40,7 @@ public:
   // inside another. Allocates nothing; the bits do not depend on the team. `piece` has the team of
   // `bind` and one of `shares` for each of its threads, the same ones in all pieces.
   void run(const Piece& piece, std::span<ReduceShare> shares, Progress& progress) const;
+  [[nodiscard]] int threads() const { return team_; }  // that it wants
 
 private:
   BoundReduce() = default;

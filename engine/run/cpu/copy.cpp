@@ -218,11 +218,14 @@ void BoundCopy::run_share(Range chunks, const Slice& slice, Place& place) const 
   }
 }
 
+int BoundCopy::threads(int team) const {
+  return elements_ * static_cast<std::int64_t>(item_bytes_) <= inline_copy_bytes ? 1 : team;
+}
+
 void BoundCopy::run(const Piece& piece, Progress& progress) const {
   if (elements_ == 0) return;
   const std::int64_t whole = chunks();
-  const bool small = elements_ * static_cast<std::int64_t>(item_bytes_) <= inline_copy_bytes;
-  const int shares = small ? 1 : piece.team;
+  const int shares = threads(piece.team);
   const std::span places = piece.places.first(static_cast<std::size_t>(shares));
   if (!std::exchange(progress.left, false)) std::fill(places.begin(), places.end(), Place());
   run_shares(shares, [&](int share) {

@@ -26,6 +26,7 @@ public:
   // Copies until all is done or the slice is over. With a team where it pays; in place inside a region.
   // Allocates nothing.
   void run(const Piece& piece, Progress& progress) const;
+  [[nodiscard]] int threads(int team) const;  // that it wants of a team
 
 private:
   // Copies `count` elements, strides apart.

@@ -57,6 +57,9 @@ StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
   program->spaces_ = ThreadSpace::for_team(team, needs);
   if (!program->reductions_.empty()) program->reduce_shares_.resize(static_cast<std::size_t>(team));
   program->places_.resize(program->most_places());
+  program->shared_instructions_ =
+      std::count_if(program->instructions().begin(), program->instructions().end(),
+                    [&](const graph::Instruction& one) { return program->threads(one) > 1; });
   EAGLE_RETURN_IF_ERROR(program->bind_guards(planes));
   EAGLE_RETURN_IF_ERROR(program->bind_counters(plan.counters, planes));
   return program;
@@ -157,6 +160,17 @@ std::size_t CpuProgram::most_places() const {
   return most;
 }
 
+int CpuProgram::threads(const graph::Instruction& instruction) const {
+  if (const auto* kernel = std::get_if<graph::RunKernel>(&instruction))
+    return groups_[kernel->launch].threads(team_);
+  if (const auto* branches = std::get_if<graph::RunBranches>(&instruction))
+    return static_cast<int>(std::min<std::int64_t>(branches->count, team_));
+  if (const auto* reduce = std::get_if<graph::RunReduce>(&instruction))
+    return reductions_[reduce->reduce].threads();
+  if (const auto* copy = std::get_if<graph::RunCopy>(&instruction)) return copies_[copy->copy].threads(team_);
+  return 1;
+}
+
 Piece CpuProgram::piece(const Control* control, const Slice& slice) {
   return {team_, places_, spaces_, control, slice};
 }
@@ -190,8 +204,7 @@ KernelCounts CpuProgram::run(const graph::RunBranches& instruction, const Contro
   const std::span branches = std::span(grouped_.branches).subspan(instruction.first, instruction.count);
   const std::span places = std::span(places_).first(branches.size());
   if (!std::exchange(progress.left, false)) std::fill(places.begin(), places.end(), Place());
-  const int threads = static_cast<int>(std::min(branches.size(), static_cast<std::size_t>(team_)));
-  run_team(threads, [&](int thread, int of) {
+  run_team(this->threads(instruction), [&](int thread, int of) {
     Piece mine = piece(control, slice);
     if (!spaces_.empty()) mine.spaces = mine.spaces.subspan(static_cast<std::size_t>(thread), 1);
     for (auto b = static_cast<std::size_t>(thread); b < branches.size(); b += static_cast<std::size_t>(of))

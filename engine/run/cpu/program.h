@@ -43,6 +43,10 @@ public:
   [[nodiscard]] std::uint32_t loops() const { return loops_; }
   // Of one replay, about, in additions; infinite where it is anything but kernels without loops.
   [[nodiscard]] double work() const;
+  // How many threads there are at most, and what is to be done with more than one in one replay: so many
+  // instructions, of each body of a loop once.
+  [[nodiscard]] int team() const { return team_; }
+  [[nodiscard]] std::int64_t shared_instructions() const { return shared_instructions_; }
   // The kernel of each launch, an index into the plan's kernels.
   [[nodiscard]] const std::vector<std::uint32_t>& kernels() const { return kernels_; }
   // The guard of the instruction at `position`, a SkipUnless or LoopTest.
@@ -99,6 +103,7 @@ private:
 
   CpuProgram() = default;
   [[nodiscard]] std::size_t most_places() const;
+  [[nodiscard]] int threads(const graph::Instruction& instruction) const;  // that it wants
   Piece piece(const Control* control, const Slice& slice);
   void run_branch(const std::vector<std::uint32_t>& groups, const Piece& piece, Place& place);
   Status bind_groups(const graph::RunPlan& plan, const FusedPlan& fused,
@@ -122,6 +127,7 @@ private:
   std::vector<BoundCopy> copies_;
   std::vector<std::optional<BoundGuard>> guards_;  // by instruction
   int team_ = 1;
+  std::int64_t shared_instructions_ = 0;
   double piece_s_ = usual_piece_s;
   std::shared_ptr<Counters> counters_;
 };

@@ -165,7 +165,7 @@ BoundLaunch::Outcome SharedLaunch::step(const BoundLaunch& bound, const Piece& p
   const bool first = !std::exchange(progress.left, false);
   if (first) std::fill(places.begin(), places.end(), Place());
   Team team{bound, piece, tiles, first_step, TileLine(places[0].done, tiles)};
-  if (omp_in_parallel() == 0) team.stripes = stripes(threads);
+  if (may_have_team()) team.stripes = stripes(threads);
   for (Turn& turn : team.turns) turn.begin_at(places[0].done);
   for (ThreadSpace& space : piece.spaces) prepare(bound, space, team.stripes, first);
   const auto add = [&](const BoundLaunch::Outcome& mine) {

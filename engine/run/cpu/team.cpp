@@ -2,20 +2,140 @@
 
 #include <omp.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "engine/base/futex.h"
+#include "engine/base/ticks.h"
 #include "engine/kernel/float_environment.h"
 
 namespace eagle::run {
+namespace {
+
+// Longer than a region takes to open, shorter than anybody notices who wants the processor.
+constexpr double spin_s = 5e-6;
+
+void call_in_place(TeamBody call, const void* body, int thread, int threads) {
+  const kernel::FloatEnvironment environment;
+  call(body, thread, threads);
+}
+
+// A word that one thread waits at and another one raises. What was stored before it was raised is seen by
+// whoever finds it raised.
+class alignas(64) Signal {
+public:
+  enum Word : std::uint32_t { none, work, leave, asleep };
+
+  void raise(Word word) {
+    if (word_.exchange(word, std::memory_order_acq_rel) == asleep) futex_wake(word_);
+  }
+
+  // Takes down what was raised.
+  Word wait() {
+    static const Ticks spin = ticks_of(spin_s);
+    const Ticks begin = ticks_now();
+    std::uint32_t word = word_.load(std::memory_order_acquire);
+    while (word == none && ticks_now() - begin < spin) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+      word = word_.load(std::memory_order_acquire);
+    }
+    if (word == none && word_.compare_exchange_strong(word, asleep, std::memory_order_acq_rel)) word = asleep;
+    while (word == asleep) {
+      futex_wait(word_, asleep, std::chrono::seconds(1));
+      word = word_.load(std::memory_order_acquire);
+    }
+    word_.store(none, std::memory_order_relaxed);
+    return static_cast<Word>(word);
+  }
+
+private:
+  std::atomic<std::uint32_t> word_ = none;
+};
+
+// The threads of one region that serve the first of them. It alone calls `lead` and `run`.
+class HeldTeam {
+public:
+  explicit HeldTeam(int threads) : calls_(static_cast<std::size_t>(threads)) {}
+
+  // What the first thread does; the others leave afterwards.
+  void lead(int threads, HeldBody call, const void* body);
+  // What each other one does meanwhile.
+  void serve(int thread);
+  void run(int wanted, TeamBody call, const void* body);
+
+  // Of the calling thread; null within what its team runs.
+  static thread_local HeldTeam* held;
+
+private:
+  int threads_ = 1;
+  std::vector<Signal> calls_;  // by thread
+  Signal done_;                // raised by the last one that is done
+  std::atomic<int> busy_ = 0;  // besides the first
+  // Of the work in hand. Threads that it does not want do not look.
+  TeamBody call_ = nullptr;
+  const void* body_ = nullptr;
+  int of_ = 1;
+};
+
+thread_local HeldTeam* HeldTeam::held = nullptr;
+
+void HeldTeam::lead(int threads, HeldBody call, const void* body) {
+  threads_ = threads;
+  held = this;
+  call(body);
+  held = nullptr;
+  for (int thread = 1; thread < threads_; ++thread)
+    calls_[static_cast<std::size_t>(thread)].raise(Signal::leave);
+}
+
+void HeldTeam::serve(int thread) {
+  Signal& mine = calls_[static_cast<std::size_t>(thread)];
+  while (mine.wait() == Signal::work) {
+    call_in_place(call_, body_, thread, of_);
+    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) done_.raise(Signal::work);
+  }
+}
+
+void HeldTeam::run(int wanted, TeamBody call, const void* body) {
+  call_ = call;
+  body_ = body;
+  of_ = std::min(wanted, threads_);
+  busy_.store(of_ - 1, std::memory_order_relaxed);
+  for (int thread = 1; thread < of_; ++thread) calls_[static_cast<std::size_t>(thread)].raise(Signal::work);
+  held = nullptr;  // whatever wants a team in there is in one
+  call_in_place(call, body, 0, of_);
+  held = this;
+  if (of_ > 1) done_.wait();
+}
+
+}  // namespace
+
+bool may_have_team() { return HeldTeam::held != nullptr || omp_in_parallel() == 0; }
 
 void run_team(int wanted, TeamBody call, const void* body) {
-  if (wanted <= 1 || omp_in_parallel() != 0) {
-    const kernel::FloatEnvironment environment;
-    call(body, 0, 1);
-    return;
-  }
+  if (wanted <= 1 || !may_have_team()) return call_in_place(call, body, 0, 1);
+  if (HeldTeam::held != nullptr) return HeldTeam::held->run(wanted, call, body);
 #pragma omp parallel num_threads(wanted)
+  call_in_place(call, body, omp_get_thread_num(), omp_get_num_threads());
+}
+
+void hold_team(int threads, HeldBody call, const void* body) {
+  if (threads <= 1 || HeldTeam::held != nullptr || omp_in_parallel() != 0) return call(body);
+  HeldTeam team(threads);
+#pragma omp parallel num_threads(threads)
   {
-    const kernel::FloatEnvironment environment;
-    call(body, omp_get_thread_num(), omp_get_num_threads());
+    if (omp_get_thread_num() == 0) {
+      team.lead(omp_get_num_threads(), call, body);
+    } else {
+      team.serve(omp_get_thread_num());
+    }
   }
 }
 
