@@ -228,6 +228,9 @@ std::string metrics_text(Daemon& daemon) {
   writer.single("eagled_queue_depth", "gauge", "Launches and runs in hand.", info.jobs);
   writer.single("eagled_queue_held", "gauge",
                 "Of these, those that wait for an earlier one over the same bytes.", info.jobs_held);
+  writer.single("eagled_calls_under_way", "gauge",
+                "Builds, runs before their first turn, transfers and requests for memory.",
+                daemon.underway().count());
   writer.histogram("eagled_queue_wait_seconds", "From admission to the first turn on the team.",
                    meters.queue_wait);
   writer.histogram("eagled_launch_duration_seconds", "From a launch's first turn to its end.",

@@ -163,19 +163,22 @@ def test_a_run_that_waits_for_a_compiler_thread_has_the_time_that_other_work_has
     """It was accepted before the drain began, and gets its thread after that."""
     go, asked = short_path / "go", short_path / "asked"
     slow_compiler(short_path, monkeypatch, f"touch {asked}; while [ ! -e {go} ]; do sleep 0.05; done")
-    settings = short_path / "eagled.toml"
-    settings.write_text("[limits]\nbuild_threads = 1\n")
-    daemon = Daemon(short_path, "--config", str(settings), "--drain-timeout", "3600")
+    daemon = Daemon(short_path, "--drain-timeout", "3600")
     with eagle.connect(daemon.endpoint) as session, service_of(daemon) as admin:
         y, x, done = session.zeros(8), session.zeros(1000), session.zeros(1000, dtype=bool)
-        built = Beside(lambda: eagle.Graph(session).add(eagle.plan(add).bind(x=y, by=1.0)).build())
+        # There are two threads, and each waits for the compiler.
+        builds = [
+            Beside(lambda: eagle.Graph(session).add(eagle.plan(add).bind(x=y, by=1.0)).build()) for _ in range(2)
+        ]
         wait_until(asked.exists, f"the compiler\n{daemon.log()}")
         run = Beside(lambda: eagle.simulate(grow, max_steps=STEPS, x=x, by=1.0, done=done))
-        wait_until(lambda: admin.call("Admin.Info").jobs == 1, f"the run to be accepted\n{daemon.log()}")
+        three = "\neagled_calls_under_way 3\n"
+        wait_until(lambda: three in admin.call("Admin.Metrics").text, f"the run to be accepted\n{daemon.log()}")
         daemon.process.send_signal(signal.SIGTERM)
-        wait_for_log(daemon, "ending: jobs=1 calls=2")
+        wait_for_log(daemon, "ending: jobs=0 calls=3")
         go.touch()
-        assert isinstance(built.result(), eagle.Graph)
+        for built in builds:
+            assert isinstance(built.result(), eagle.Graph)
         result = run.result()
         assert not isinstance(result, BaseException), result
         assert x.tolist() == [float(STEPS)] * 1000
