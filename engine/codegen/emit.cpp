@@ -12,6 +12,7 @@
 #include "engine/codegen/abi.h"
 #include "engine/codegen/lanes.h"
 #include "engine/codegen/large_kernel.h"
+#include "engine/codegen/straight_line.h"
 #include "engine/codegen/streaming.h"
 #include "engine/codegen/uniform.h"
 
@@ -49,6 +50,15 @@ int vector_bytes(const llvm::TargetMachine& machine) {
   return machine.getTargetTriple().isX86() && machine.getMCSubtargetInfo()->checkFeatures("+avx2") ? 32 : 16;
 }
 
+// More Params than this would be spilled between blocks of samples, and LLVM's scheduler, which sees them all
+// in registers, would line up what is to run side by side.
+constexpr std::ptrdiff_t most_params_kept = 6;
+
+std::ptrdiff_t params_of(const Kernel& kernel) {
+  return std::count_if(kernel.arguments.begin(), kernel.arguments.end(),
+                       [](const kernel::Argument& argument) { return argument.role == Role::param; });
+}
+
 bool contains(const kernel::Region& region, kernel::Opcode code) {
   for (const kernel::Op& op : region.ops) {
     if (op.code == code) return true;
@@ -80,6 +90,8 @@ public:
         uniform_(uniform_values(kernel)),
         has_loops_(contains(kernel.body, kernel::Opcode::while_)),
         may_stream_(may_stream(kernel)),
+        straight_(is_straight_line(kernel)),
+        many_params_(straight_ && params_of(kernel) > most_params_kept),
         math_(module, machine, vector_bytes(machine) / 8),
         b_(module.getContext()) {
     auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
@@ -114,7 +126,11 @@ public:
     BasicBlock* blocks = block("blocks");
     b_.CreateCondBr(b_.CreateICmpSGT(max_steps_, b_.getInt64(0)), blocks, exit);
     b_.SetInsertPoint(blocks);
-    samples(shape_, sample, end);
+    if (straight_ && streaming_ != nullptr) {
+      samples_in_two_ways(sample, end);
+    } else {
+      samples(shape_, sample, end);
+    }
     if (shape_.lanes() > 1) samples(Shape{1, 1}, sample, end);
     b_.CreateBr(exit);
 
@@ -147,7 +163,7 @@ private:
   void load_call() {
     Value* planes = load_pointer(offsetof(KernelCall, planes));
     Value* strides = load_pointer(offsetof(KernelCall, component_strides));
-    Value* params = load_pointer(offsetof(KernelCall, params));
+    params_ = load_pointer(offsetof(KernelCall, params));
     Value* lengths = load_pointer(offsetof(KernelCall, lengths));
     max_steps_ = load_field(offsetof(KernelCall, max_steps));
     if (may_stream_)
@@ -166,7 +182,7 @@ private:
       const kernel::Argument& argument = kernel_.arguments[a];
       const bool by_value = argument.role == Role::param;
       const bool own_length = kernel::is_indexed(argument.role) && argument.axes.empty();
-      launch_.bases.push_back(by_value ? param(argument.type.scalar, load_entry(params, a, b_.getInt64Ty()))
+      launch_.bases.push_back(by_value ? param(argument.type.scalar, load_entry(params_, a, b_.getInt64Ty()))
                                        : load_entry(planes, a, b_.getPtrTy()));
       launch_.strides.push_back(by_value ? nullptr : load_entry(strides, a, b_.getInt64Ty()));
       launch_.lengths.push_back(own_length ? load_entry(lengths, a, b_.getInt64Ty()) : nullptr);
@@ -222,6 +238,22 @@ private:
     b_.SetInsertPoint(done);
   }
 
+  // One loop whose stores go past the caches, and one whose stores do not.
+  void samples_in_two_ways(Value* sample_slot, Value* end) {
+    BasicBlock* past_caches = block("past_caches");
+    BasicBlock* cached = block("cached");
+    BasicBlock* rest = block("rest");
+    b_.CreateCondBr(streaming_, past_caches, cached);
+    for (BasicBlock* way : {past_caches, cached}) {
+      b_.SetInsertPoint(way);
+      past_caches_ = way == past_caches;
+      samples(shape_, sample_slot, end);
+      b_.CreateBr(rest);
+    }
+    past_caches_ = false;
+    b_.SetInsertPoint(rest);
+  }
+
   // Leaves through `skip` when nobody in the block is live.
   void run_block(const Shape& shape, Value* sample, BasicBlock* skip) {
     Block s;
@@ -233,6 +265,10 @@ private:
     const bool masked = kernel_.terminated_argument() >= 0;
     if (masked) load_mask(s, lanes, skip);
     load_planes(s, lanes);
+    if (straight_) {
+      only_step(s);
+      return count_steps(s);
+    }
     if (masked) {
       masked_steps(s, lanes);
     } else {
@@ -264,12 +300,15 @@ private:
       const kernel::Argument& argument = kernel_.arguments[a];
       const Scalar scalar = argument.type.scalar;
       if (argument.role == Role::param) {
-        s.reads[a] = LaneValue{argument.type, true, {launch_.bases[a]}};
+        Value* number =
+            many_params_ ? param(scalar, load_entry(params_, a, b_.getInt64Ty())) : launch_.bases[a];
+        s.reads[a] = LaneValue{argument.type, true, {number}};
       } else if (only_read(a)) {
         s.reads[a] = LaneValue{argument.type, false,
                                from_memory(load_parts(s, a, memory_type(s.shape, scalar)), scalar)};
       } else if (kernel::is_committed(argument.role) && argument.role != Role::terminated) {
         llvm::Type* type = lanes.lane_type(scalar);
+        if (straight_) continue;  // stored as soon as it is there
         for (int part = 0; part < argument.type.components() * s.shape.copies; ++part) {
           s.carried[a].push_back(slot(type, argument.name));
         }
@@ -371,6 +410,52 @@ private:
     commit(s, result, {});
     b_.CreateCondBr(b_.CreateICmpSLT(advance(s), max_steps_), loop, done);
     b_.SetInsertPoint(done);
+  }
+
+  // The last step, which stands for all of them. What it commits is stored as soon as it is there: to keep a
+  // vector for each of many planes until the end would spill them.
+  void only_step(Block& s) {
+    b_.CreateStore(b_.CreateSub(max_steps_, b_.getInt64(1)), s.step);
+    const StepResult result = step(s, {});
+    for (std::size_t a = 0; a < result.committed.size(); ++a) {
+      const Values& parts = result.committed[a].parts;
+      for (std::size_t part = 0; part < parts.size(); ++part) store_early(s, a, part, parts[part]);
+    }
+    if (many_params_) load_params_late(s);
+    advance(s);
+  }
+
+  // Where each is used first: LLVM may not move a load behind a store that it cannot tell apart from it.
+  void load_params_late(const Block& s) {
+    for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
+      if (kernel_.arguments[a].role != Role::param) continue;
+      auto* number = llvm::cast<llvm::Instruction>(s.reads[a].parts.front());
+      llvm::Instruction* first = nullptr;
+      for (llvm::User* user : number->users()) {
+        auto* at = llvm::cast<llvm::Instruction>(user);
+        const bool here = at->getParent() == number->getParent();
+        if (here && (first == nullptr || at->comesBefore(first))) first = at;
+      }
+      if (first == nullptr) continue;
+      for (llvm::Instruction* part = number;
+           part != nullptr;) {  // the number, and the load that it is made of
+        part->moveBefore(first);
+        first = part;
+        part = llvm::isa<llvm::LoadInst>(part) ? nullptr
+                                               : llvm::dyn_cast<llvm::Instruction>(part->getOperand(0));
+      }
+    }
+  }
+
+  void store_early(const Block& s, std::size_t a, std::size_t part, Value* value) {
+    const llvm::IRBuilderBase::InsertPointGuard guard(b_);
+    // Anything else is there by the end of the block, where the builder is.
+    auto* made = llvm::dyn_cast<llvm::Instruction>(value);
+    const bool here =
+        made != nullptr && made->getParent() == b_.GetInsertBlock() && !llvm::isa<llvm::PHINode>(made);
+    if (here && made->getNextNode() != nullptr) b_.SetInsertPoint(made->getNextNode());
+    const bool streams = past_caches_ && s.shape.width > 1 && is_streamed(kernel_.arguments[a], access_[a]);
+    store_part(s, a, part, value, streams);
   }
 
   void masked_steps(Block& s, LaneEmitter& lanes) {
@@ -479,21 +564,23 @@ private:
 
   // `streams`: past the caches; the address is a multiple of the vector's size then.
   void store_plane(Block& s, std::size_t a, bool streams) {
-    const kernel::Argument& argument = kernel_.arguments[a];
-    llvm::Type* in_memory = memory_type(s.shape, argument.type.scalar);
     for (std::size_t part = 0; part < s.carried[a].size(); ++part) {
       auto* carried = llvm::cast<llvm::AllocaInst>(s.carried[a][part]);
-      Value* value = b_.CreateLoad(carried->getAllocatedType(), carried);
-      if (argument.type.scalar == Scalar::boolean) value = b_.CreateZExt(value, in_memory);
-      const int copies = s.shape.copies;
-      const int index = static_cast<int>(part);
-      const auto bytes = static_cast<std::uint64_t>(s.shape.width * kernel::bytes_of(argument.type.scalar));
-      llvm::StoreInst* store = b_.CreateAlignedStore(value, address(s, a, index / copies, index % copies),
-                                                     llvm::Align(streams ? bytes : 1));
-      if (!streams) continue;
-      auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
-      store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b_.getContext(), one));
+      store_part(s, a, part, b_.CreateLoad(carried->getAllocatedType(), carried), streams);
     }
+  }
+
+  void store_part(const Block& s, std::size_t a, std::size_t part, Value* value, bool streams) {
+    const Scalar scalar = kernel_.arguments[a].type.scalar;
+    if (scalar == Scalar::boolean) value = b_.CreateZExt(value, memory_type(s.shape, scalar));
+    const int copies = s.shape.copies;
+    const int index = static_cast<int>(part);
+    const auto bytes = static_cast<std::uint64_t>(s.shape.width * kernel::bytes_of(scalar));
+    llvm::StoreInst* store = b_.CreateAlignedStore(value, address(s, a, index / copies, index % copies),
+                                                   llvm::Align(streams ? bytes : 1));
+    if (!streams) return;
+    auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+    store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b_.getContext(), one));
   }
 
   void store_mask(Block& s, LaneEmitter& lanes) {
@@ -546,11 +633,15 @@ private:
   const std::vector<bool> uniform_;
   const bool has_loops_;
   const bool may_stream_;
+  const bool straight_;
+  const bool many_params_;  // they are loaded again for each block of samples
   MathFunctions math_;
   llvm::IRBuilder<> b_;
   llvm::Function* function_ = nullptr;
+  Value* params_ = nullptr;
   Value* max_steps_ = nullptr;
   Value* streaming_ = nullptr;  // whether stores go past the caches
+  bool past_caches_ = false;    // in the way that is being emitted (of a straight line)
   Value* finished_ = nullptr;
   Value* steps_ = nullptr;
   LaunchValues launch_;
@@ -558,21 +649,34 @@ private:
 
 }  // namespace
 
-Shape shape_for(const Kernel& kernel, const llvm::TargetMachine& machine, int copies) {
-  const int registers = has_avx512(machine) || !machine.getTargetTriple().isX86() ? 32 : 16;
+namespace {
 
-  // Registers that one copy keeps through the step loop: planes' values and a few temporaries. More
-  // copies fill the pipes of latency-bound loops; spilling would cost more than they bring.
+int registers_of(const llvm::TargetMachine& machine) {
+  return has_avx512(machine) || !machine.getTargetTriple().isX86() ? 32 : 16;
+}
+
+// By one copy: what a straight line has in hand, or else what goes through the step loop, planes' values and
+// a few temporaries. More copies fill the pipes of latency-bound loops; spilling would cost more than they
+// bring.
+int registers_kept(const Kernel& kernel) {
+  if (is_straight_line(kernel)) return vectors_kept(kernel, uniform_values(kernel));
   int kept = 3;
   for (const kernel::Argument& argument : kernel.arguments) {
     if (kernel::is_per_sample(argument.role) && argument.role != Role::terminated)
       kept += argument.type.components();
   }
+  return kept;
+}
+
+}  // namespace
+
+Shape shape_for(const Kernel& kernel, const llvm::TargetMachine& machine, int copies) {
   Shape shape;
   if (!kernel::additions_of(kernel).by_sample) return shape;
   shape.width = vector_bytes(machine) / widest_bytes(kernel);
   if (is_large(kernel)) return shape;
-  shape.copies = copies > 0 ? copies : std::clamp(registers / kept, 1, most_copies);
+  shape.copies =
+      copies > 0 ? copies : std::clamp(registers_of(machine) / registers_kept(kernel), 1, most_copies);
   if (shape.copies == 3) shape.copies = 2;
   return shape;
 }

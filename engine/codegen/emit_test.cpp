@@ -7,12 +7,16 @@
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/codegen/emit.h"
 #include "engine/codegen/image.h"
+#include "engine/codegen/straight_line.h"
 #include "engine/codegen/target_machine.h"
+#include "engine/codegen/uniform.h"
 #include "engine/kernel/builder.h"
 #include "engine/kernel/random_kernel.h"
 #include "engine/kernel/scalar_math.h"
@@ -121,13 +125,6 @@ TEST(ShapeFor, TakesTheCopiesThatItIsTold) {
   for (const int copies : {1, 2, 4}) EXPECT_EQ(shape_for(kernel, **machine, copies).copies, copies);
 }
 
-TEST(ShapeFor, IsTwiceAsWideWhereAllValuesAreHalfAsWide) {
-  kernel::KernelBuilder b("floats", kernel::Scalar::f32);
-  b.output("y", b.neg(b.scalar("x")));
-  const auto avx512 = machine_for("x86-64-v4", false, "x86_64-pc-linux-gnu");
-  EXPECT_EQ(shape_for(*b.finish(), **avx512).width, 16);
-}
-
 std::string assembly_of(const kernel::Kernel& kernel) {
   const auto machine = machine_for("x86-64-v3", false, "x86_64-pc-linux-gnu");
   EXPECT_TRUE(machine.ok());
@@ -136,6 +133,71 @@ std::string assembly_of(const kernel::Kernel& kernel) {
   optimise(*module, **machine, false);
   const auto text = assemble(*module, **machine, llvm::CodeGenFileType::AssemblyFile);
   return text.ok() ? (*text)->getBuffer().str() : text.status().to_string();
+}
+
+// y0 = a x + b, y1 = a y0 + b, ...: every value is an output, and none is needed for long.
+kernel::Kernel chain(int links) {
+  kernel::KernelBuilder b("chain");
+  auto value = b.scalar("x");
+  std::vector<std::pair<kernel::KernelBuilder::Value, kernel::KernelBuilder::Value>> numbers;
+  for (int i = 0; i < links; ++i)
+    numbers.emplace_back(b.param("a" + std::to_string(i)), b.param("b" + std::to_string(i)));
+  int link = 0;
+  for (const auto& [factor, shift] : numbers) {
+    value = b.add(b.mul(factor, value), shift);
+    b.output("y" + std::to_string(link++), value);
+  }
+  return *b.finish();
+}
+
+TEST(ShapeFor, CountsWhatAStraightLineHasInHandAndNotItsPlanes) {
+  const auto machine = machine_for("x86-64-v3", false, "x86_64-pc-linux-gnu");
+  EXPECT_EQ(shape_for(chain(16), **machine).copies, 4);
+}
+
+TEST(StraightLine, KeepsWhatIsUsedLater) {
+  EXPECT_EQ(vectors_kept(chain(16), uniform_values(chain(16))), 2);
+  kernel::KernelBuilder b("sum");  // all of them are in hand before the first is used again
+  std::vector<kernel::KernelBuilder::Value> squares;
+  const auto x = b.scalar("x");
+  for (int i = 0; i < 10; ++i) squares.push_back(b.mul(x, b.add(x, b.real(i))));
+  auto sum = squares[9];
+  for (int i = 8; i >= 0; --i) sum = b.add(sum, squares[static_cast<std::size_t>(i)]);
+  b.output("y", sum);
+  const kernel::Kernel kernel = *b.finish();
+  EXPECT_GE(vectors_kept(kernel, uniform_values(kernel)), 10);
+}
+
+TEST(StraightLine, HasNoMaskNoLoopNoStateAndNothingThatIsCounted) {
+  EXPECT_TRUE(is_straight_line(chain(2)));
+  kernel::KernelBuilder state("state");
+  state.commit("v", state.neg(state.state("v", {})));
+  EXPECT_FALSE(is_straight_line(*state.finish()));
+  kernel::KernelBuilder divides("divides");
+  const auto i = divides.index("i");
+  divides.output("y", divides.convert(divides.op(kernel::Opcode::floor_div, {divides.integer(7), i}),
+                                      kernel::Scalar::f64));
+  EXPECT_FALSE(is_straight_line(*divides.finish()));
+  kernel::KernelBuilder sums("sums");
+  sums.declare_reduction("total", {}, kernel::ReduceOp::sum);
+  sums.commit("total", sums.scalar("x"));
+  EXPECT_FALSE(is_straight_line(*sums.finish()));
+}
+
+// Of a chain whose every value is stored, none waits in memory for that.
+TEST(StraightLine, SpillsNothing) {
+  const auto machine = machine_for("x86-64-v3", false, "x86_64-pc-linux-gnu");
+  const std::string text = assembly_of(chain(16));
+  EXPECT_THAT(text, testing::HasSubstr("vmulpd"));
+  const std::regex store_to_stack("vmovap[ds]\\s+%ymm\\d+, [^\\n]*\\(%r[sb]p\\)");
+  EXPECT_FALSE(std::regex_search(text, store_to_stack)) << text;
+}
+
+TEST(ShapeFor, IsTwiceAsWideWhereAllValuesAreHalfAsWide) {
+  kernel::KernelBuilder b("floats", kernel::Scalar::f32);
+  b.output("y", b.neg(b.scalar("x")));
+  const auto avx512 = machine_for("x86-64-v4", false, "x86_64-pc-linux-gnu");
+  EXPECT_EQ(shape_for(*b.finish(), **avx512).width, 16);
 }
 
 TEST(Streaming, OutputsHaveStoresPastTheCachesAndOthersHaveNot) {
