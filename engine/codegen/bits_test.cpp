@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/codegen/compiler.h"
+#include "engine/kernel/diff/derivative.h"
 #include "engine/kernel/interpret.h"
 #include "engine/kernel/random_kernel.h"
 #include "engine/kernel/random_planes.h"
@@ -76,28 +77,15 @@ void collect(const kernel::Region& region, std::set<Opcode>& seen) {
   }
 }
 
-class Bits : public testing::TestWithParam<const char*> {};
-
-TEST_P(Bits, OfRandomKernelsAreTheInterpreters) {
-  ::setenv("EAGLED_CPU_TARGET", GetParam(), 1);
-  const auto target = default_target();
-  ::unsetenv("EAGLED_CPU_TARGET");
-  if (!target.ok()) GTEST_SKIP() << target.status().message();
-
-  Compiler compiler;
-  std::set<Opcode> seen;
-  kernel::RandomKernelOptions options;
-  options.shared = 0;  // engine/run adds and reduces; shared_launch_test compares
-  for (int i = 0; i < kernels_to_try(); ++i) {
-    const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    const Kernel kernel = kernel::random_kernel(seed, options);
-    collect(kernel.body, seen);
-    const auto code = compiler.compile(kernel, *target);
+class Bits : public testing::TestWithParam<const char*> {
+protected:
+  // Compiled and interpreted, over lengths around every block, one step and `most_steps`.
+  void compare(const Kernel& kernel, std::uint64_t seed, std::int64_t most_steps, const Target& target) {
+    const auto code = compiler_.compile(kernel, target);
     ASSERT_TRUE(code.ok()) << code.status().to_string() << "\n" << kernel::to_text(kernel);
     const std::int64_t lanes = code->code->lanes();
     for (const std::int64_t samples : {std::int64_t{0}, std::int64_t{1}, lanes - 1, lanes, 2 * lanes + 3}) {
-      for (const std::int64_t steps : {1, 3}) {
+      for (const std::int64_t steps : {std::int64_t{1}, most_steps}) {
         SCOPED_TRACE(std::to_string(samples) + " samples, " + std::to_string(steps) + " steps");
         kernel::Random random(seed ^ static_cast<std::uint64_t>(samples * 31 + steps));
         const Planes planes = kernel::random_planes(kernel, samples, random);
@@ -110,6 +98,27 @@ TEST_P(Bits, OfRandomKernelsAreTheInterpreters) {
       }
     }
   }
+
+  Compiler compiler_;
+};
+
+TEST_P(Bits, OfRandomKernelsAreTheInterpreters) {
+  ::setenv("EAGLED_CPU_TARGET", GetParam(), 1);
+  const auto target = default_target();
+  ::unsetenv("EAGLED_CPU_TARGET");
+  if (!target.ok()) GTEST_SKIP() << target.status().message();
+
+  std::set<Opcode> seen;
+  kernel::RandomKernelOptions options;
+  options.shared = 0;  // engine/run adds and reduces; shared_launch_test compares
+  for (int i = 0; i < kernels_to_try(); ++i) {
+    const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Kernel kernel = kernel::random_kernel(seed, options);
+    collect(kernel.body, seen);
+    compare(kernel, seed, 3, *target);
+    if (testing::Test::HasFatalFailure()) return;
+  }
   std::printf("%d kernels from seed %llu: %zu of %zu opcodes\n", kernels_to_try(),
               static_cast<unsigned long long>(first_seed), seen.size(), kernel::rules().size());
   for (const kernel::Rule& rule : kernel::rules()) {
@@ -117,6 +126,37 @@ TEST_P(Bits, OfRandomKernelsAreTheInterpreters) {
       EXPECT_TRUE(seen.contains(rule.code)) << rule.name << " never occurred";
     }
   }
+}
+
+TEST_P(Bits, OfDerivativesAreTheInterpreters) {
+  ::setenv("EAGLED_CPU_TARGET", GetParam(), 1);
+  const auto target = default_target();
+  ::unsetenv("EAGLED_CPU_TARGET");
+  if (!target.ok()) GTEST_SKIP() << target.status().message();
+
+  kernel::RandomKernelOptions options;
+  options.shared = 0;
+  options.ops = 25;
+  int compared = 0;
+  for (int i = 0; i < kernels_to_try() / 4; ++i) {
+    const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Kernel kernel = kernel::random_kernel(seed, options);
+    kernel::diff::Options by;  // not by tables: what is added to is for engine/run
+    for (const kernel::Argument& argument : kernel.arguments) {
+      if (argument.role != kernel::Role::table && kernel::diff::is_differentiable(argument))
+        by.wrt.push_back(argument.name);
+    }
+    if (by.wrt.empty()) continue;
+    for (const auto& derivative : {kernel::diff::vjp(kernel, by), kernel::diff::jvp(kernel, by)}) {
+      if (!derivative.ok()) continue;  // it gives no reals
+      ++compared;
+      compare(derivative->kernel, seed, 1, *target);
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+  std::printf("%d derivatives\n", compared);
+  EXPECT_GT(compared, kernels_to_try() / 8);
 }
 
 INSTANTIATE_TEST_SUITE_P(Target, Bits, testing::Values("", "x86-64", "x86-64-v3", "x86-64-v4"),

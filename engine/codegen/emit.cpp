@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/codegen/abi.h"
+#include "engine/codegen/entry.h"
 #include "engine/codegen/lanes.h"
 #include "engine/codegen/large_kernel.h"
 #include "engine/codegen/straight_line.h"
@@ -44,8 +44,11 @@ bool has_avx512(const llvm::TargetMachine& machine) {
          machine.getMCSubtargetInfo()->checkFeatures("+avx512f,+avx512vl,+avx512bw,+avx512dq");
 }
 
-// Of the target's native vectors.
+bool is_device(const llvm::TargetMachine& machine) { return machine.getTargetTriple().isNVPTX(); }
+
+// Of the target's native vectors; a thread of a GPU has one lane.
 int vector_bytes(const llvm::TargetMachine& machine) {
+  if (is_device(machine)) return 8;
   if (has_avx512(machine)) return 64;
   return machine.getTargetTriple().isX86() && machine.getMCSubtargetInfo()->checkFeatures("+avx2") ? 32 : 16;
 }
@@ -91,28 +94,20 @@ public:
         has_loops_(contains(kernel.body, kernel::Opcode::while_)),
         may_stream_(may_stream(kernel)),
         straight_(is_straight_line(kernel)),
-        many_params_(straight_ && params_of(kernel) > most_params_kept),
+        many_params_(straight_ && !is_device(machine) && params_of(kernel) > most_params_kept),
         math_(module, machine, vector_bytes(machine) / 8),
-        b_(module.getContext()) {
-    auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false);
-    function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, entry_name, module);
-    function_->addFnAttr(llvm::Attribute::NoUnwind);
-    function_->addFnAttr("no-builtins");
-    // The vectors are native by construction; without these two LLVM halves 512-bit ones on some CPUs.
-    function_->addFnAttr("prefer-vector-width", "512");
-    function_->addFnAttr("min-legal-vector-width", "512");
-    // A frame pointer lets LLVM align the stack for vectors it spills: unaligned ones cost up to twice the
-    // time.
-    function_->addFnAttr("frame-pointer", "all");
-  }
+        b_(module.getContext()),
+        entry_(kernel, is_device(machine), module, b_),
+        function_(entry_.function()) {}
 
   void emit() {
     b_.SetInsertPoint(block("entry"));
-    load_call();
-    Value* first = launch_.begin;
-    Value* end = load_field(offsetof(KernelCall, end));
+    entry_.load(launch_);
+    max_steps_ = entry_.max_steps();
+    if (may_stream_ && !launch_.device) streaming_ = entry_.streaming();
+    Value* end = entry_.end();
     Value* sample = slot(b_.getInt64Ty(), "sample");
-    b_.CreateStore(first, sample);
+    b_.CreateStore(entry_.first(), sample);
     finished_ = counter("finished");
     steps_ = counter("steps");
     launch_.clamped = counter("clamped");
@@ -121,6 +116,8 @@ public:
     launch_.trips = counter("trips");
     launch_.cancelled = slot(b_.getInt1Ty(), "cancelled");
     b_.CreateStore(b_.getFalse(), launch_.cancelled);
+    if (launch_.device) launch_.lost = counter("lost");
+    if (launch_.notes_used != nullptr) launch_.note_slot = slot(b_.getInt64Ty(), "note_words");
 
     BasicBlock* exit = block("exit");
     BasicBlock* blocks = block("blocks");
@@ -135,76 +132,12 @@ public:
     b_.CreateBr(exit);
 
     b_.SetInsertPoint(exit);
-    store_field(offsetof(KernelCall, finished), finished_);
-    store_field(offsetof(KernelCall, steps), steps_);
-    store_field(offsetof(KernelCall, clamped), launch_.clamped);
-    store_field(offsetof(KernelCall, zero_divisions), launch_.zero_divisions);
-    store_field(offsetof(KernelCall, dropped), launch_.dropped);
-    Value* cancelled = b_.CreateLoad(b_.getInt1Ty(), launch_.cancelled);
-    b_.CreateStore(b_.CreateZExt(cancelled, b_.getInt64Ty()), field(offsetof(KernelCall, cancelled)));
+    entry_.report({finished_, steps_, launch_.clamped, launch_.zero_divisions, launch_.dropped,
+                   launch_.cancelled, launch_.lost});
     b_.CreateRetVoid();
   }
 
 private:
-  // ---- the call
-
-  Value* field(std::size_t offset) {
-    return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(0), offset);
-  }
-  Value* load_field(std::size_t offset) { return b_.CreateLoad(b_.getInt64Ty(), field(offset)); }
-  Value* load_pointer(std::size_t offset) { return b_.CreateLoad(b_.getPtrTy(), field(offset)); }
-  void store_field(std::size_t offset, Value* counter) {
-    b_.CreateStore(b_.CreateLoad(b_.getInt64Ty(), counter), field(offset));
-  }
-  Value* load_entry(Value* table, std::size_t index, llvm::Type* type) {
-    return b_.CreateLoad(type, b_.CreateConstGEP1_64(b_.getInt64Ty(), table, index));
-  }
-
-  void load_call() {
-    Value* planes = load_pointer(offsetof(KernelCall, planes));
-    Value* strides = load_pointer(offsetof(KernelCall, component_strides));
-    params_ = load_pointer(offsetof(KernelCall, params));
-    Value* lengths = load_pointer(offsetof(KernelCall, lengths));
-    max_steps_ = load_field(offsetof(KernelCall, max_steps));
-    if (may_stream_)
-      streaming_ = b_.CreateICmpNE(load_field(offsetof(KernelCall, streaming)), b_.getInt64(0));
-    launch_.first_sample = load_field(offsetof(KernelCall, first_sample));
-    launch_.total_samples = load_field(offsetof(KernelCall, total_samples));
-    launch_.first_step = load_field(offsetof(KernelCall, first_step));
-    launch_.cancel = load_pointer(offsetof(KernelCall, cancel));
-    launch_.call = function_->getArg(0);
-    launch_.begin = load_field(offsetof(KernelCall, begin));
-    launch_.additions = kernel::additions_of(kernel_);
-    launch_.notes = load_pointer(offsetof(KernelCall, notes));
-    launch_.notes_capacity = load_field(offsetof(KernelCall, notes_capacity));
-    launch_.sample_numbers = load_pointer(offsetof(KernelCall, sample_numbers));
-    for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
-      const kernel::Argument& argument = kernel_.arguments[a];
-      const bool by_value = argument.role == Role::param;
-      const bool own_length = kernel::is_indexed(argument.role) && argument.axes.empty();
-      launch_.bases.push_back(by_value ? param(argument.type.scalar, load_entry(params_, a, b_.getInt64Ty()))
-                                       : load_entry(planes, a, b_.getPtrTy()));
-      launch_.strides.push_back(by_value ? nullptr : load_entry(strides, a, b_.getInt64Ty()));
-      launch_.lengths.push_back(own_length ? load_entry(lengths, a, b_.getInt64Ty()) : nullptr);
-    }
-  }
-
-  Value* param(Scalar scalar, Value* bits) {
-    switch (scalar) {
-      case Scalar::f64:
-        return b_.CreateBitCast(bits, b_.getDoubleTy());
-      case Scalar::f32:
-        return b_.CreateBitCast(b_.CreateTrunc(bits, b_.getInt32Ty()), b_.getFloatTy());
-      case Scalar::i64:
-        return bits;
-      case Scalar::i32:
-        return b_.CreateTrunc(bits, b_.getInt32Ty());
-      case Scalar::boolean:
-        return b_.CreateICmpNE(bits, b_.getInt64(0));
-    }
-    return nullptr;
-  }
-
   // ---- blocks of samples
 
   // What is live while one block of samples is run.
@@ -233,7 +166,7 @@ private:
     run_block(shape, sample, next);
     b_.CreateBr(next);
     b_.SetInsertPoint(next);
-    b_.CreateStore(after, sample_slot);
+    b_.CreateStore(entry_.stride() == nullptr ? after : b_.CreateAdd(sample, entry_.stride()), sample_slot);
     b_.CreateBr(head);
     b_.SetInsertPoint(done);
   }
@@ -261,6 +194,7 @@ private:
     s.sample = sample;
     s.step = slot(b_.getInt64Ty(), "step");
     b_.CreateStore(b_.getInt64(0), s.step);
+    if (launch_.note_slot != nullptr) begin_notes(s);
     LaneEmitter lanes(kernel_, uniform_, launch_, math_, shape, b_);
     const bool masked = kernel_.terminated_argument() >= 0;
     if (masked) load_mask(s, lanes, skip);
@@ -276,7 +210,19 @@ private:
     }
     store_planes(s);
     if (masked) store_mask(s, lanes);
+    if (launch_.note_slot != nullptr) store_note_words(s);
     count_steps(s);
+  }
+
+  // A sample that is skipped whole has said, by then, that it notes nothing.
+  void begin_notes(const Block& s) {
+    b_.CreateStore(b_.getInt64(0), launch_.note_slot);
+    store_note_words(s);
+  }
+  void store_note_words(const Block& s) {
+    Value* place = b_.CreateSub(s.sample, launch_.begin);
+    b_.CreateAlignedStore(b_.CreateLoad(b_.getInt64Ty(), launch_.note_slot),
+                          b_.CreateGEP(b_.getInt64Ty(), launch_.notes_used, place), llvm::Align(8));
   }
 
   void load_mask(Block& s, LaneEmitter& lanes, BasicBlock* skip) {
@@ -300,8 +246,7 @@ private:
       const kernel::Argument& argument = kernel_.arguments[a];
       const Scalar scalar = argument.type.scalar;
       if (argument.role == Role::param) {
-        Value* number =
-            many_params_ ? param(scalar, load_entry(params_, a, b_.getInt64Ty())) : launch_.bases[a];
+        Value* number = many_params_ ? entry_.load_param(a) : launch_.bases[a];
         s.reads[a] = LaneValue{argument.type, true, {number}};
       } else if (only_read(a)) {
         s.reads[a] = LaneValue{argument.type, false,
@@ -523,11 +468,15 @@ private:
                                  static_cast<std::uint64_t>(copy * s.shape.width) * bytes);
   }
 
+  llvm::Align element_alignment(std::size_t a) const {
+    return launch_.alignment(static_cast<std::uint64_t>(kernel::bytes_of(kernel_.arguments[a].type.scalar)));
+  }
+
   Values load_parts(const Block& s, std::size_t a, llvm::Type* type) {
     Values parts;
     for (int c = 0; c < kernel_.arguments[a].type.components(); ++c) {
       for (int j = 0; j < s.shape.copies; ++j) {
-        parts.push_back(b_.CreateAlignedLoad(type, address(s, a, c, j), llvm::Align(1)));
+        parts.push_back(b_.CreateAlignedLoad(type, address(s, a, c, j), element_alignment(a)));
       }
     }
     return parts;
@@ -577,7 +526,7 @@ private:
     const int index = static_cast<int>(part);
     const auto bytes = static_cast<std::uint64_t>(s.shape.width * kernel::bytes_of(scalar));
     llvm::StoreInst* store = b_.CreateAlignedStore(value, address(s, a, index / copies, index % copies),
-                                                   llvm::Align(streams ? bytes : 1));
+                                                   streams ? llvm::Align(bytes) : element_alignment(a));
     if (!streams) return;
     auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
     store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b_.getContext(), one));
@@ -637,8 +586,8 @@ private:
   const bool many_params_;  // they are loaded again for each block of samples
   MathFunctions math_;
   llvm::IRBuilder<> b_;
-  llvm::Function* function_ = nullptr;
-  Value* params_ = nullptr;
+  Entry entry_;
+  llvm::Function* function_;
   Value* max_steps_ = nullptr;
   Value* streaming_ = nullptr;  // whether stores go past the caches
   bool past_caches_ = false;    // in the way that is being emitted (of a straight line)
@@ -672,7 +621,7 @@ int registers_kept(const Kernel& kernel) {
 
 Shape shape_for(const Kernel& kernel, const llvm::TargetMachine& machine, int copies) {
   Shape shape;
-  if (!kernel::additions_of(kernel).by_sample) return shape;
+  if (is_device(machine) || !kernel::additions_of(kernel).by_sample) return shape;
   shape.width = vector_bytes(machine) / widest_bytes(kernel);
   if (is_large(kernel)) return shape;
   shape.copies =

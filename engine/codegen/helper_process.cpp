@@ -17,6 +17,7 @@
 #include <cstring>
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "eagle/v1/compile.pb.h"
 #include "engine/codegen/channel.h"
@@ -64,9 +65,17 @@ StatusOr<std::string> find_helper() {
                                               "; name an eagle-compile, or unset it for the installed one");
   }
   const std::filesystem::path here = own_directory();
+  std::vector<std::filesystem::path> places = {here / ".", here / "bin", here / "../bin"};
+  // Of an installation: libexec/eagle below PREFIX, where `here` is PREFIX/bin, PREFIX/lib/x86_64-linux-gnu
+  // or PREFIX/lib/python3/dist-packages/eagle.
+  std::filesystem::path prefix = here;
+  for (int up = 0; up < 4 && prefix.has_relative_path(); ++up) {
+    prefix = prefix.parent_path();
+    places.push_back(prefix / "libexec/eagle");
+  }
   std::string looked;
-  for (const char* place : {".", "bin", "../bin", "../libexec/eagle"}) {
-    const std::filesystem::path candidate = (here / place / "eagle-compile").lexically_normal();
+  for (const std::filesystem::path& place : places) {
+    const std::filesystem::path candidate = (place / "eagle-compile").lexically_normal();
     if (::access(candidate.c_str(), X_OK) == 0) return candidate.string();
     looked += (looked.empty() ? "" : ", ") + candidate.string();
   }

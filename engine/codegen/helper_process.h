@@ -19,7 +19,8 @@ class CompileReply;
 namespace eagle::codegen {
 
 // The helper's program: EAGLE_COMPILE_HELPER, else `eagle-compile` beside the program or shared object
-// that this code is in, or in bin/, ../bin/ or ../libexec/eagle/ of there. COMPILE_FAILED lists the places.
+// that this code is in, or in bin/ or ../bin/ of there, or in libexec/eagle/ of one of the four folders
+// above. COMPILE_FAILED lists the places.
 StatusOr<std::string> find_helper();
 
 // Thread-safe; calls are served one after the other. A forked child starts a helper of its own.

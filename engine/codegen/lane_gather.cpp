@@ -1,6 +1,8 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <cstdint>
+
 #include "engine/codegen/lanes.h"
 
 namespace eagle::codegen {
@@ -36,6 +38,14 @@ Value* LaneEmitter::offset_of(const kernel::Op& op, const std::vector<LaneValue>
   return b_.CreateMul(flat, constant(static_cast<std::uint64_t>(kernel::bytes_of(table.type.scalar))));
 }
 
+Value* LaneEmitter::length_of(std::size_t argument) {
+  const kernel::Argument& indexed = kernel_.arguments[argument];
+  if (indexed.axes.empty()) return launch_.lengths[argument];
+  std::uint64_t elements = 1;
+  for (const kernel::Axis& axis : indexed.axes) elements *= axis.extent;
+  return b_.getInt64(elements);
+}
+
 LaneValue LaneEmitter::gather(const kernel::Op& op, const std::vector<LaneValue>& operands,
                               const Masks& live) {
   const kernel::Type type = kernel_.arguments[op.argument].type;
@@ -55,7 +65,8 @@ LaneValue LaneEmitter::gather(const kernel::Op& op, const std::vector<LaneValue>
       if (offset->getType()->isVectorTy()) {
         loaded = b_.CreateMaskedGather(memory_type(type.scalar), address, llvm::Align(1));
       } else {
-        loaded = b_.CreateAlignedLoad(stored, address, llvm::Align(1));
+        const auto bytes = static_cast<std::uint64_t>(kernel::bytes_of(type.scalar));
+        loaded = b_.CreateAlignedLoad(stored, address, launch_.alignment(bytes));
       }
       if (type.scalar == Scalar::boolean)
         loaded = b_.CreateICmpNE(loaded, llvm::Constant::getNullValue(loaded->getType()));

@@ -51,6 +51,8 @@ void LaneEmitter::accum_add(const kernel::Op& op, const Masks& live) {
     if (launch_.additions.by_sample) {
       Value* none = llvm::Constant::getAllOnesValue(element->getType());
       elements.push_back(b_.CreateSelect(noted, element, none));
+    } else if (launch_.device) {
+      append_device_note(op, operands[0], element, noted);
     } else {
       append_note(op, operands[0], element, noted);
     }
@@ -63,14 +65,15 @@ void LaneEmitter::note_by_sample(const kernel::Op& op, const LaneValue& value, c
   const std::size_t number = number_of(op);
   const auto bytes = static_cast<std::uint64_t>(kernel::bytes_of(value.type.scalar));
   Value* place = b_.CreateSub(sample_, launch_.begin);
-  const auto base = [&](std::size_t entry) {
+  const auto base = [&](std::size_t entry) -> Value* {
+    if (launch_.device) return launch_.note_bases[entry];
     return b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), launch_.notes, entry));
   };
   const auto store = [&](Value* parts_of, Value* base_address, std::uint64_t item_bytes, std::size_t copy) {
     Value* lane_0 = b_.CreateGEP(b_.getInt8Ty(), base_address, b_.CreateMul(place, b_.getInt64(item_bytes)));
     Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), lane_0,
                                            copy * static_cast<std::uint64_t>(shape_.width) * item_bytes);
-    b_.CreateAlignedStore(parts_of, address, llvm::Align(1));
+    b_.CreateAlignedStore(parts_of, address, launch_.alignment(item_bytes));
   };
   Value* element_base = base(2 * number);
   Value* value_base = base(2 * number + 1);
@@ -107,7 +110,13 @@ void LaneEmitter::append_note(const kernel::Op& op, const LaneValue& value, Valu
 
   b_.SetInsertPoint(write);
   Value* used = load_used();
-  Value* address = b_.CreateGEP(b_.getInt64Ty(), launch_.notes, used);
+  write_note(b_.CreateGEP(b_.getInt64Ty(), launch_.notes, used), op, value, element);
+  b_.CreateStore(b_.CreateAdd(used, b_.getInt64(words)), used_field);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+}
+
+void LaneEmitter::write_note(Value* address, const kernel::Op& op, const LaneValue& value, Value* element) {
   const auto store = [&](std::size_t word, Value* stored) {
     b_.CreateStore(stored, b_.CreateConstGEP1_64(b_.getInt64Ty(), address, word));
   };
@@ -115,7 +124,32 @@ void LaneEmitter::append_note(const kernel::Op& op, const LaneValue& value, Valu
   store(1, element);
   for (std::size_t c = 0; c < value.parts.size(); ++c)
     store(2 + c, value.parts[c]);  // the low bytes of a word
-  b_.CreateStore(b_.CreateAdd(used, b_.getInt64(words)), used_field);
+}
+
+// Into the words of this sample alone: nobody can make room, so whoever launches gives enough of it, and
+// hears where it was not.
+void LaneEmitter::append_device_note(const kernel::Op& op, const LaneValue& value, Value* element,
+                                     Value* noted) {
+  const std::size_t words = 2 + value.parts.size();
+  BasicBlock* begin = block("note");
+  BasicBlock* full = block("notes_full");
+  BasicBlock* write = block("write_note");
+  BasicBlock* after = block("noted");
+  b_.CreateCondBr(noted, begin, after);
+
+  b_.SetInsertPoint(begin);
+  Value* used = b_.CreateLoad(b_.getInt64Ty(), launch_.note_slot);
+  Value* wanted = b_.CreateAdd(used, b_.getInt64(words));
+  b_.CreateCondBr(b_.CreateICmpSGT(wanted, launch_.notes_capacity), full, write);
+
+  b_.SetInsertPoint(full);
+  b_.CreateStore(b_.CreateAdd(b_.CreateLoad(b_.getInt64Ty(), launch_.lost), b_.getInt64(1)), launch_.lost);
+  b_.CreateBr(after);
+
+  b_.SetInsertPoint(write);
+  Value* place = b_.CreateMul(b_.CreateSub(sample_, launch_.begin), launch_.notes_capacity);
+  write_note(b_.CreateGEP(b_.getInt64Ty(), launch_.notes, b_.CreateAdd(place, used)), op, value, element);
+  b_.CreateStore(wanted, launch_.note_slot);
   b_.CreateBr(after);
   b_.SetInsertPoint(after);
 }

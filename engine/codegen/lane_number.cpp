@@ -3,6 +3,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include <string>
 #include <vector>
@@ -236,12 +237,20 @@ Value* LaneScope::loaded(std::span<const std::uint64_t> table, llvm::Type* eleme
   const std::string name = "table_" + std::to_string(hash);
   llvm::GlobalVariable* global = module.getNamedGlobal(name);
   if (global == nullptr || global->getInitializer() != data) {
-    global = new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data,
-                                      name);
+    // A GPU's global memory, read through its caches: constant memory would serve one address at a time.
+    constexpr unsigned global_memory = 1;
+    const bool device = llvm::Triple(module.getTargetTriple()).isNVPTX();
+    global =
+        new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, name,
+                                 nullptr, llvm::GlobalValue::NotThreadLocal, device ? global_memory : 0);
     global->setAlignment(llvm::Align(64));
   }
   Value* masked = b.CreateAnd(index, table.size() - 1);
-  const auto load = [&](Value* at) { return b.CreateLoad(element, b.CreateGEP(b.getInt64Ty(), global, at)); };
+  const auto load = [&](Value* at) -> Value* {
+    llvm::LoadInst* entry = b.CreateLoad(element, b.CreateGEP(b.getInt64Ty(), global, at));
+    entry->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b.getContext(), {}));
+    return entry;
+  };
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(index->getType());
   if (vector == nullptr) return load(masked);
   Value* result = llvm::PoisonValue::get(llvm::FixedVectorType::get(element, vector->getNumElements()));

@@ -199,7 +199,7 @@ LaneValue LaneEmitter::listed_numbers() {
     Value* first = b_.CreateAdd(
         sample_, b_.getInt64(static_cast<std::uint64_t>(copy) * static_cast<std::uint64_t>(shape_.width)));
     Value* address = b_.CreateGEP(b_.getInt64Ty(), launch_.sample_numbers, first);
-    result.parts.push_back(b_.CreateAlignedLoad(lane_type(Scalar::i64), address, llvm::Align(1)));
+    result.parts.push_back(b_.CreateAlignedLoad(lane_type(Scalar::i64), address, launch_.alignment(8)));
   }
   return result;
 }
@@ -382,6 +382,7 @@ void LaneEmitter::op(const kernel::Op& op, const Masks& live) {
   if (op.code == Opcode::if_ || op.code == Opcode::switch_) return branch(op, live);
   if (op.code == Opcode::while_) return loop(op, live);
   if (op.code == Opcode::accum_add) return accum_add(op, live);
+  if (op.code == Opcode::primitive) return primitive(op, live);
   const kernel::ValueId id = op.results[0];
   const kernel::Type type = kernel_.value_types[id];
   std::vector<LaneValue> operands;
@@ -403,6 +404,8 @@ void LaneEmitter::op(const kernel::Op& op, const Masks& live) {
       return define(id, select(operands));
     case Opcode::gather:
       return define(id, gather(op, operands, live));
+    case Opcode::length:
+      return define(id, LaneValue{type, true, {length_of(op.argument)}});
     case Opcode::compose: {
       LaneValue result{type, uniform_[id], {}};
       for (const LaneValue& component : operands) {
@@ -419,6 +422,16 @@ void LaneEmitter::op(const kernel::Op& op, const Masks& live) {
     default:
       return define(id, elementwise(op, operands, live));
   }
+}
+
+// What it computes, in place; rules for derivatives are for whoever differentiates.
+void LaneEmitter::primitive(const kernel::Op& op, const Masks& live) {
+  const kernel::Region& value = op.regions[0];
+  for (std::size_t i = 0; i < op.operands.size(); ++i)
+    define(value.arguments[i], as_decided(values_[op.operands[i]], value.arguments[i]));
+  region(value, live);
+  for (std::size_t r = 0; r < op.results.size(); ++r)
+    define(op.results[r], as_decided(values_[value.yields[r]], op.results[r]));
 }
 
 void LaneEmitter::region(const kernel::Region& region, const Masks& live) {

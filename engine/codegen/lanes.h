@@ -8,6 +8,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Value.h>
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -49,6 +50,16 @@ struct LaunchValues {
   llvm::Value* begin = nullptr;  // its first sample
   llvm::Value* notes = nullptr;
   llvm::Value* notes_capacity = nullptr;
+  // Of a GPU (device_abi.h). Memory is aligned to its elements there, and the notes of a call are found in
+  // other places.
+  bool device = false;
+  Values note_bases;                  // kept by sample: of elements and of values, an op
+  llvm::Value* notes_used = nullptr;  // address, of an i64 a sample
+  llvm::Value* note_slot = nullptr;   // words that this sample used
+  llvm::Value* lost = nullptr;        // slot
+
+  // What is known of the address of an element of so many bytes.
+  [[nodiscard]] llvm::Align alignment(std::uint64_t bytes) const { return llvm::Align(device ? bytes : 1); }
 };
 
 // Emits regions of one kernel at the builder's insert point. Values are kept by id, so one emitter emits
@@ -82,6 +93,7 @@ public:
 private:
   // lanes.cpp: ops
   void op(const kernel::Op& op, const Masks& live);
+  void primitive(const kernel::Op& op, const Masks& live);
   LaneValue constant(const kernel::Type& type, std::uint64_t bits);
   LaneValue sample_index();
   LaneValue consecutive_numbers();
@@ -96,6 +108,8 @@ private:
 
   // lane_gather.cpp
   LaneValue gather(const kernel::Op& op, const std::vector<LaneValue>& operands, const Masks& live);
+  // How many elements a table or accumulator has: an i64.
+  llvm::Value* length_of(std::size_t argument);
   // Bytes from the table's start to the element that part `part` of the indices means.
   llvm::Value* offset_of(const kernel::Op& op, const std::vector<LaneValue>& indices, std::size_t part,
                          const Masks& live);
@@ -107,6 +121,9 @@ private:
                                                    const std::vector<LaneValue>& indices, std::size_t part);
   void note_by_sample(const kernel::Op& op, const LaneValue& value, const Values& elements);
   void append_note(const kernel::Op& op, const LaneValue& value, llvm::Value* element, llvm::Value* noted);
+  void append_device_note(const kernel::Op& op, const LaneValue& value, llvm::Value* element,
+                          llvm::Value* noted);
+  void write_note(llvm::Value* address, const kernel::Op& op, const LaneValue& value, llvm::Value* element);
   std::size_t number_of(const kernel::Op& op) const;
 
   // lane_random.cpp

@@ -59,15 +59,19 @@ llvm::Function* MathFunctions::function(Opcode code, bool singles) {
   if (made != nullptr) return made;
 
   llvm::IRBuilder<> b(module_.getContext());
-  auto* vector = llvm::FixedVectorType::get(b.getDoubleTy(), static_cast<unsigned>(width_));
-  const std::vector<llvm::Type*> parameters(static_cast<std::size_t>(rule.operands), vector);
-  made = llvm::Function::Create(llvm::FunctionType::get(vector, parameters, false),
+  llvm::Type* type = b.getDoubleTy();
+  if (width_ > 1) type = llvm::FixedVectorType::get(type, static_cast<unsigned>(width_));
+  const std::vector<llvm::Type*> parameters(static_cast<std::size_t>(rule.operands), type);
+  made = llvm::Function::Create(llvm::FunctionType::get(type, parameters, false),
                                 llvm::Function::InternalLinkage, name, module_);
   made->addFnAttr(llvm::Attribute::NoUnwind);
   made->addFnAttr("no-builtins");
-  made->addFnAttr("prefer-vector-width", "512");
-  made->addFnAttr("min-legal-vector-width", "512");
-  // A frame pointer lets LLVM align the stack for vectors it spills: unaligned ones cost up to twice the time.
+  if (width_ > 1) {
+    made->addFnAttr("prefer-vector-width", "512");
+    made->addFnAttr("min-legal-vector-width", "512");
+  }
+  // A frame pointer lets LLVM align the stack for vectors it spills: unaligned ones cost up to twice the
+  // time.
   made->addFnAttr("frame-pointer", "all");
   b.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "entry", made));
   Scope scope(b, *this);
@@ -86,7 +90,7 @@ llvm::Function* MathFunctions::function(Opcode code, bool singles) {
 Value* MathFunctions::called(llvm::IRBuilder<>& b, llvm::Function* function,
                              const std::vector<Value*>& operands) {
   std::vector<Value*> arguments = operands;
-  const bool one = !operands[0]->getType()->isVectorTy();
+  const bool one = width_ > 1 && !operands[0]->getType()->isVectorTy();
   if (one) {
     for (Value*& argument : arguments)
       argument = b.CreateVectorSplat(static_cast<unsigned>(width_), argument);

@@ -1,5 +1,5 @@
-// The math functions of a module being emitted: each one it uses becomes one function of native vectors,
-// which its kernel calls. Included by the compile helper alone.
+// The math functions of a module being emitted: each one it uses becomes one function of native vectors
+// (of scalars where they have one lane), which its kernel calls. Included by the compile helper alone.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

@@ -21,8 +21,12 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
+
+#include "engine/codegen/device_abi.h"
+#include "engine/codegen/device_arch.h"
 
 namespace eagle::codegen {
 
@@ -36,6 +40,10 @@ void initialise_targets() {
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
     return true;
   }();
   (void)done;
@@ -68,6 +76,27 @@ StatusOr<std::unique_ptr<llvm::TargetMachine>> machine_for(std::string_view cpu,
   if (machine == nullptr || !machine->getMCSubtargetInfo()->isCPUStringValid(name)) {
     return Status(Reason::bad_value, "CPU target '" + name + "' is not one that LLVM knows");
   }
+  return machine;
+}
+
+StatusOr<std::unique_ptr<llvm::TargetMachine>> device_machine_for(std::string_view arch, bool fast_compile,
+                                                                  std::size_t parameter_bytes) {
+  initialise_targets();
+  const std::string triple = "nvptx64-nvidia-cuda";
+  std::string problem;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, problem);
+  if (target == nullptr)
+    return Status(Reason::compile_failed, "LLVM has no target for " + triple + ": " + problem);
+  EAGLE_ASSIGN_OR_RETURN(const DeviceArch known, find_device_arch(arch));
+  // The oldest version that can say it, so that old drivers load it.
+  const int version = parameter_bytes > usual_parameter_bytes ? std::max(81, known.ptx) : known.ptx;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, known.name, "+ptx" + std::to_string(version), options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, fast_compile ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::Default));
+  if (machine == nullptr)
+    return Status(Reason::compile_failed, "LLVM makes no code for " + std::string(known.name));
   return machine;
 }
 

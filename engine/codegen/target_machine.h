@@ -5,6 +5,7 @@
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,6 +23,11 @@ void initialise_targets();
 // `triple`: empty for this process's, or another x86-64 or AArch64 one, to cross-compile (name a CPU then).
 StatusOr<std::unique_ptr<llvm::TargetMachine>> machine_for(std::string_view cpu, bool fast_compile,
                                                            std::string_view triple = {});
+
+// The same for a GPU architecture (device_arch.h); what it assembles is PTX. `parameter_bytes`: of the
+// kernel's parameter, which may ask for a newer PTX than others.
+StatusOr<std::unique_ptr<llvm::TargetMachine>> device_machine_for(std::string_view arch, bool fast_compile,
+                                                                  std::size_t parameter_bytes);
 
 // A short fixed pipeline: what a straight-line numeric kernel profits from, and little else. Bits are
 // unaffected: no pass may reassociate, contract or assume.

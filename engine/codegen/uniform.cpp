@@ -52,6 +52,15 @@ private:
         }
         return;
       }
+      case Opcode::primitive: {
+        const Region& value = op.regions[0];
+        for (std::size_t i = 0; i < op.operands.size(); ++i)
+          uniform_[value.arguments[i]] = uniform_[op.operands[i]];
+        region(value);
+        for (std::size_t r = 0; r < op.results.size(); ++r)
+          uniform_[op.results[r]] = uniform_[value.yields[r]];
+        return;
+      }
       case Opcode::while_:
         return loop(op);
       default:

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <memory>
 #include <string>
 
 #include <llvm/IR/Verifier.h>
@@ -17,10 +18,12 @@
 #include "engine/codegen/abi.h"
 #include "engine/codegen/channel.h"
 #include "engine/codegen/code_file.h"
+#include "engine/codegen/device_abi.h"
 #include "engine/codegen/emit.h"
 #include "engine/codegen/helper/confine.h"
 #include "engine/codegen/image.h"
 #include "engine/codegen/large_kernel.h"
+#include "engine/codegen/ptx_rules.h"
 #include "engine/codegen/target_machine.h"
 #include "engine/kernel/verify.h"
 
@@ -30,6 +33,20 @@ using namespace eagle;
 
 constexpr int channel = 3;
 constexpr int idle_ms = 60'000;
+
+StatusOr<std::unique_ptr<llvm::TargetMachine>> machine_of(const std::string& cpu,
+                                                          const kernel::Kernel& kernel, bool large) {
+  if (!cpu.starts_with("sm_")) return codegen::machine_for(cpu, large);
+  const std::size_t bytes = 8 * codegen::device_parameter_words(kernel);
+  if (bytes > codegen::most_parameter_bytes) {
+    return Status(Reason::compile_failed,
+                  "kernel '" + kernel.name + "' has " + std::to_string(kernel.arguments.size()) +
+                      " arguments, which are " + std::to_string(bytes) +
+                      " bytes of a GPU kernel's parameter; expected at most " +
+                      std::to_string(codegen::most_parameter_bytes) + "; give it fewer arguments");
+  }
+  return codegen::device_machine_for(cpu, large, bytes);
+}
 
 Status compile(const v1::CompileRequest& request, v1::CompileReply& reply, UniqueFd& image_fd) {
   if (request.abi() != codegen::abi_version) {
@@ -45,7 +62,10 @@ Status compile(const v1::CompileRequest& request, v1::CompileReply& reply, Uniqu
   limits.arguments = 100'000;
   EAGLE_ASSIGN_OR_RETURN(const kernel::Kernel kernel, kernel::verify(request.kernel(), limits));
   const bool large = codegen::is_large(kernel);
-  EAGLE_ASSIGN_OR_RETURN(const auto machine, codegen::machine_for(request.cpu(), large));
+  const bool device = request.cpu().starts_with("sm_");
+  if (device && request.listing() == v1::LISTING_NONE)
+    return Status(Reason::compile_failed, "no image for " + request.cpu() + ": its driver makes that of PTX");
+  EAGLE_ASSIGN_OR_RETURN(const auto machine, machine_of(request.cpu(), kernel, large));
   const codegen::Shape shape = codegen::shape_for(
       kernel, *machine, std::min(static_cast<int>(request.copies()), codegen::most_copies));
   llvm::LLVMContext context;
@@ -69,6 +89,7 @@ Status compile(const v1::CompileRequest& request, v1::CompileReply& reply, Uniqu
                                                                    : llvm::CodeGenFileType::ObjectFile));
   if (text) {
     reply.set_listing(object->getBuffer().str());
+    if (device) EAGLE_RETURN_IF_ERROR(codegen::check_ptx(reply.listing()));
     return {};
   }
   EAGLE_ASSIGN_OR_RETURN(const codegen::Image image, codegen::link_image(object->getMemBufferRef()));

@@ -1,0 +1,189 @@
+#include "engine/run/cuda/device.h"
+
+#include <array>
+#include <utility>
+
+namespace eagle::run::cuda {
+
+// ---- Device
+
+StatusOr<std::shared_ptr<const Device>> Device::open(std::shared_ptr<const Driver> driver, int ordinal) {
+  EAGLE_ASSIGN_OR_RETURN(const std::vector<DeviceInfo> all, driver->devices());
+  if (ordinal < 0 || static_cast<std::size_t>(ordinal) >= all.size()) {
+    return Status(Reason::bad_value,
+                  "there is no device cuda:" + std::to_string(ordinal) + "; " +
+                      (all.empty() ? "this process may use no GPU"
+                                   : "expected cuda:0 to cuda:" + std::to_string(all.size() - 1)));
+  }
+  std::shared_ptr<Device> device(new Device());
+  device->info_ = all[static_cast<std::size_t>(ordinal)];
+  api::Device handle = 0;
+  const api::Functions& call = driver->call();
+  if (const api::Result result = call.cuDeviceGet(&handle, ordinal); result != api::success)
+    return driver->status(result, "cuDeviceGet");
+  if (const api::Result result = call.cuDevicePrimaryCtxRetain(&device->context_, handle);
+      result != api::success)
+    return driver->status(result, "cuDevicePrimaryCtxRetain of " + device->info_.name);
+  device->driver_ = std::move(driver);
+  return std::shared_ptr<const Device>(std::move(device));
+}
+
+Device::~Device() {
+  if (driver_ == nullptr) return;
+  api::Device handle = 0;
+  if (driver_->call().cuDeviceGet(&handle, info_.ordinal) == api::success)
+    driver_->call().cuDevicePrimaryCtxRelease(handle);
+}
+
+Device::Current::Current(const Device& device) : device_(device) {
+  const api::Result result = device.driver().call().cuCtxPushCurrent(device.context_);
+  if (result != api::success) status_ = device.driver().status(result, "cuCtxPushCurrent");
+}
+
+Device::Current::~Current() {
+  api::Context popped = nullptr;
+  if (status_.ok()) device_.driver().call().cuCtxPopCurrent(&popped);
+}
+
+// ---- DeviceMemory
+
+StatusOr<DeviceMemory> DeviceMemory::create(std::shared_ptr<const Device> device, std::uint64_t bytes) {
+  DeviceMemory memory;
+  std::size_t free = 0, total = 0;
+  const Status made = device->run("cuMemAlloc", [&](const api::Functions& call) {
+    const api::Result result = call.cuMemAlloc(&memory.address_, bytes == 0 ? 1 : bytes);
+    if (result == api::out_of_memory) call.cuMemGetInfo(&free, &total);
+    return result;
+  });
+  if (made.reason() == Reason::out_of_memory) {
+    return Status(Reason::out_of_memory,
+                  device->info().name + " (cuda:" + std::to_string(device->info().ordinal) + ") has " +
+                      std::to_string(free) + " bytes free of " + std::to_string(total) + ", and " +
+                      std::to_string(bytes) + " were asked for");
+  }
+  EAGLE_RETURN_IF_ERROR(made);
+  memory.bytes_ = bytes;
+  memory.device_ = std::move(device);
+  return memory;
+}
+
+DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
+DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  device_ = std::move(other.device_);
+  address_ = std::exchange(other.address_, 0);
+  bytes_ = std::exchange(other.bytes_, 0);
+  return *this;
+}
+DeviceMemory::~DeviceMemory() { release(); }
+
+void DeviceMemory::release() {
+  if (address_ == 0) return;
+  (void)device_->run("cuMemFree", [&](const api::Functions& call) { return call.cuMemFree(address_); });
+  address_ = 0;
+}
+
+Status DeviceMemory::write(std::span<const std::byte> from) const {
+  if (from.empty()) return {};
+  return device_->run("cuMemcpyHtoD", [&](const api::Functions& call) {
+    return call.cuMemcpyHtoD(address_, from.data(), from.size());
+  });
+}
+Status DeviceMemory::read(std::span<std::byte> to) const {
+  if (to.empty()) return {};
+  return device_->run("cuMemcpyDtoH", [&](const api::Functions& call) {
+    return call.cuMemcpyDtoH(to.data(), address_, to.size());
+  });
+}
+Status DeviceMemory::fill(unsigned char value) const {
+  if (bytes_ == 0) return {};
+  return device_->run("cuMemsetD8",
+                      [&](const api::Functions& call) { return call.cuMemsetD8(address_, value, bytes_); });
+}
+
+// ---- DeviceModule
+
+StatusOr<DeviceModule> DeviceModule::load(std::shared_ptr<const Device> device, const std::string& ptx,
+                                          const char* kernel) {
+  DeviceModule module;
+  module.device_ = std::move(device);
+  std::string log(8192, '\0');
+  std::array<int, 2> names = {api::jit_error_log_buffer, api::jit_error_log_buffer_bytes};
+  std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size())};
+  const Status loaded = module.device_->run("cuModuleLoadDataEx", [&](const api::Functions& call) {
+    return call.cuModuleLoadDataEx(&module.module_, ptx.c_str(), 2, names.data(), values.data());
+  });
+  if (!loaded.ok()) {
+    const std::string said = log.c_str();
+    const Reason reason =
+        loaded.reason() == Reason::out_of_memory ? Reason::out_of_memory : Reason::compile_failed;
+    return Status(reason, loaded.message() + (said.empty() ? "" : "\n" + said));
+  }
+  EAGLE_RETURN_IF_ERROR(module.device_->run("cuModuleGetFunction", [&](const api::Functions& call) {
+    return call.cuModuleGetFunction(&module.function_, module.module_, kernel);
+  }));
+  return module;
+}
+
+DeviceModule::DeviceModule(DeviceModule&& other) noexcept { *this = std::move(other); }
+DeviceModule& DeviceModule::operator=(DeviceModule&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  device_ = std::move(other.device_);
+  module_ = std::exchange(other.module_, nullptr);
+  function_ = std::exchange(other.function_, nullptr);
+  return *this;
+}
+DeviceModule::~DeviceModule() { release(); }
+
+void DeviceModule::release() {
+  if (module_ == nullptr) return;
+  (void)device_->run("cuModuleUnload",
+                     [&](const api::Functions& call) { return call.cuModuleUnload(module_); });
+  module_ = nullptr;
+}
+
+// ---- DeviceStream
+
+StatusOr<DeviceStream> DeviceStream::create(std::shared_ptr<const Device> device) {
+  DeviceStream stream;
+  stream.device_ = std::move(device);
+  EAGLE_RETURN_IF_ERROR(stream.device_->run("cuStreamCreate", [&](const api::Functions& call) {
+    return call.cuStreamCreate(&stream.stream_, api::stream_non_blocking);
+  }));
+  return stream;
+}
+
+DeviceStream::DeviceStream(DeviceStream&& other) noexcept { *this = std::move(other); }
+DeviceStream& DeviceStream::operator=(DeviceStream&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  device_ = std::move(other.device_);
+  stream_ = std::exchange(other.stream_, nullptr);
+  return *this;
+}
+DeviceStream::~DeviceStream() { release(); }
+
+void DeviceStream::release() {
+  if (stream_ == nullptr) return;
+  (void)device_->run("cuStreamDestroy",
+                     [&](const api::Functions& call) { return call.cuStreamDestroy(stream_); });
+  stream_ = nullptr;
+}
+
+Status DeviceStream::launch(const DeviceModule& module, unsigned blocks, unsigned threads,
+                            std::span<const std::uint64_t> parameter) const {
+  std::array<void*, 1> parameters = {const_cast<std::uint64_t*>(parameter.data())};
+  return device_->run("cuLaunchKernel", [&](const api::Functions& call) {
+    return call.cuLaunchKernel(module.function(), blocks, 1, 1, threads, 1, 1, 0, stream_, parameters.data(),
+                               nullptr);
+  });
+}
+
+Status DeviceStream::wait() const {
+  return device_->run("cuStreamSynchronize",
+                      [&](const api::Functions& call) { return call.cuStreamSynchronize(stream_); });
+}
+
+}  // namespace eagle::run::cuda

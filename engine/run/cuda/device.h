@@ -1,0 +1,128 @@
+// Device: one GPU in use by this process, and what is made on it. Everything here is freed by its owner,
+// which keeps the device.
+//
+// Thread-safe. Each call makes the device's context current for its own length only, so that a host process
+// with contexts of its own (torch, cupy) finds them as they were.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/base/status.h"
+#include "engine/run/cuda/driver.h"
+
+namespace eagle::run::cuda {
+
+class Device {
+public:
+  // The primary context of the device, which torch and the CUDA runtime use, too. BAD_VALUE for an ordinal
+  // that is not there.
+  static StatusOr<std::shared_ptr<const Device>> open(std::shared_ptr<const Driver> driver, int ordinal);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  [[nodiscard]] const DeviceInfo& info() const { return info_; }
+  [[nodiscard]] const Driver& driver() const { return *driver_; }
+
+  // The context, current in this thread while it lives.
+  class Current {
+  public:
+    explicit Current(const Device& device);
+    ~Current();
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+    [[nodiscard]] const Status& status() const { return status_; }
+
+  private:
+    const Device& device_;
+    Status status_;
+  };
+
+  // `call` of the driver's functions with the context current; what it says, under the name `what`.
+  template <typename Call>
+  [[nodiscard]] Status run(const char* what, Call call) const {
+    const Current current(*this);
+    EAGLE_RETURN_IF_ERROR(current.status());
+    const api::Result result = call(driver_->call());
+    return result == api::success ? Status() : driver_->status(result, what);
+  }
+
+private:
+  Device() = default;
+  std::shared_ptr<const Driver> driver_;
+  DeviceInfo info_;
+  api::Context context_ = nullptr;
+};
+
+// Bytes on a device, aligned to 256.
+class DeviceMemory {
+public:
+  DeviceMemory() = default;
+  // Not cleared. OUT_OF_MEMORY says how much was asked for and how much there was.
+  static StatusOr<DeviceMemory> create(std::shared_ptr<const Device> device, std::uint64_t bytes);
+  DeviceMemory(DeviceMemory&& other) noexcept;
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
+  ~DeviceMemory();
+
+  [[nodiscard]] api::DevicePointer address() const { return address_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  // All of it, at most. They wait until they are done; work of streams is not waited for.
+  Status write(std::span<const std::byte> from) const;
+  Status read(std::span<std::byte> to) const;
+  Status fill(unsigned char value) const;
+
+private:
+  void release();
+  std::shared_ptr<const Device> device_;
+  api::DevicePointer address_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+// A module of PTX, compiled by the driver, and its kernel.
+class DeviceModule {
+public:
+  DeviceModule() = default;
+  // COMPILE_FAILED with what the driver's compiler says.
+  static StatusOr<DeviceModule> load(std::shared_ptr<const Device> device, const std::string& ptx,
+                                     const char* kernel);
+  DeviceModule(DeviceModule&& other) noexcept;
+  DeviceModule& operator=(DeviceModule&& other) noexcept;
+  ~DeviceModule();
+  [[nodiscard]] api::Function function() const { return function_; }
+
+private:
+  void release();
+  std::shared_ptr<const Device> device_;
+  api::Module module_ = nullptr;
+  api::Function function_ = nullptr;
+};
+
+// Work in order.
+class DeviceStream {
+public:
+  DeviceStream() = default;
+  static StatusOr<DeviceStream> create(std::shared_ptr<const Device> device);
+  DeviceStream(DeviceStream&& other) noexcept;
+  DeviceStream& operator=(DeviceStream&& other) noexcept;
+  ~DeviceStream();
+
+  // `parameter` is copied by the call. Returns before the work is done.
+  Status launch(const DeviceModule& module, unsigned blocks, unsigned threads,
+                std::span<const std::uint64_t> parameter) const;
+  [[nodiscard]] api::Stream handle() const { return stream_; }
+  // Waits for all of it. What went wrong in any of it is said here: an address that is not there, and the
+  // like, after which the context is lost.
+  [[nodiscard]] Status wait() const;
+
+private:
+  void release();
+  std::shared_ptr<const Device> device_;
+  api::Stream stream_ = nullptr;
+};
+
+}  // namespace eagle::run::cuda

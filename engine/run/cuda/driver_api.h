@@ -1,0 +1,135 @@
+// The part of NVIDIA's driver API that the engine calls, declared here so that no build needs the CUDA
+// toolkit.
+//
+// Names, numbers and layouts are those of the "CUDA Driver API" reference manual; where a toolkit is
+// installed, tests/gpu/driver_api_test.cpp compares each of them with its cuda.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace eagle::run::cuda::api {
+
+using Result = int;
+using Device = int;
+using DevicePointer = unsigned long long;
+struct ContextRecord;
+struct ModuleRecord;
+struct FunctionRecord;
+struct StreamRecord;
+struct GraphRecord;
+struct GraphNodeRecord;
+struct GraphExecRecord;
+using Context = ContextRecord*;
+using Module = ModuleRecord*;
+using Function = FunctionRecord*;
+using Stream = StreamRecord*;
+using Graph = GraphRecord*;
+using GraphNode = GraphNodeRecord*;
+using GraphExec = GraphExecRecord*;
+
+struct Uuid {
+  char bytes[16];
+};
+
+// CUDA_KERNEL_NODE_PARAMS of version 10.0
+struct KernelNodeParams {
+  Function function = nullptr;
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1;
+  unsigned block_x = 1, block_y = 1, block_z = 1;
+  unsigned shared_bytes = 0;
+  void** parameters = nullptr;
+  void** extra = nullptr;
+};
+
+inline constexpr Result success = 0;
+inline constexpr Result invalid_value = 1;
+inline constexpr Result out_of_memory = 2;
+inline constexpr Result not_initialised = 3;
+inline constexpr Result deinitialised = 4;
+inline constexpr Result no_device = 100;
+inline constexpr Result invalid_device = 101;
+inline constexpr Result invalid_context = 201;
+inline constexpr Result no_binary_for_gpu = 209;
+inline constexpr Result invalid_ptx = 218;
+inline constexpr Result unsupported_ptx_version = 222;
+inline constexpr Result invalid_handle = 400;
+inline constexpr Result not_found = 500;
+inline constexpr Result illegal_address = 700;
+inline constexpr Result launch_out_of_resources = 701;
+inline constexpr Result launch_timeout = 702;
+inline constexpr Result misaligned_address = 716;
+inline constexpr Result unknown = 999;
+
+// CUdevice_attribute
+inline constexpr int attribute_multiprocessors = 16;
+inline constexpr int attribute_compute_capability_major = 75;
+inline constexpr int attribute_compute_capability_minor = 76;
+
+// CUstream_flags
+inline constexpr unsigned stream_non_blocking = 1;
+// CUjit_option
+inline constexpr int jit_error_log_buffer = 5;
+inline constexpr int jit_error_log_buffer_bytes = 6;
+
+// EAGLE_CUDA_FUNCTIONS(X): X(name, version that first had this form of it, exported symbol, parameters)
+#define EAGLE_CUDA_FUNCTIONS(X)                                                                             \
+  X(cuInit, 2000, cuInit, (unsigned flags))                                                                 \
+  X(cuDriverGetVersion, 2020, cuDriverGetVersion, (int* version))                                           \
+  X(cuGetErrorName, 6000, cuGetErrorName, (Result error, const char** name))                                \
+  X(cuGetErrorString, 6000, cuGetErrorString, (Result error, const char** text))                            \
+  X(cuDeviceGetCount, 2000, cuDeviceGetCount, (int* count))                                                 \
+  X(cuDeviceGet, 2000, cuDeviceGet, (Device * device, int ordinal))                                         \
+  X(cuDeviceGetName, 2000, cuDeviceGetName, (char* name, int bytes, Device device))                         \
+  X(cuDeviceGetUuid, 9020, cuDeviceGetUuid, (Uuid * uuid, Device device))                                   \
+  X(cuDeviceTotalMem, 3020, cuDeviceTotalMem_v2, (std::size_t * bytes, Device device))                      \
+  X(cuDeviceGetAttribute, 2000, cuDeviceGetAttribute, (int* value, int attribute, Device device))           \
+  X(cuDevicePrimaryCtxRetain, 7000, cuDevicePrimaryCtxRetain, (Context * context, Device device))           \
+  X(cuDevicePrimaryCtxRelease, 11000, cuDevicePrimaryCtxRelease_v2, (Device device))                        \
+  X(cuCtxPushCurrent, 4000, cuCtxPushCurrent_v2, (Context context))                                         \
+  X(cuCtxPopCurrent, 4000, cuCtxPopCurrent_v2, (Context * context))                                         \
+  X(cuMemGetInfo, 3020, cuMemGetInfo_v2, (std::size_t * free, std::size_t * total))                         \
+  X(cuMemAlloc, 3020, cuMemAlloc_v2, (DevicePointer * pointer, std::size_t bytes))                          \
+  X(cuMemFree, 3020, cuMemFree_v2, (DevicePointer pointer))                                                 \
+  X(cuMemcpyHtoD, 3020, cuMemcpyHtoD_v2, (DevicePointer to, const void* from, std::size_t bytes))           \
+  X(cuMemcpyDtoH, 3020, cuMemcpyDtoH_v2, (void* to, DevicePointer from, std::size_t bytes))                 \
+  X(cuMemsetD8, 3020, cuMemsetD8_v2, (DevicePointer to, unsigned char value, std::size_t bytes))            \
+  X(cuModuleLoadDataEx, 2010, cuModuleLoadDataEx,                                                           \
+    (Module * module, const void* image, unsigned options, int* names, void** values))                      \
+  X(cuModuleUnload, 2000, cuModuleUnload, (Module module))                                                  \
+  X(cuModuleGetFunction, 2000, cuModuleGetFunction, (Function * function, Module module, const char* name)) \
+  X(cuStreamCreate, 2000, cuStreamCreate, (Stream * stream, unsigned flags))                                \
+  X(cuStreamSynchronize, 2000, cuStreamSynchronize, (Stream stream))                                        \
+  X(cuStreamDestroy, 4000, cuStreamDestroy_v2, (Stream stream))                                             \
+  X(cuLaunchKernel, 4000, cuLaunchKernel,                                                                   \
+    (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,                \
+     unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream stream, void** parameters,           \
+     void** extra))
+
+// Of graphs; a driver without them runs kernels one by one. What has the version 10.0 in its name takes the
+// KernelNodeParams above, whatever a newer form takes.
+#define EAGLE_CUDA_GRAPH_FUNCTIONS(X)                                            \
+  X(cuGraphCreate, 10000, cuGraphCreate, (Graph * graph, unsigned flags))        \
+  X(cuGraphDestroy, 10000, cuGraphDestroy, (Graph graph))                        \
+  X(cuGraphAddKernelNode, 10000, cuGraphAddKernelNode,                           \
+    (GraphNode * node, Graph graph, const GraphNode* parents, std::size_t count, \
+     const KernelNodeParams* parameters))                                        \
+  X(cuGraphInstantiateWithFlags, 11040, cuGraphInstantiateWithFlags,             \
+    (GraphExec * exec, Graph graph, unsigned long long flags))                   \
+  X(cuGraphExecKernelNodeSetParams, 10010, cuGraphExecKernelNodeSetParams,       \
+    (GraphExec exec, GraphNode node, const KernelNodeParams* parameters))        \
+  X(cuGraphLaunch, 10000, cuGraphLaunch, (GraphExec exec, Stream stream))        \
+  X(cuGraphExecDestroy, 10000, cuGraphExecDestroy, (GraphExec exec))
+
+// One address a function; null where the driver lacks it.
+struct Functions {
+#define EAGLE_CUDA_MEMBER(name, version, symbol, parameters) Result(*name) parameters = nullptr;
+  EAGLE_CUDA_FUNCTIONS(EAGLE_CUDA_MEMBER)
+  EAGLE_CUDA_GRAPH_FUNCTIONS(EAGLE_CUDA_MEMBER)
+#undef EAGLE_CUDA_MEMBER
+};
+
+// How entry points are asked for by version; drivers for CUDA 11.3 and newer.
+using GetProcAddress = Result (*)(const char* symbol, void** function, int version, std::uint64_t flags);
+
+}  // namespace eagle::run::cuda::api

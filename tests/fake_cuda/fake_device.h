@@ -1,0 +1,24 @@
+// What the library pretends: its GPUs, and what goes wrong with them. EAGLE_FAKE_CUDA says it, as words apart
+// by commas: devices=2,capability=80,version=12010,bytes=1000000,fail_alloc=3,seed=7
+#pragma once
+
+#include <cstdint>
+
+namespace eagle::fake_cuda {
+
+struct Pretence {
+  int devices = 1;
+  int capability = 90;
+  int version = 12'040;              // of the driver
+  std::uint64_t bytes = 1ull << 30;  // of memory, each device
+  std::int64_t fail_alloc = 0;       // the number of the allocation that finds no memory, from 1; 0: none
+  std::int64_t fail_launch = 0;      // the number of the launch that faults, which the context never forgets
+  std::int64_t fail_load = 0;        // the number of the module that the driver's compiler refuses
+  int init = 0;                      // what cuInit says
+  std::uint64_t seed = 1;            // of the order of threads
+};
+
+// Read once.
+const Pretence& pretence();
+
+}  // namespace eagle::fake_cuda

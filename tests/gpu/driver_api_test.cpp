@@ -1,0 +1,68 @@
+// Every name and number of engine/run/cuda/driver_api.h against the toolkit's cuda.h.
+#include <cuda.h>
+#include <gtest/gtest.h>
+
+#include <type_traits>
+
+#include "engine/run/cuda/driver_api.h"
+
+namespace eagle::run::cuda::api {
+namespace {
+
+// Types may have other names, not other sizes: handles are pointers, enumerations are ints.
+template <typename Ours, typename Theirs>
+constexpr bool same_parameter() {
+  if (std::is_pointer_v<Ours>) return std::is_pointer_v<Theirs>;
+  return sizeof(Ours) == sizeof(Theirs) && !std::is_pointer_v<Theirs>;
+}
+template <typename... Ours, typename... Theirs>
+constexpr bool same(Result (*)(Ours...), CUresult (*)(Theirs...)) {
+  if constexpr (sizeof...(Ours) != sizeof...(Theirs)) {
+    return false;
+  } else {
+    return (same_parameter<Ours, Theirs>() && ...);
+  }
+}
+
+TEST(DriverApi, FunctionsTakeWhatTheDriversTake) {
+  Functions ours;
+  // cuda.h renames most functions to their newest form, which is the one that we ask for.
+#define EAGLE_COMPARE(name, version, symbol, parameters) \
+  EXPECT_TRUE(same(ours.name, static_cast<decltype(&::symbol)>(nullptr))) << #symbol;
+  EAGLE_CUDA_FUNCTIONS(EAGLE_COMPARE)
+  EAGLE_CUDA_GRAPH_FUNCTIONS(EAGLE_COMPARE)
+#undef EAGLE_COMPARE
+}
+
+TEST(DriverApi, NumbersAreTheDrivers) {
+  static_assert(sizeof(KernelNodeParams) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1));
+  static_assert(offsetof(KernelNodeParams, parameters) == offsetof(CUDA_KERNEL_NODE_PARAMS_v1, kernelParams));
+  static_assert(sizeof(Uuid) == sizeof(CUuuid) && sizeof(DevicePointer) == sizeof(CUdeviceptr));
+  EXPECT_EQ(success, CUDA_SUCCESS);
+  EXPECT_EQ(invalid_value, CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(out_of_memory, CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(not_initialised, CUDA_ERROR_NOT_INITIALIZED);
+  EXPECT_EQ(deinitialised, CUDA_ERROR_DEINITIALIZED);
+  EXPECT_EQ(no_device, CUDA_ERROR_NO_DEVICE);
+  EXPECT_EQ(invalid_device, CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(invalid_context, CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(no_binary_for_gpu, CUDA_ERROR_NO_BINARY_FOR_GPU);
+  EXPECT_EQ(invalid_ptx, CUDA_ERROR_INVALID_PTX);
+  EXPECT_EQ(unsupported_ptx_version, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  EXPECT_EQ(invalid_handle, CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(not_found, CUDA_ERROR_NOT_FOUND);
+  EXPECT_EQ(illegal_address, CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(launch_out_of_resources, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  EXPECT_EQ(launch_timeout, CUDA_ERROR_LAUNCH_TIMEOUT);
+  EXPECT_EQ(misaligned_address, CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(unknown, CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(attribute_multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  EXPECT_EQ(attribute_compute_capability_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  EXPECT_EQ(attribute_compute_capability_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  EXPECT_EQ(stream_non_blocking, static_cast<unsigned>(CU_STREAM_NON_BLOCKING));
+  EXPECT_EQ(jit_error_log_buffer, CU_JIT_ERROR_LOG_BUFFER);
+  EXPECT_EQ(jit_error_log_buffer_bytes, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+}
+
+}  // namespace
+}  // namespace eagle::run::cuda::api
