@@ -245,6 +245,10 @@ private:
 
   Status copy(const Copy& copy, const std::string& where, v1::Copy& message) {
     EAGLE_RETURN_IF_ERROR(view(copy.source, false, where + ": plane 'src'", *message.mutable_source()));
+    if (copy.index) {
+      EAGLE_RETURN_IF_ERROR(
+          named_view("index", *copy.index, false, where + ": plane", *message.mutable_index()));
+    }
     return view(copy.destination, true, where + ": plane 'dst'", *message.mutable_destination());
   }
 

@@ -8,6 +8,8 @@
 
 #include "client/counters.h"
 #include "client/graph_state.h"
+#include "client/recording.h"
+#include "eagle/client/reverse.h"
 #include "eagle/v1/graph.pb.h"
 #include "engine/graph/edges.h"
 #include "engine/graph/schedule.h"
@@ -57,6 +59,7 @@ void for_each_array(const NodeKind& kind, const std::function<void(const ArrayVi
   } else if (const auto* copy = std::get_if<Copy>(&kind)) {
     visit(copy->source);
     visit(copy->destination);
+    if (copy->index) visit(*copy->index);
   } else if (const auto* reduce = std::get_if<Reduce>(&kind)) {
     visit(reduce->x);
     visit(reduce->out);
@@ -110,8 +113,8 @@ Reduce reduce(ArrayView x, ArrayView out, ReduceOptions options) {
   return {std::move(x), std::move(out), options.op, options.compensated};
 }
 
-NodeKind copy(ArrayView source, ArrayView destination) {
-  return Copy{std::move(source), std::move(destination)};
+NodeKind copy(ArrayView source, ArrayView destination, std::optional<ArrayView> index) {
+  return Copy{std::move(source), std::move(destination), std::move(index)};
 }
 
 NodeKind skippable(std::vector<std::pair<std::string, NodeKind>> body, SkipGuard guard) {
@@ -155,18 +158,24 @@ Status Graph::State::check_conditionals(const StageSpec& spec) const {
   return status;
 }
 
+StatusOr<Backing> Graph::State::describe(Stages some, v1::GraphDescription& message) const {
+  StatusOr<Backing> described = describe_graph(host(), options.name, some, message);
+  message.set_derivatives(options.derivatives);
+  return described;
+}
+
 // Only the new stage is read, so that n adds cost n stages. When it is refused, the whole is read once more
 // for the message: that one counts nodes as the caller does.
 StatusOr<Backing> Graph::State::check_stage(const StagePtr& stage) const {
   v1::GraphDescription alone;
-  EAGLE_ASSIGN_OR_RETURN(Backing stage_backing, describe_graph(host(), options.name, {&stage, 1}, alone));
+  EAGLE_ASSIGN_OR_RETURN(Backing stage_backing, describe({&stage, 1}, alone));
   const Status refused = read(alone).status();
   if (refused.ok()) return stage_backing;
 
   std::vector<StagePtr> all = stages;
   all.push_back(stage);
   v1::GraphDescription whole;
-  if (!describe_graph(host(), options.name, all, whole).ok()) return refused;
+  if (!describe(all, whole).ok()) return refused;
   const Status exact = read(whole).status();
   return exact.ok() ? refused : exact;
 }
@@ -222,9 +231,15 @@ Status Graph::State::build(const std::vector<kernel::PolicyChoice>& chosen) {
   // Thousands of small messages, given back in one piece.
   google::protobuf::Arena arena;
   auto& description = *google::protobuf::Arena::CreateMessage<v1::GraphDescription>(&arena);
-  StatusOr<Backing> whole = describe_graph(host(), options.name, stages, description);
+  StatusOr<Backing> whole = describe(stages, description);
   if (!whole.ok()) return whole.status().within("build");
   if (!chosen.empty()) EAGLE_RETURN_IF_ERROR(apply_dispatch(chosen, description).within("build"));
+  std::shared_ptr<Recording> record;
+  if (options.recorded) {
+    auto made = Recording::add_to(session, stages, description, *whole);
+    if (!made.ok()) return made.status().within("build");
+    record = *std::move(made);
+  }
   auto host_graph = session.host()->build(description, whole->private_planes);
   if (!host_graph.ok()) return within_call(host_graph.status(), "build");
 
@@ -234,6 +249,7 @@ Status Graph::State::build(const std::vector<kernel::PolicyChoice>& chosen) {
   const std::scoped_lock lock(mutex);  // after `whole`, which takes what was there before
   std::swap(backing, *whole);
   dispatch = chosen;
+  recording.swap(record);
   built = std::move(*host_graph);
   brief_replays = built->brief_replays();
   return {};
@@ -246,7 +262,7 @@ StatusOr<std::shared_ptr<const graph::Graph>> Graph::State::look() {
   fresh->name = options.name;
   if (!stages.empty()) {
     v1::GraphDescription description;
-    EAGLE_RETURN_IF_ERROR(describe_graph(host(), options.name, stages, description).status());
+    EAGLE_RETURN_IF_ERROR(describe(stages, description).status());
     EAGLE_ASSIGN_OR_RETURN(*fresh, read(description));
   }
   looked = std::move(fresh);
@@ -300,7 +316,10 @@ bool Graph::built() const {
 
 std::vector<std::string> Graph::schedule() const {
   const std::scoped_lock lock(state_->mutex);
-  return state_->built ? state_->built->schedule() : std::vector<std::string>();
+  if (!state_->built) return {};
+  std::vector<std::string> schedule = state_->built->schedule();
+  if (state_->hidden_nodes() > 0) schedule.erase(schedule.begin());
+  return schedule;
 }
 
 StatusOr<std::shared_ptr<const graph::Graph>> Graph::description() const { return state_->look(); }
@@ -395,7 +414,42 @@ graph::ScratchLayout Graph::scratch_layout() const {
 
 Execution Graph::execution() const {
   const std::scoped_lock lock(state_->mutex);
-  return state_->built ? state_->built->execution() : Execution();
+  if (!state_->built) return {};
+  Execution execution = state_->built->execution();
+  for (ExecutedGroup& group : execution.groups) {
+    for (auto& function : group.functions) {
+      for (ExecutedNode& node : function) node.index -= state_->hidden_nodes();
+    }
+  }
+  return execution;
+}
+
+StatusOr<Record> Graph::record() const {
+  const std::scoped_lock lock(state_->mutex);
+  if (!state_->built)
+    return Status(Reason::graph_state, "record: this graph is not built; call build(), then launch it");
+  if (!state_->recording) {
+    return Status(Reason::graph_state,
+                  "record: this graph was built without a record; make it with Graph(record=True), or "
+                  "build(record=True)");
+  }
+  return Record(state_->recording);
+}
+
+std::uint32_t Graph::State::hidden_nodes() const { return recording ? recording->copies : 0; }
+
+StatusOr<Graph> Graph::of_description(const Session& session, const v1::GraphDescription& description,
+                                      Backing backing) {
+  auto state = std::make_shared<State>(session, GraphOptions{description.name(), false, true});
+  EAGLE_ASSIGN_OR_RETURN(graph::Graph looked, state->read(description));
+  state->looked = std::make_shared<const graph::Graph>(std::move(looked));
+  EAGLE_ASSIGN_OR_RETURN(state->built, session.host()->build(description, backing.private_planes));
+  state->backing = std::move(backing);
+  state->brief_replays = state->built->brief_replays();
+  counting::Atomics& counts = counting::of_process();
+  counting::add(counts.graph_builds);
+  counting::add(counts.compiles, state->built->compiled() ? 1 : 0);
+  return Graph(std::move(state));
 }
 
 Status check_plan(const Session& session, const BoundPlan& plan) {
@@ -404,6 +458,7 @@ Status check_plan(const Session& session, const BoundPlan& plan) {
   const auto stage = std::make_shared<const StageSpec>(std::move(spec));
   v1::GraphDescription alone;
   EAGLE_RETURN_IF_ERROR(describe_graph(*session.host(), "", {&stage, 1}, alone).status());
+  alone.set_derivatives(true);
   EAGLE_RETURN_IF_ERROR(read_for(*session.host(), alone).status());
   counting::add(counting::of_process().binds);
   return {};

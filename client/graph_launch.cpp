@@ -6,6 +6,7 @@
 
 #include "client/counters.h"
 #include "client/graph_state.h"
+#include "client/recording.h"
 
 namespace eagle {
 
@@ -60,6 +61,7 @@ StatusOr<LaunchReport> Graph::State::finish(
     running = with_flag.cancel;
   }
   auto report = run(with_flag, host_call);
+  end_recording(report);
   const std::scoped_lock lock(mutex);
   running = nullptr;
   if (calls.thrown) std::rethrow_exception(calls.thrown);
@@ -75,16 +77,35 @@ StatusOr<LaunchReport> Graph::State::launch(std::string_view method, std::int64_
   const util::Busy::Guard guard(busy);
   if (!guard.entered()) return eagle::busy(method);
   EAGLE_RETURN_IF_ERROR(check_launch(method, n));
+  EAGLE_RETURN_IF_ERROR(begin_recording(n).within(method));
   return finish(method, launch_options, callbacks,
                 [&](const LaunchOptions& with_flag, const HostCall& host_call) {
                   return built->launch(n, with_flag, host_call);
                 });
 }
 
+Status Graph::State::begin_recording(std::int64_t n) const {
+  if (!recording) return {};
+  if (!recording->in_use.enter())
+    return {Reason::busy, "a reverse pass is going back over the last launch; wait for it"};
+  recording->begin(n);
+  return {};
+}
+
+void Graph::State::end_recording(const StatusOr<LaunchReport>& report) const {
+  if (!recording) return;
+  if (report.ok()) recording->finish(report->iterations);
+  recording->in_use.leave();
+}
+
 Status Graph::State::enqueue(std::int64_t n) {
   if (!busy.enter()) return eagle::busy("enqueue");
   Status queued = check_launch("enqueue", n);
-  if (queued.ok()) queued = within_call(built->enqueue(n), "enqueue");
+  if (queued.ok()) queued = begin_recording(n).within("enqueue");
+  if (queued.ok()) {
+    queued = within_call(built->enqueue(n), "enqueue");
+    if (!queued.ok()) end_recording(queued);
+  }
   const std::scoped_lock lock(mutex);
   enqueued = queued.ok();
   if (!queued.ok()) busy.leave();

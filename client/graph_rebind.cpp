@@ -5,6 +5,7 @@
 
 #include "client/counters.h"
 #include "client/graph_state.h"
+#include "client/recording.h"
 #include "eagle/v1/graph.pb.h"
 
 namespace eagle {
@@ -65,7 +66,19 @@ Status Graph::State::update(const std::vector<ParamUpdate>& params) {
   const util::Busy::Guard guard(busy);
   if (!guard.entered()) return eagle::busy("update");
   if (!built) return {Reason::graph_state, "update: this graph is not built; call build() first"};
-  EAGLE_RETURN_IF_ERROR(within_call(built->update(params), "update"));
+  if (!recording) {
+    EAGLE_RETURN_IF_ERROR(within_call(built->update(params), "update"));
+  } else {
+    // The built graph has the nodes of the record before the caller's.
+    std::vector<ParamUpdate> sent = params;
+    for (ParamUpdate& update : sent) {
+      if (update.address.leaf) *update.address.leaf += hidden_nodes();
+    }
+    EAGLE_RETURN_IF_ERROR(within_call(built->update(sent), "update"));
+    EAGLE_ASSIGN_OR_RETURN(const auto changed, graph::resolve_updates(*recording->graph, params));
+    for (const auto& [target, bits] : changed) recording->params[{target.launch, target.argument}] = bits;
+    ++recording->params_changed;
+  }
   counting::add(counting::of_process().updates);
   return {};
 }
@@ -90,14 +103,24 @@ Status Graph::State::rebind(const std::vector<PlaneUpdate>& planes) {
     EAGLE_RETURN_IF_ERROR(check_conditionals(*fresh.back()).within("rebind"));
   }
   v1::GraphDescription description;
-  StatusOr<Backing> whole = describe_graph(host(), options.name, fresh, description);
+  StatusOr<Backing> whole = describe(fresh, description);
   if (!whole.ok()) return whole.status().within("rebind");
   if (!dispatch.empty()) {  // the kernels are those of the build
     EAGLE_RETURN_IF_ERROR(apply_dispatch(dispatch, description).within("rebind"));
   }
+  std::shared_ptr<Recording> record;
+  if (recording) {
+    auto made = Recording::add_to(session, fresh, description, *whole);
+    if (!made.ok()) return made.status().within("rebind");
+    record = *std::move(made);
+    record->params = recording->params;  // the numbers of Params stay
+    record->params_changed = recording->params_changed;
+  }
   EAGLE_RETURN_IF_ERROR(within_call(built->rebind(description, whole->private_planes), "rebind"));
   counting::add(counting::of_process().rebinds);
   adopt(std::move(fresh), std::move(*whole));
+  const std::scoped_lock lock(mutex);
+  recording.swap(record);
   return {};
 }
 

@@ -18,6 +18,8 @@
 
 namespace eagle {
 
+class Recording;
+
 using StagePtr = std::shared_ptr<const StageSpec>;
 using HostCall = std::function<Status(std::uint32_t call)>;
 // BUSY.
@@ -53,10 +55,13 @@ struct Graph::State {
   std::shared_ptr<std::atomic<bool>> running;   // stops the launch that runs
   bool enqueued = false;                        // a launch is in flight that `synchronize` will collect
   bool synchronizing = false;
-  LaunchReport last;  // of the last launch that was whole
+  LaunchReport last;                     // of the last launch that was whole
+  std::shared_ptr<Recording> recording;  // of `built`, where the graph is recorded
 
   [[nodiscard]] const Host& host() const { return *session.host(); }
 
+  // These stages as a message of this graph.
+  StatusOr<Backing> describe(Stages some, v1::GraphDescription& message) const;
   [[nodiscard]] StatusOr<graph::Graph> read(const v1::GraphDescription& description) const {
     return read_for(host(), description);
   }
@@ -74,6 +79,10 @@ struct Graph::State {
   // `callbacks`: who runs the callables of host nodes; null: the thread that waits for the launch.
   StatusOr<LaunchReport> launch(std::string_view method, std::int64_t n, const LaunchOptions& launch_options,
                                 CallbackThread* callbacks);
+  // Launches of a recorded graph: the record is in use until the launch has ended.
+  Status begin_recording(std::int64_t n) const;
+  void end_recording(const StatusOr<LaunchReport>& report) const;
+  [[nodiscard]] std::uint32_t hidden_nodes() const;  // before those of the caller, for the record
   Status enqueue(std::int64_t n);
   StatusOr<LaunchReport> synchronize(const LaunchOptions& launch_options);
   StatusOr<LaunchReport> finish(

@@ -20,6 +20,8 @@ class ExplainRequest;
 class InfoReply;
 class InspectReply;
 class ListAllPlanesReply;
+class ListQuarantineReply;
+class PardonRequest;
 class ListGraphsReply;
 class ListKernelReply;
 class ListKernelRequest;
@@ -53,6 +55,9 @@ public:
   virtual StatusOr<std::vector<std::string>> recent_log(std::uint32_t lines) = 0;
   // The level that held before.
   virtual StatusOr<std::string> set_log_level(std::string_view level) = 0;
+  // Graphs that were computing when workers died; and to forget that, of how many.
+  virtual Status quarantine(v1::ListQuarantineReply& reply) = 0;
+  virtual StatusOr<std::uint64_t> pardon(const v1::PardonRequest& request) = 0;
   // The daemon takes no new work, finishes what it has and ends. `timeout_s`: what running work gets.
   virtual Status drain(std::optional<std::uint32_t> timeout_s, v1::DrainReply& reply) = 0;
   // The chunks of the archive, in order. An error of `sink` ends it.

@@ -161,7 +161,12 @@ StatusOr<std::string> find_eagled() {
     if (home.empty()) continue;
     places.push_back(home / "eagled");
     places.push_back(home / "bin" / "eagled");  // of a Python wheel
-    places.push_back(home.parent_path() / "bin" / "eagled");
+    // Of an installation: `home` is PREFIX/bin, PREFIX/lib or PREFIX/lib/python3/dist-packages/eagle.
+    std::filesystem::path prefix = home;
+    for (int up = 0; up < 4 && prefix.has_relative_path(); ++up) {
+      prefix = prefix.parent_path();
+      places.push_back(prefix / "bin" / "eagled");
+    }
   }
   const std::string path = environment("PATH");
   for (std::size_t start = 0; start < path.size();) {

@@ -79,6 +79,16 @@ public:
         connection_->call("log-level", &Stubs::admin, &v1::Admin::Stub::SetLogLevel, request, reply));
     return reply.previous();
   }
+  Status quarantine(v1::ListQuarantineReply& reply) override {
+    return connection_->call("quarantine", &Stubs::admin, &v1::Admin::Stub::ListQuarantine,
+                             v1::ListQuarantineRequest(), reply);
+  }
+  StatusOr<std::uint64_t> pardon(const v1::PardonRequest& request) override {
+    v1::PardonReply reply;
+    EAGLE_RETURN_IF_ERROR(
+        connection_->call("pardon", &Stubs::admin, &v1::Admin::Stub::Pardon, request, reply));
+    return reply.graphs();
+  }
   Status drain(std::optional<std::uint32_t> timeout_s, v1::DrainReply& reply) override {
     v1::DrainRequest request;
     if (timeout_s) request.set_timeout_s(*timeout_s);

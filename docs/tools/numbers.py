@@ -5,7 +5,7 @@
     python3 docs/tools/numbers.py                  # writes the table from those kept before
     python3 docs/tools/numbers.py --check          # 1 if the page is not what this would write
 
-Meanings, edges and derivatives stand here, errors come from the measurement alone.
+Meanings and edges stand here, derivatives in engine/kernel/diff/table.h, errors come from the measurement alone.
 """
 
 from __future__ import annotations
@@ -15,91 +15,64 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+import gradients
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "manual" / "numbers.md"
 KEPT = ROOT / "docs" / "manual" / "accuracy.txt"
 BEGIN, END = "<!-- table: python3 docs/tools/numbers.py -->\n", "<!-- end of table -->\n"
 
-# (operation, meaning, edges, derivative)
+# (operations, meaning, edges)
 ROWS = [
-    ("abs", "`abs(x)`: absolute value", "", "1 for `x >= 0` (at both zeros too), else -1"),
-    (
-        "min, max",
-        "`minimum(a, b)`, `maximum(a, b)`",
-        "a NaN is ignored; a tie gives `a`",
-        "of the operand given; a tie: of `a`",
-    ),
-    ("sqrt", "square root", "`sqrt(-0) = -0`, NaN below 0", "`1 / (2 sqrt x)`, infinite at 0"),
-    ("fma", "`a b + c`, rounded once", "as IEEE 754", "`b`, `a`, 1"),
-    (
-        "pow",
-        "x to the power y",
-        "C's: `pow(x, 0) = pow(1, y) = 1` for NaN too; NaN for `x < 0` and y not whole",
-        "`y x^(y-1)`, `x^y ln x`; d/dy = 0 at x = 0, y > 0",
-    ),
-    ("rsqrt", "`1 / sqrt(x)`", "`rsqrt(+-0) = +-inf`, `rsqrt(inf) = 0`, NaN below 0", "`-rsqrt(x)^3 / 2`"),
-    ("cbrt", "cube root", "odd; ends stay", "`1 / (3 cbrt(x)^2)`, infinite at 0"),
-    (
-        "hypot",
-        "`sqrt(x^2 + y^2)` without overflow",
-        "infinite where one is, even beside NaN",
-        "`x / h`, `y / h`; 0 at (0, 0)",
-    ),
-    ("exp", "e^x", "`exp(-inf) = 0`; subnormal results are kept", "`exp x`"),
-    ("exp2", "2^x", "exact for whole x", "`exp2(x) ln 2`"),
-    ("expm1", "`exp(x) - 1`", "`expm1(+-0) = +-0`, `expm1(-inf) = -1`", "`exp x`"),
-    ("log", "natural logarithm", "`log(+-0) = -inf`, NaN below 0", "`1 / x`"),
-    ("log2", "logarithm to base 2", "as `log`; exact for powers of 2", "`1 / (x ln 2)`"),
-    ("log10", "logarithm to base 10", "as `log`; exact for powers of 10", "`1 / (x ln 10)`"),
-    ("log1p", "`log(1 + x)`", "`log1p(+-0) = +-0`, `log1p(-1) = -inf`, NaN below", "`1 / (1 + x)`"),
-    ("erf", "error function", "odd; `erf(+-inf) = +-1`", "`2 / sqrt(pi) exp(-x^2)`"),
-    ("erfc", "`1 - erf(x)`", "0 at inf, 2 at -inf; subnormal results are kept", "`-2 / sqrt(pi) exp(-x^2)`"),
-    ("sin", "sine, of radians", "NaN for infinities; angles of any size are reduced exactly", "`cos x`"),
-    ("cos", "cosine", "as `sin`", "`-sin x`"),
-    ("tan", "tangent", "as `sin`; never infinite", "`1 + tan(x)^2`"),
-    ("asin", "arc sine, in [-pi/2, pi/2]", "NaN outside of [-1, 1]", "`1 / sqrt(1 - x^2)`, infinite at -1 and 1"),
-    ("acos", "arc cosine, in [0, pi]", "as `asin`; `acos(1) = +0`", "`-1 / sqrt(1 - x^2)`, infinite at -1 and 1"),
-    ("atan", "arc tangent, in [-pi/2, pi/2]", "`atan(+-inf) = +-pi/2`", "`1 / (1 + x^2)`"),
-    (
-        "atan2",
-        "`atan2(y, x)`: angle of (x, y), in [-pi, pi]",
-        "C's: of all zeros and infinities, with their signs",
-        "`x / (x^2 + y^2)`, `-y / (x^2 + y^2)`; 0 at (0, 0)",
-    ),
-    ("sinh", "hyperbolic sine", "odd", "`cosh x`"),
-    ("cosh", "hyperbolic cosine", "even", "`sinh x`"),
-    ("tanh", "hyperbolic tangent", "odd; `tanh(+-inf) = +-1`", "`1 - tanh(x)^2`"),
-    ("asinh", "inverse of sinh", "odd", "`1 / sqrt(x^2 + 1)`"),
-    ("acosh", "inverse of cosh", "`acosh(1) = +0`, NaN below 1", "`1 / sqrt(x^2 - 1)`, infinite at 1"),
-    ("atanh", "inverse of tanh", "`atanh(+-1) = +-inf`, NaN outside", "`1 / (1 - x^2)`"),
-    ("floor, ceil, trunc", "whole numbers below, above, towards zero", "the sign of x is kept, at zero too", "0"),
-    ("round", "nearest whole number, halves away from zero", "the sign of x is kept", "0"),
-    ("rint", "nearest whole number, halves to even", "the sign of x is kept", "0"),
-    ("sign", "-1, 0, 1", "`sign(+-0) = +0`, `sign(NaN) = NaN`", "0"),
-    ("copysign", "`|x|` with the sign of y", "`copysign(x, NaN) = |x|`", "`sign(x) sign(y)`, 0"),
-    (
-        "fmod",
-        "rest of `x / y`, with the sign of x",
-        "NaN for y = 0 and x infinite; x for y infinite",
-        "1, `-trunc(x / y)`",
-    ),
+    ("abs", "`abs(x)`: absolute value", ""),
+    ("min, max", "`minimum(a, b)`, `maximum(a, b)`", "a NaN is ignored; a tie gives `a`"),
+    ("sqrt", "square root", "`sqrt(-0) = -0`, NaN below 0"),
+    ("fma", "`a b + c`, rounded once", "as IEEE 754"),
+    ("pow", "x to the power y", "C's: `pow(x, 0) = pow(1, y) = 1` for NaN too; NaN for `x < 0` and y not whole"),
+    ("rsqrt", "`1 / sqrt(x)`", "`rsqrt(+-0) = +-inf`, `rsqrt(inf) = 0`, NaN below 0"),
+    ("cbrt", "cube root", "odd; ends stay"),
+    ("hypot", "`sqrt(x^2 + y^2)` without overflow", "infinite where one is, even beside NaN"),
+    ("exp", "e^x", "`exp(-inf) = 0`; subnormal results are kept"),
+    ("exp2", "2^x", "exact for whole x"),
+    ("expm1", "`exp(x) - 1`", "`expm1(+-0) = +-0`, `expm1(-inf) = -1`"),
+    ("log", "natural logarithm", "`log(+-0) = -inf`, NaN below 0"),
+    ("log2", "logarithm to base 2", "as `log`; exact for powers of 2"),
+    ("log10", "logarithm to base 10", "as `log`; exact for powers of 10"),
+    ("log1p", "`log(1 + x)`", "`log1p(+-0) = +-0`, `log1p(-1) = -inf`, NaN below"),
+    ("erf", "error function", "odd; `erf(+-inf) = +-1`"),
+    ("erfc", "`1 - erf(x)`", "0 at inf, 2 at -inf; subnormal results are kept"),
+    ("sin", "sine, of radians", "NaN for infinities; angles of any size are reduced exactly"),
+    ("cos", "cosine", "as `sin`"),
+    ("tan", "tangent", "as `sin`; never infinite"),
+    ("asin", "arc sine, in [-pi/2, pi/2]", "NaN outside of [-1, 1]"),
+    ("acos", "arc cosine, in [0, pi]", "as `asin`; `acos(1) = +0`"),
+    ("atan", "arc tangent, in [-pi/2, pi/2]", "`atan(+-inf) = +-pi/2`"),
+    ("atan2", "`atan2(y, x)`: angle of (x, y), in [-pi, pi]", "C's: of all zeros and infinities, with their signs"),
+    ("sinh", "hyperbolic sine", "odd"),
+    ("cosh", "hyperbolic cosine", "even"),
+    ("tanh", "hyperbolic tangent", "odd; `tanh(+-inf) = +-1`"),
+    ("asinh", "inverse of sinh", "odd"),
+    ("acosh", "inverse of cosh", "`acosh(1) = +0`, NaN below 1"),
+    ("atanh", "inverse of tanh", "`atanh(+-1) = +-inf`, NaN outside"),
+    ("floor, ceil, trunc", "whole numbers below, above, towards zero", "the sign of x is kept, at zero too"),
+    ("round", "nearest whole number, halves away from zero", "the sign of x is kept"),
+    ("rint", "nearest whole number, halves to even", "the sign of x is kept"),
+    ("sign", "-1, 0, 1", "`sign(+-0) = +0`, `sign(NaN) = NaN`"),
+    ("copysign", "`|x|` with the sign of y", "`copysign(x, NaN) = |x|`"),
+    ("fmod", "rest of `x / y`, with the sign of x", "NaN for y = 0 and x infinite; x for y infinite"),
     (
         "remainder",
         "rest of `x / y`, with the sign of y: Python's `%`",
         "as `fmod`; a zero has the sign of y; `y` for infinite y of the other sign",
-        "1, `-floor(x / y)`",
     ),
-    ("floor_divide", "Python's `//` of reals", "`x / y` for y = 0", "0"),
-    ("fdim", "`x - y` where positive, else 0", "NaN where one is", "1, -1 where positive, else 0"),
-    (
-        "clip",
-        "x within [lo, hi]",
-        "NaN where one is; `hi` where `lo > hi`",
-        "of the operand given; x on the closed interval",
-    ),
-    ("isnan, isinf, isfinite", "conditions", "", "none"),
+    ("floor_divide", "Python's `//` of reals", "`x / y` for y = 0"),
+    ("fdim", "`x - y` where positive, else 0", "NaN where one is"),
+    ("clip", "x within [lo, hi]", "NaN where one is; `hi` where `lo > hi`"),
+    ("isnan, isinf, isfinite", "conditions", ""),
 ]
 
+# Functions whose operation has another name.
+OPCODES = {"floor_divide": "floor_quotient"}
 
 EVERY_SINGLE = 1 << 32
 OF_TWO = ("atan2", "hypot", "pow")
@@ -142,13 +115,15 @@ def table() -> str:
         "| function | meaning | edges | max. ulp f64 | f32 | derivative |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for name, meaning, edges, derivative in ROWS:
+    derivatives = gradients.rules()
+    for name, meaning, edges in ROWS:
         errors = ["exact", "exact"]
         if name == "sqrt":
             errors = ["0.50", "0.50"]
         if (name, "f64") in found:
             errors = [f"{found[name, kind].error:.2f}" for kind in ("f64", "f32")]
-        cells = [f"`{name}`", meaning, edges, *errors, derivative]
+        first = name.split(",")[0]
+        cells = [f"`{name}`", meaning, edges, *errors, str(derivatives[OPCODES.get(first, first)])]
         lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
     missing = {name for name, _ in found} - {row[0] for row in ROWS}
     if missing:

@@ -281,6 +281,10 @@ private:
   }
 
   Status same(const Copy& built, const Copy& fresh, const std::string& where) const {
+    if (built.index.has_value() != fresh.index.has_value()) return differs("the index of a copy");
+    if (built.index) {
+      EAGLE_RETURN_IF_ERROR(same_view(built.index->view, fresh.index->view, where + ": the index"));
+    }
     EAGLE_RETURN_IF_ERROR(same_view(built.source, fresh.source, where + ": plane 'src'"));
     return same_view(built.destination, fresh.destination, where + ": plane 'dst'");
   }

@@ -25,12 +25,20 @@ void meet(const Graph& graph, Hazard kind, const NamedView& source, const NamedV
   const plane::Overlap overlap = plane::overlap(source.view, destination.view);
   work.left -= 1 + overlap.steps;
   if (!overlap.overlaps) return;
-  Meeting meeting{kind, source.name, destination.name, graph.planes[source.view.plane].label, {}, true, 0, 0};
+  Meeting meeting{kind, source.name, destination.name, graph.planes[source.view.plane].label, {}, 0, true, 0,
+                  0};
   meeting.shared = plane::shared_bytes(source.view, destination.view);
   work.left -= meeting.shared.steps;
   meeting.exact = overlap.exact && meeting.shared.exact;
+  if (meeting.exact) {
+    const plane::SharedBytes from_the_end = plane::shared_bytes_from_the_end(source.view, destination.view);
+    work.left -= from_the_end.steps;
+    meeting.exact = from_the_end.exact;
+    meeting.last = from_the_end.first;
+  }
   // Of a count that stopped before it found anything, the byte that the test found is still true.
   if (meeting.shared.count == 0 && overlap.exact) meeting.shared.first = overlap.first;
+  if (!meeting.exact) meeting.last = meeting.shared.first;
   meeting.first_in_source = meeting.shared.first - plane::extent(source.view).first;
   meeting.first_in_destination = meeting.shared.first - plane::extent(destination.view).first;
   meetings.push_back(std::move(meeting));

@@ -86,10 +86,15 @@ struct Guard {
   bool negated = false;
 };
 
-// Element by element, from one view to another of the same shape.
+// Element by element, from one view to another of the same shape. With an index one of the two has one more
+// axis, the first one, and the index says which of its rows takes part.
 struct Copy {
   plane::View source;
   plane::View destination;
+  std::optional<NamedView> index = std::nullopt;  // one i64 or i32 element
+
+  // Which of the two is the stack of rows that the index chooses from; only with an index.
+  [[nodiscard]] bool into_stack() const { return destination.shape.size() > source.shape.size(); }
 };
 constexpr std::string_view copy_source_name = "src";
 constexpr std::string_view copy_destination_name = "dst";
@@ -166,9 +171,9 @@ enum class PrivateKernelPlanes {
 // Verifies a description node by node: kernels, views inside planes, dtypes, shapes, equal sample counts
 // within a launch, each argument bound once, guards of one integer cell, groups of two or more non-empty
 // branches, caps of at least 1, counters of loops that their bodies leave alone, partial overlap of an input
-// and an output of one launch, copies between views of one shape that share no byte, scratch planes out of
-// host nodes' reach, no derivative kernels. A rejected description leaves nothing behind. Errors name node
-// label and index, argument, expected, found, cure.
+// and an output of one launch, copies between views of one shape (but for an index) that share no byte,
+// scratch planes out of host nodes' reach, no derivative kernels. A rejected description leaves nothing
+// behind. Errors name node label and index, argument, expected, found, cure.
 StatusOr<Graph> read(const v1::GraphDescription& message, PrivateKernelPlanes private_planes,
                      const Limits& limits = {});
 

@@ -94,6 +94,10 @@ void LeafMaker::add_kind(const Reduce& reduce, Touches& touches) const {
 
 void LeafMaker::add_kind(const Copy& copy, Touches& touches) const {
   touches.reads.push_back({std::string(copy_source_name), copy.source});
+  if (copy.index) touches.reads.push_back(*copy.index);
+  // The other rows of the stack keep what they had.
+  if (copy.index && copy.into_stack())
+    touches.reads.push_back({std::string(copy_destination_name), copy.destination});
   touches.writes.push_back({std::string(copy_destination_name), copy.destination});
 }
 

@@ -204,7 +204,7 @@ private:
         const v1::KernelLaunch& launch = message.kernel();
         EAGLE_ASSIGN_OR_RETURN(const std::uint32_t kernel,
                                read_kernel_index(launch, graph_.kernels.size(), where));
-        EAGLE_RETURN_IF_ERROR(refuse_derivative(*graph_.kernels[kernel], where));
+        if (!message_.derivatives()) EAGLE_RETURN_IF_ERROR(refuse_derivative(*graph_.kernels[kernel], where));
         EAGLE_ASSIGN_OR_RETURN(node.kind, read_launch_of(launch, *graph_.kernels[kernel], accesses_[kernel],
                                                          graph_.planes, where, private_planes_));
         break;

@@ -42,6 +42,41 @@ Status check_types(const plane::View& source, const plane::View& destination, st
           "; float64, float32, int64, int32 and bool are converted, other element types must be the same"};
 }
 
+StatusOr<NamedView> read_index(const v1::NamedView& message, const std::vector<Plane>& planes,
+                               std::string_view where, PrivateKernelPlanes private_planes) {
+  EAGLE_ASSIGN_OR_RETURN(NamedView cell, read_named_view(message, planes, where, Limits().name_bytes));
+  const std::string here = plane_of(where, cell.name);
+  if (private_planes == PrivateKernelPlanes::refused) {
+    EAGLE_RETURN_IF_ERROR(refuse_private(planes[cell.view.plane], here, "the copy"));
+  }
+  const plane::DType dtype = cell.view.dtype;
+  if (dtype != plane::DType::i64 && dtype != plane::DType::i32) {
+    return Status(Reason::wrong_dtype, here + ": expected an index of int64 or int32, found " +
+                                           plane::to_string(cell.view) +
+                                           "; make it with np.zeros(1, dtype=np.int64)");
+  }
+  if (plane::elements(cell.view) != 1) {
+    return Status(Reason::wrong_shape,
+                  here + ": expected an index of one element, found " + plane::to_string(cell.view));
+  }
+  return cell;
+}
+
+// One of the two is rows of the other.
+Status check_stack(const Copy& copy, std::string_view where) {
+  const plane::View& stack = copy.into_stack() ? copy.destination : copy.source;
+  const plane::View& row = copy.into_stack() ? copy.source : copy.destination;
+  const bool fits = stack.shape.size() == row.shape.size() + 1 && stack.shape.front() >= 1 &&
+                    std::equal(row.shape.begin(), row.shape.end(), stack.shape.begin() + 1);
+  if (fits) return {};
+  return {Reason::wrong_shape, std::string(where) +
+                                   ": with an index one of 'src' and 'dst' has one more axis than the other, "
+                                   "the first one, of at least "
+                                   "one row; found " +
+                                   plane::to_string(copy.source) + " and " +
+                                   plane::to_string(copy.destination)};
+}
+
 }  // namespace
 
 StatusOr<Copy> read_copy(const v1::Copy& message, const std::vector<Plane>& planes, std::string_view where,
@@ -57,7 +92,10 @@ StatusOr<Copy> read_copy(const v1::Copy& message, const std::vector<Plane>& plan
   EAGLE_RETURN_IF_ERROR(read(message.source(), copy_source_name, copy.source));
   EAGLE_RETURN_IF_ERROR(read(message.destination(), copy_destination_name, copy.destination));
   EAGLE_RETURN_IF_ERROR(check_types(copy.source, copy.destination, where));
-  if (copy.source.shape != copy.destination.shape) {
+  if (message.has_index()) {
+    EAGLE_ASSIGN_OR_RETURN(copy.index, read_index(message.index(), planes, where, private_planes));
+    EAGLE_RETURN_IF_ERROR(check_stack(copy, where));
+  } else if (copy.source.shape != copy.destination.shape) {
     return Status(Reason::wrong_shape, std::string(where) + ": 'src' and 'dst' must have one shape, found " +
                                            plane::to_string(copy.source) + " and " +
                                            plane::to_string(copy.destination) +

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "engine/graph/edges.h"
 #include "engine/graph/testing.h"
 
 namespace eagle::graph {
@@ -99,6 +100,38 @@ TEST(ReadCopy, PrivateMemoryIsForTheClientsOwnProcess) {
   const View y = d.array({8});
   expect_refused(copied(d, x, y), Reason::private_array, "'src'");
   EXPECT_TRUE(copied(d, x, y, PrivateKernelPlanes::allowed).ok());
+}
+
+TEST(ReadCopy, AnIndexIsOneIntegerAndChoosesFromOneMoreAxis) {
+  Description d;
+  const View row = d.array({3}), stack = d.array({4, 3}), cell = d.array({1}, DType::i64);
+  const auto indexed = [&](const View& from, const View& to, const View& index) {
+    Description fresh = d;
+    v1::Node node = testing::copy("", from, to);
+    testing::to_message("which", index, *node.mutable_copy()->mutable_index());
+    return fresh.add(std::move(node)).try_read();
+  };
+  for (const auto& graph : {indexed(row, stack, cell), indexed(stack, row, cell)}) {
+    ASSERT_TRUE(graph.ok()) << graph.status().to_string();
+  }
+  expect_refused(indexed(row, stack, row).status(), Reason::wrong_dtype, "'which'");
+  expect_refused(indexed(row, stack, d.array({2}, DType::i64)).status(), Reason::wrong_shape, "one element");
+  expect_refused(indexed(stack, stack, cell).status(), Reason::wrong_shape, "one more axis");
+  expect_refused(indexed(d.array({4}), stack, cell).status(), Reason::wrong_shape, "one more axis");
+  expect_refused(indexed(row, d.array({0, 3}), cell).status(), Reason::wrong_shape, "at least one row");
+}
+
+TEST(ReadCopy, OnlyOneRowOfAStackIsWritten) {
+  Description d;
+  const View row = d.array({3}), stack = d.array({4, 3}), cell = d.array({1}, DType::i64);
+  v1::Node node = testing::copy("keep", row, stack);
+  testing::to_message("which", cell, *node.mutable_copy()->mutable_index());
+  d.add(std::move(node));
+  const Graph graph = d.graph();
+  const std::vector<Leaf> all = leaves(graph);
+  std::vector<std::string> reads;
+  for (const NamedView& read : all.front().touches.reads) reads.push_back(read.name);
+  EXPECT_THAT(reads, ::testing::ElementsAre("src", "which", "dst")) << "the other rows keep what they had";
 }
 
 TEST(ReadDerivative, AVjpKernelDoesNotEnterAGraph) {

@@ -68,7 +68,10 @@ public:
   }
   void add(const Copy& copy, const std::string& body) {
     put({std::string(copy_source_name), copy.source}, true, false, body + "copied from");
-    put({std::string(copy_destination_name), copy.destination}, false, true, body + "copied to, all of it");
+    const bool one_row = copy.index && copy.into_stack();
+    put({std::string(copy_destination_name), copy.destination}, one_row, true,
+        body + (one_row ? "copied to, one row of it" : "copied to, all of it"));
+    if (copy.index) put(*copy.index, true, false, body + "says which row is copied");
   }
   void add(const Conditional& conditional, const std::string& body) {
     put(conditional.guard.count, true, false, body + "guard: looked at before each run of the body");

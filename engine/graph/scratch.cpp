@@ -196,7 +196,9 @@ private:
   }
   Status check_kind(const Copy& copy, Written& written, const std::string& where) {
     EAGLE_RETURN_IF_ERROR(read(copy_source_name, copy.source, written, where));
-    write(copy.destination, written);
+    if (copy.index) EAGLE_RETURN_IF_ERROR(read(copy.index->name, copy.index->view, written, where));
+    // One row of a stack, and nobody knows which.
+    if (!copy.index || !copy.into_stack()) write(copy.destination, written);
     return {};
   }
   // `read` keeps scratch out of the reach of host nodes.

@@ -189,6 +189,20 @@ KernelBuilder::Value KernelBuilder::gather(std::string_view table, const std::ve
   return push_typed(std::move(made), indices, stated);
 }
 
+KernelBuilder::Value KernelBuilder::length(std::string_view indexed) {
+  if (!usable({}, "length")) return {};
+  const Argument* found = find_argument(kernel_, indexed);
+  const bool accumulates = found != nullptr && found->role == Role::accum;
+  const Argument* argument = find_indexed(indexed, accumulates ? Role::accum : Role::table, "length");
+  if (argument == nullptr) return {};
+  Op made;
+  made.code = Opcode::length;
+  made.argument = static_cast<std::uint32_t>(argument - kernel_.arguments.data());
+  Stated stated;
+  stated.table = argument;
+  return push_typed(std::move(made), {}, stated);
+}
+
 void KernelBuilder::accum_add(std::string_view accumulator, Value value, const std::vector<Value>& indices) {
   std::vector<Value> operands = {value};
   operands.insert(operands.end(), indices.begin(), indices.end());

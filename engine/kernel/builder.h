@@ -92,6 +92,8 @@ public:
   Value convert(Value a, Scalar to);
   // The element of a table at one i64 an axis; an index outside is clamped.
   Value gather(std::string_view table, const std::vector<Value>& indices);
+  // How many elements a table or accumulator has, i64.
+  Value length(std::string_view indexed);
   // A vector or matrix from its components row by row, and one of them back.
   Value compose(const std::vector<Value>& components, Type type) {
     return op(Opcode::compose, components, type);
@@ -119,6 +121,15 @@ public:
   void next_case(const std::vector<Value>& yields);
   std::vector<Value> end_switch(const std::vector<Value>& yields);
 
+  // A primitive: what it computes, then its rules for tangents (`jvp`) and adjoints (`vjp`), those that there
+  // are. Each begins with values of its own, and sees no others: the operands, and behind them the tangents
+  // of the real operands, or the adjoints of the real results. It yields the results; the tangents of the
+  // real results; the adjoints of the real operands.
+  std::vector<Value> begin_primitive(const std::vector<Value>& operands);
+  std::vector<Value> primitive_jvp(const std::vector<Value>& results);  // ends what it computes
+  std::vector<Value> primitive_vjp(const std::vector<Value>& yields);   // ends what it computes, or the jvp
+  std::vector<Value> end_primitive(const std::vector<Value>& yields);
+
   // Whether a value may have that type; an error sticks, with `user` in front.
   bool accepts(const Type& type, std::string_view user) { return usable({}, user) && check_type(type, user); }
   // Records an error of a layer above as the first one, unless there is one; the message names what was
@@ -137,7 +148,8 @@ private:
   struct Open {
     Op op;
     Region enclosing;
-    std::vector<Type> yields;  // what a loop carries, or what the first region of another op yields
+    std::vector<Type> yields;    // what a loop carries, or what the first region of another op yields
+    std::vector<Type> operands;  // of a primitive
   };
 
   Value fail(Reason reason, std::string message);
@@ -159,6 +171,8 @@ private:
   bool innermost_is(Opcode code, std::size_t ended_regions) const;
   bool end_region(const std::vector<Value>& yields, std::string_view user);
   std::vector<Value> carry();
+  bool end_primitive_region(const std::vector<Value>& yields, std::string_view user);
+  std::vector<Value> begin_primitive_region(std::size_t region);
   std::vector<Value> end();
 
   Kernel kernel_;

@@ -98,6 +98,75 @@ std::vector<KernelBuilder::Value> KernelBuilder::end_switch(const std::vector<Va
   return end_region(yields, "end_switch") ? end() : none;
 }
 
+std::vector<KernelBuilder::Value> KernelBuilder::begin_primitive(const std::vector<Value>& operands) {
+  Op op;
+  op.code = Opcode::primitive;
+  if (!begin(std::move(op), operands)) return std::vector<Value>(operands.size());
+  for (const Value& operand : operands) open_.back().operands.push_back(operand.type);
+  return begin_primitive_region(0);
+}
+
+std::vector<KernelBuilder::Value> KernelBuilder::primitive_jvp(const std::vector<Value>& results) {
+  if (!end_primitive_region(results, "primitive_jvp")) return {};
+  if (open_.back().op.regions.size() != 1) {
+    refuse("primitive_jvp: it comes first behind what the primitive computes");
+    return {};
+  }
+  return begin_primitive_region(1);
+}
+
+std::vector<KernelBuilder::Value> KernelBuilder::primitive_vjp(const std::vector<Value>& yields) {
+  if (!end_primitive_region(yields, "primitive_vjp")) return {};
+  if (open_.back().op.regions.size() > 2) {
+    refuse("primitive_vjp: this primitive has one already");
+    return {};
+  }
+  open_.back().op.regions.resize(2);  // without a jvp its region is empty
+  return begin_primitive_region(2);
+}
+
+std::vector<KernelBuilder::Value> KernelBuilder::end_primitive(const std::vector<Value>& yields) {
+  if (!end_primitive_region(yields, "end_primitive")) return {};
+  open_.back().op.regions.resize(3);
+  return end();
+}
+
+bool KernelBuilder::end_primitive_region(const std::vector<Value>& yields, std::string_view user) {
+  if (!usable(yields, user)) return false;
+  if (open_.empty() || open_.back().op.code != Opcode::primitive) {
+    refuse(std::string(user) + ": no primitive is open");
+    return false;
+  }
+  Open& open = open_.back();
+  const std::size_t number = open.op.regions.size();
+  std::vector<Type> types;
+  for (const Value& value : yields) types.push_back(value.type);
+  if (number == 0) {
+    open.yields = types;
+  } else {
+    const std::vector<Type> expected = primitive_types(number, open.operands, open.yields).yields;
+    if (const auto fault =
+            compare_yields(expected, types, number == 1 ? "the real results" : "the real operands")) {
+      const std::string which = fault->operand < 0 ? "" : "yield " + std::to_string(fault->operand) + ": ";
+      refuse(std::string(user) + ": " + which + fault->message);
+      return false;
+    }
+  }
+  for (const Value& value : yields) region_.yields.push_back(value.id);
+  open.op.regions.push_back(std::exchange(region_, {}));
+  return true;
+}
+
+std::vector<KernelBuilder::Value> KernelBuilder::begin_primitive_region(std::size_t region) {
+  const Open& open = open_.back();
+  std::vector<Value> values;
+  for (const Type& type : primitive_types(region, open.operands, open.yields).arguments) {
+    values.push_back(new_value(type));
+    region_.arguments.push_back(values.back().id);
+  }
+  return values;
+}
+
 // Opens the op's first region, which from here on is the one being filled.
 bool KernelBuilder::begin(Op op, const std::vector<Value>& operands) {
   const Rule& rule = rule_of(op.code);

@@ -59,7 +59,8 @@ public:
 
   void copy(const Op& op, Region& to) {
     Op made = op;
-    if (op.code == Opcode::gather && !tables_.empty()) made.argument = tables_[op.argument];
+    const bool names_table = op.code == Opcode::gather || op.code == Opcode::length;
+    if (names_table && !tables_.empty()) made.argument = tables_[op.argument];
     for (ValueId& operand : made.operands) operand = now(operand);
     for (std::size_t r = 0; r < op.regions.size(); ++r) {
       made.regions[r] = {};

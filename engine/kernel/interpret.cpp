@@ -48,6 +48,13 @@ public:
     return axes.empty() ? planes_[table].length : axes[axis].extent;
   }
 
+  [[nodiscard]] std::int64_t elements(std::size_t table) const {
+    std::int64_t product = 1;
+    const std::size_t axes = std::max<std::size_t>(kernel_.arguments[table].axes.size(), 1);
+    for (std::size_t axis = 0; axis < axes; ++axis) product *= extent(table, axis);
+    return product;
+  }
+
 private:
   const Kernel& kernel_;
   std::span<const InterpreterPlane> planes_;
@@ -105,8 +112,13 @@ private:
         const std::int64_t selector = integer(op.operands[0]);
         return run_one_of(op, static_cast<std::size_t>(std::clamp(selector, std::int64_t{0}, last)));
       }
+      case Opcode::primitive:
+        copy(op.operands, op.regions[0].arguments);
+        return run_one_of(op, 0);
       case Opcode::gather:
         return run_gather(op);
+      case Opcode::length:
+        return set_scalar(op, static_cast<std::uint64_t>(planes_.elements(op.argument)));
       case Opcode::accum_add:
         return run_accum_add(op);
       case Opcode::random_words:

@@ -121,8 +121,10 @@ enum class Opcode : std::uint16_t {
   if_ = 60,
   while_,
   switch_,
+  primitive,
   gather = 70,
-  accum_add = 72,
+  length,
+  accum_add,
   compose = 80,
   extract,
   fma = 100,
@@ -206,10 +208,12 @@ struct Op {
   // `constant`: the value's bits, zero-extended (f32 in the low 32 bits, bool as 0 or 1). NaNs are
   // canonical: 0x7ff8000000000000 and 0x7fc00000.
   std::uint64_t bits = 0;
-  std::vector<Region> regions;       // `if_`: then, else; `while_`: condition, body; `switch_`: one a value
-  std::uint32_t argument = 0;        // `gather`, `accum_add`: index of the table among the arguments
-  std::uint64_t max_trips = 0;       // `while_`: at least 1
-  std::uint32_t component = 0;       // `extract`
+  // `if_`: then, else; `while_`: condition, body; `switch_`: one a value; `primitive`: what it computes, jvp,
+  // vjp
+  std::vector<Region> regions;
+  std::uint32_t argument = 0;   // `gather`, `length`, `accum_add`: index of the table among the arguments
+  std::uint64_t max_trips = 0;  // `while_`: at least 1
+  std::uint32_t component = 0;  // `extract`
   std::optional<Dispatch> dispatch;  // `switch_`
   Location location;
   friend bool operator==(const Op&, const Op&) = default;

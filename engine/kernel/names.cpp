@@ -26,6 +26,19 @@ std::size_t character_length(std::string_view text) {
   return length;
 }
 
+// Whatever could move a cursor, break a line or turn the direction of a text: controls, and U+061C, U+200E,
+// U+200F, U+2028 to U+202E, U+2066 to U+2069. Of one well-formed character.
+bool spoils(std::string_view character) {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(character[i]); };
+  if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
+  if (character.size() == 2)
+    return (byte(0) == 0xc2 && byte(1) < 0xa0) || (byte(0) == 0xd8 && byte(1) == 0x9c);
+  if (character.size() != 3 || byte(0) != 0xe2) return false;
+  const std::uint8_t last = byte(2);
+  if (byte(1) == 0x80) return last == 0x8e || last == 0x8f || (last >= 0xa8 && last <= 0xae);
+  return byte(1) == 0x81 && last >= 0xa6 && last <= 0xa9;
+}
+
 void append_hex(std::string& out, char c) {
   constexpr std::string_view digits = "0123456789abcdef";
   const auto byte = static_cast<std::uint8_t>(c);
@@ -50,9 +63,8 @@ std::string escaped(std::string_view text, char quote) {
   while (!text.empty()) {
     const char c = text[0];
     const std::size_t length = character_length(text);
-    const bool control = static_cast<std::uint8_t>(c) < 0x20 || c == 0x7f;
-    if (length == 0 || control) {
-      append_hex(out, c);
+    if (length == 0 || spoils(text.substr(0, length))) {
+      for (const char part : text.substr(0, length == 0 ? 1 : length)) append_hex(out, part);
     } else {
       if (c == quote || c == '\\') out += '\\';
       out += text.substr(0, length);

@@ -20,6 +20,12 @@ TEST(QuotedName, EscapesWhatWouldSpoilALine) {
   EXPECT_EQ(quote_name("a'b\\\n\x7f\xff"), R"('a\'b\\\x0a\x7f\xff')");
 }
 
+TEST(QuotedName, EscapesWhatWouldTurnATextOrSpeakToATerminal) {
+  for (const std::string spoils : {"\u009b", "\u061c", "\u200e", "\u2028", "\u202e", "\u2066", "\x1b"})
+    EXPECT_EQ(escaped("a" + spoils + "b", '\'').find(spoils), std::string::npos);
+  EXPECT_EQ(escaped("\u00e9\u20ac\u2070", '\''), "\u00e9\u20ac\u2070");
+}
+
 TEST(QuotedName, CutsLongNamesBetweenCharacters) {
   EXPECT_EQ(quote_name(std::string(64, 'a')), "'" + std::string(64, 'a') + "'");
   EXPECT_EQ(quote_name(std::string(65, 'a')), "'" + std::string(64, 'a') + "…'");

@@ -283,6 +283,10 @@ private:
         return lookup(region);
       case Typing::addition:
         return addition(region);
+      case Typing::extent:
+        return length(region);
+      case Typing::primitive:
+        return primitive(region, depth);
       case Typing::composition:
         return composition(region);
       case Typing::component:
@@ -331,6 +335,7 @@ private:
   }
 
   void addition(Region& region) {
+    if (isolated_) return;
     const auto accumulator = any_argument(Role::accum);
     if (!accumulator) return;
     const auto value = pick_type(kernel_.arguments[*accumulator].type);
@@ -347,6 +352,7 @@ private:
 
   // Everyday integers are often outside a table, on either side.
   void lookup(Region& region) {
+    if (isolated_) return;
     const auto looked_up = any_argument(Role::table);
     if (!looked_up) return;
     Op op;
@@ -356,6 +362,38 @@ private:
     const std::size_t indices = std::max<std::size_t>(table.axes.size(), 1);
     while (op.operands.size() < indices) op.operands.push_back(integer(region));
     push(region, std::move(op), table.type);
+  }
+
+  // A primitive without rules; what is inside sees nothing of what is outside.
+  void primitive(Region& region, int depth) {
+    Op op;
+    op.code = Opcode::primitive;
+    op.regions.resize(3);
+    for (std::uint64_t more = between(1, 3); more > 0; --more)
+      op.operands.push_back(visible_[random_.below(visible_.size())]);
+    std::vector<ValueId> outside = std::exchange(visible_, {});
+    const bool before = std::exchange(isolated_, true);
+    for (const ValueId operand : op.operands)
+      op.regions[0].arguments.push_back(define(kernel_.value_types[operand]));
+    fill(op.regions[0], depth + 1);
+    const std::vector<Type> types = visible_types(between(1, 2));
+    for (const Type& type : types) op.regions[0].yields.push_back(*pick_type(type));
+    isolated_ = before;
+    visible_ = std::move(outside);
+    finish(region, std::move(op), types);
+  }
+
+  void length(Region& region) {
+    if (isolated_) return;
+    std::vector<std::uint32_t> indexed;
+    for (std::uint32_t a = 0; a < kernel_.arguments.size(); ++a) {
+      if (is_indexed(kernel_.arguments[a].role)) indexed.push_back(a);
+    }
+    if (indexed.empty()) return;
+    Op op;
+    op.code = Opcode::length;
+    op.argument = indexed[random_.below(indexed.size())];
+    push(region, std::move(op), Type{Scalar::i64});
   }
 
   void composition(Region& region) {
@@ -485,6 +523,7 @@ private:
   Kernel kernel_;
   std::vector<ValueId> visible_;
   int budget_ = 0;
+  bool isolated_ = false;  // inside of a primitive
 };
 
 void forget_locations(Region& region) {

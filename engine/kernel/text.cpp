@@ -88,6 +88,13 @@ private:
     return region.arguments.empty() ? "" : "(" + values(region.arguments) + ") ";
   }
 
+  [[nodiscard]] std::string typed(const Region& region) const {
+    std::string text;
+    for (const ValueId id : region.arguments)
+      text += (text.empty() ? "(" : ", ") + value(id) + ": " + to_string(kernel_.value_types[id]);
+    return text.empty() ? text : text + ") ";
+  }
+
   void line(std::size_t indent, const std::string& text) { out_ += std::string(2 * indent, ' ') + text; }
 
   void region(const Region& region, std::size_t indent) {
@@ -119,6 +126,8 @@ private:
         return constant_text(result, op.bits);
       case Opcode::gather:
         return element(op, 0);
+      case Opcode::length:
+        return "@" + name_text(kernel_.arguments[op.argument].name);
       case Opcode::extract:
         return value(op.operands[0]) + "[" + std::to_string(op.component) + "]";
       default:
@@ -144,8 +153,14 @@ private:
       out_ += (i == 0 ? " -> " : ", ") + to_string(kernel_.value_types[op.results[i]]);
     }
     for (std::size_t i = 0; i < op.regions.size(); ++i) {
-      out_ += " " + before_region(op.code, i) + carried(op.regions[i]);
-      region(op.regions[i], indent);
+      const Region& nested = op.regions[i];
+      if (op.code == Opcode::primitive) {
+        if (i > 0 && nested.arguments.empty() && nested.ops.empty() && nested.yields.empty()) continue;
+        out_ += (i == 0 ? " " : i == 1 ? " jvp " : " vjp ") + typed(nested);
+      } else {
+        out_ += " " + before_region(op.code, i) + carried(nested);
+      }
+      region(nested, indent);
     }
   }
 

@@ -47,6 +47,17 @@
 //     yield %11
 //   }
 //
+// A primitive: what it computes, and how tangents and adjoints go through it, as far as its author says.
+//
+//     %9 = primitive %0 -> f64 (%1: f64) {
+//       %2 = exp %1 : f64
+//       yield %2
+//     } jvp (%3: f64, %4: f64) {
+//       yield %4
+//     } vjp (%5: f64, %6: f64) {
+//       yield %6
+//     }
+//
 // Grammar; line ends mean nothing, and `// ...` is a comment:
 //
 //   kernel   = "kernel" "@" name "real" "=" scalar argument* region
@@ -56,6 +67,7 @@
 //   [values] ":" type
 //            | value "=" "constant" literal ":" type
 //            | value "=" "gather" "@" name "[" values "]" ":" type
+//            | value "=" "length" "@" name ":" type
 //            | value "=" "extract" value "[" number "]" ":" type
 //            | [values "="] "if" value [gives] region "else" region
 //            | [values "="] "while" [values] "max" number [gives] [carried] region "do" [carried] region

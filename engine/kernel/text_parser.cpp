@@ -58,6 +58,8 @@ private:
   Status parse_op(std::uint32_t depth, v1::Op& message);
   Status parse_plain(const Rule& rule, const Token& result, v1::Op& message);
   Status parse_operands(const Rule& rule, v1::Op& message);
+  Status parse_typed(v1::Region& message);
+  Status parse_indexed(v1::Op& message);
   Status parse_element(v1::Op& message);
   Status parse_addition(v1::Op& message);
   Status parse_structure(const Rule& rule, const std::vector<Token>& results, std::uint32_t depth,
@@ -240,6 +242,7 @@ Status Parser::parse_plain(const Rule& rule, const Token& result, v1::Op& messag
 }
 
 Status Parser::parse_operands(const Rule& rule, v1::Op& message) {
+  if (rule.typing == Typing::extent) return parse_indexed(message);
   if (rule.operands == 0) return {};
   if (rule.typing == Typing::lookup) return parse_element(message);
   EAGLE_RETURN_IF_ERROR(parse_values(*message.mutable_operands()));
@@ -251,8 +254,8 @@ Status Parser::parse_operands(const Rule& rule, v1::Op& message) {
   return expect("]");
 }
 
-// @name[indices]
-Status Parser::parse_element(v1::Op& message) {
+// @name
+Status Parser::parse_indexed(v1::Op& message) {
   EAGLE_RETURN_IF_ERROR(expect("@"));
   const Token token = token_;
   std::string name;
@@ -260,6 +263,12 @@ Status Parser::parse_element(v1::Op& message) {
   const auto argument = arguments_.find(name);
   if (argument == arguments_.end()) return unexpected("the name of a table or accumulator", token);
   message.set_argument(argument->second);
+  return {};
+}
+
+// @name[indices]
+Status Parser::parse_element(v1::Op& message) {
+  EAGLE_RETURN_IF_ERROR(parse_indexed(message));
   EAGLE_RETURN_IF_ERROR(expect("["));
   EAGLE_RETURN_IF_ERROR(parse_values(*message.mutable_operands()));
   return expect("]");
@@ -323,6 +332,15 @@ Status Parser::parse_regions(const Rule& rule, const std::vector<Claim>& types, 
     } while (is("case"));
     return {};
   }
+  if (rule.typing == Typing::primitive) {
+    for (const char* before : {"", "jvp", "vjp"}) {
+      v1::Region& region = *message.add_regions();
+      if (*before != '\0' && !accept(before)) continue;
+      if (accept("(")) EAGLE_RETURN_IF_ERROR(parse_typed(region));
+      EAGLE_RETURN_IF_ERROR(parse_region(depth + 1, region));
+    }
+    return {};
+  }
   const bool is_loop = rule.typing == Typing::loop;
   for (int i = 0; i < 2; ++i) {
     if (i == 1) EAGLE_RETURN_IF_ERROR(expect(is_loop ? "do" : "else"));
@@ -344,6 +362,20 @@ Status Parser::parse_carried(const std::vector<Claim>& types, v1::Region& messag
     advance();
     set_type(types[i].type, *message.add_arguments());
   }
+  return expect(")");
+}
+
+// Values with their types, as far as the closing bracket.
+Status Parser::parse_typed(v1::Region& message) {
+  do {
+    if (token_.kind != Token::Kind::value) return unexpected("a value, like %3");
+    EAGLE_RETURN_IF_ERROR(define(token_));
+    advance();
+    EAGLE_RETURN_IF_ERROR(expect(":"));
+    Type type;
+    EAGLE_RETURN_IF_ERROR(parse_type(type));
+    set_type(type, *message.add_arguments());
+  } while (accept(","));
   return expect(")");
 }
 

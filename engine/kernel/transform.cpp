@@ -81,7 +81,7 @@ public:
   // The op as a whole.
   void take(const Op& op) {
     for (const ValueId operand : op.operands) values_[operand] = true;
-    if (op.code == Opcode::gather) tables_[op.argument] = true;
+    if (op.code == Opcode::gather || op.code == Opcode::length) tables_[op.argument] = true;
     for (const Region& nested : op.regions) {
       for (const ValueId yield : nested.yields) values_[yield] = true;
       for (const Op& inner : nested.ops) {

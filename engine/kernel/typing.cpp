@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 
 namespace eagle::kernel {
 namespace {
@@ -44,7 +45,9 @@ constexpr std::array table = {
     Rule{Opcode::if_, "if", 1, Typing::branch},
     Rule{Opcode::while_, "while", any_number, Typing::loop},
     Rule{Opcode::switch_, "switch", 1, Typing::selection},
+    Rule{Opcode::primitive, "primitive", any_number, Typing::primitive},
     Rule{Opcode::gather, "gather", any_number, Typing::lookup},
+    Rule{Opcode::length, "length", 0, Typing::extent},
     Rule{Opcode::accum_add, "accum_add", any_number, Typing::addition},
     Rule{Opcode::compose, "compose", any_number, Typing::composition},
     Rule{Opcode::extract, "extract", 1, Typing::component},
@@ -133,6 +136,8 @@ std::string_view demand(Typing typing, int index, const Type& type) {
     case Typing::position:
     case Typing::conversion:
     case Typing::loop:
+    case Typing::extent:
+    case Typing::primitive:
       return "";
   }
   return "";
@@ -231,7 +236,7 @@ std::variant<Type, TypeFault> result_type(const Rule& rule, std::span<const Type
     return fault(0, to_string(stated.table->type) + " (the type of the accumulator's elements)",
                  to_string(operands[0]));
   }
-  if (rule.typing != Typing::loop && rule.typing != Typing::addition) {
+  if (rule.typing != Typing::loop && rule.typing != Typing::addition && rule.typing != Typing::primitive) {
     if (auto unequal = require_equal(operands, rule.typing == Typing::choice ? 1 : 0)) return *unequal;
   }
 
@@ -248,6 +253,7 @@ std::variant<Type, TypeFault> result_type(const Rule& rule, std::span<const Type
     case Typing::logic:
       return boolean_type;
     case Typing::position:
+    case Typing::extent:
       return index_type;
     case Typing::constant:
       if (stated.type.rank != 0) return fault(-1, "a scalar type (no extents)", to_string(stated.type));
@@ -266,9 +272,27 @@ std::variant<Type, TypeFault> result_type(const Rule& rule, std::span<const Type
     case Typing::loop:
     case Typing::selection:
     case Typing::addition:
+    case Typing::primitive:
       return Type{};
   }
   return Type{};
+}
+
+PrimitiveTypes primitive_types(std::size_t region, std::span<const Type> operands,
+                               std::span<const Type> results) {
+  PrimitiveTypes types{{operands.begin(), operands.end()}, {}};
+  const auto append_reals = [](std::span<const Type> from, std::vector<Type>& to) {
+    std::copy_if(from.begin(), from.end(), std::back_inserter(to),
+                 [](const Type& type) { return is_real(type.scalar); });
+  };
+  if (region == 1) {
+    append_reals(operands, types.arguments);
+    append_reals(results, types.yields);
+  } else if (region == 2) {
+    append_reals(results, types.arguments);
+    append_reals(operands, types.yields);
+  }
+  return types;
 }
 
 std::optional<TypeFault> compare_yields(std::span<const Type> expected, std::span<const Type> found,

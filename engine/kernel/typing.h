@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "engine/kernel/ir.h"
 
@@ -33,6 +34,8 @@ enum class Typing : std::uint8_t {
   composition,  // (S, S, ...) -> the stated type of as many S, of rank 1 or 2
   component,    // (T of rank 1 or 2) -> its scalar
   addition,     // (the accumulator's element type, i64, ...), an index an axis -> nothing
+  extent,       // () -> i64, of the table or accumulator that is named
+  primitive,    // (T, U, ...) -> what its first region yields
   random,       // (i64, i64) -> i64[4]
 };
 
@@ -51,11 +54,16 @@ struct Rule {
   // How many regions an op of this rule may have. One that has regions gives what they yield or carry,
   // not one result.
   [[nodiscard]] int least_regions() const {
-    return typing == Typing::branch || typing == Typing::loop ? 2 : typing == Typing::selection ? 1 : 0;
+    return typing == Typing::branch || typing == Typing::loop ? 2
+           : typing == Typing::selection                      ? 1
+           : typing == Typing::primitive                      ? 3
+                                                              : 0;
   }
   [[nodiscard]] bool has_regions() const { return least_regions() > 0; }
   // Whether the op names a table or an accumulator.
-  [[nodiscard]] bool names_argument() const { return typing == Typing::lookup || typing == Typing::addition; }
+  [[nodiscard]] bool names_argument() const {
+    return typing == Typing::lookup || typing == Typing::addition || typing == Typing::extent;
+  }
   // Whether an op without regions gives a value.
   [[nodiscard]] bool has_result() const { return typing != Typing::addition; }
 };
@@ -81,6 +89,15 @@ struct Stated {
 
 // The type of a plain op's result. For an op with regions only the operands are checked and the type means
 // nothing, as for an op without a result.
+// What the regions of a primitive have as arguments, and what those beyond the first yield. `results` matters
+// to the last one alone.
+struct PrimitiveTypes {
+  std::vector<Type> arguments;
+  std::vector<Type> yields;
+};
+PrimitiveTypes primitive_types(std::size_t region, std::span<const Type> operands,
+                               std::span<const Type> results);
+
 std::variant<Type, TypeFault> result_type(const Rule& rule, std::span<const Type> operands,
                                           const Stated& stated);
 

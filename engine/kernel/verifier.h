@@ -70,6 +70,7 @@ private:
   Status read_dispatch(const v1::Dispatch& message, const Path& path, Op& op);
   Status read_structure(const v1::Op& message, const Rule& rule, std::uint32_t depth, const Path& path,
                         Op& op);
+  Status read_primitive(const v1::Op& message, std::uint32_t depth, const Path& path, Op& op);
   Status read_carried(const v1::Region& message, std::span<const Type> carried, const Path& path,
                       Region& region);
   Status check_yields(const Op& op, const Path& path, std::vector<Type>& results);
@@ -101,6 +102,8 @@ private:
   std::vector<bool> region_open_;           // by region, in the order in which they begin
   std::vector<std::uint32_t> home_region_;  // by value
   std::uint32_t current_region_ = 0;
+  // Regions of a primitive see nothing from outside: what began before this one is out of their sight.
+  std::uint32_t first_visible_ = 0;
   const Message* refused_ = nullptr;
 };
 

@@ -192,6 +192,12 @@ Status Verifier::read_constant(const v1::Op& message, const Type& type, const Pa
 Status Verifier::read_table(const v1::Op& message, const Rule& rule, const Path& path, Op& op) {
   const std::string name(rule.name);
   const Path argument_path{&path, "argument"};
+  if (first_visible_ != 0) {
+    return malformed(argument_path,
+                     name +
+                         ": a primitive sees no tables and accumulators, whose derivatives would be "
+                         "lost; look them up outside and pass what was found");
+  }
   op.argument = message.argument();
   if (op.argument >= kernel_.arguments.size()) {
     return malformed(argument_path, name + ": expected an index below " +
@@ -199,13 +205,15 @@ Status Verifier::read_table(const v1::Op& message, const Rule& rule, const Path&
                                         " (the number of arguments), found " + std::to_string(op.argument));
   }
   const Argument& argument = kernel_.arguments[op.argument];
-  const Role expected = rule.typing == Typing::lookup ? Role::table : Role::accum;
-  if (argument.role != expected) {
+  const Role expected = rule.typing == Typing::addition ? Role::accum : Role::table;
+  const bool either = rule.typing == Typing::extent && argument.role == Role::accum;
+  if (argument.role != expected && !either) {
     return malformed(argument_path, name + ": expected " +
                                         (expected == Role::table ? "a table" : "an accum") +
                                         " argument, found argument " + std::to_string(op.argument) + ", a " +
                                         std::string(name_of(argument.role)) + " one");
   }
+  if (rule.typing == Typing::extent) return {};
   // Each axis is looked at and multiplied in.
   const std::size_t axes = std::max<std::size_t>(argument.axes.size(), 1);
   return count_ops(axes - 1, path);
@@ -228,6 +236,7 @@ Status Verifier::read_structure(const v1::Op& message, const Rule& rule, std::ui
   if (depth + 1 > limits_.depth) {
     return over_limit(path, "levels of nested regions", depth + 1, limits_.depth, "kernel_depth");
   }
+  if (rule.typing == Typing::primitive) return read_primitive(message, depth, path, op);
   std::vector<Type> carried;
   if (rule.typing == Typing::loop) carried = types_of(op.operands);
   const std::uint32_t enclosing = current_region_;
@@ -247,6 +256,42 @@ Status Verifier::read_structure(const v1::Op& message, const Rule& rule, std::ui
   // An op that gives many values is as much work downstream as many ops, and so is one with many regions.
   const std::size_t regions = rule.typing == Typing::selection ? op.regions.size() : 1;
   EAGLE_RETURN_IF_ERROR(count_ops(std::max<std::size_t>(results.size(), 1) * regions - 1, path));
+  for (const Type& type : results) op.results.push_back(define(type));
+  return {};
+}
+
+// Its regions stand alone; the rules for derivatives, which are empty where there are none, give what their
+// direction wants.
+Status Verifier::read_primitive(const v1::Op& message, std::uint32_t depth, const Path& path, Op& op) {
+  const std::vector<Type> operands = types_of(op.operands);
+  const std::uint32_t enclosing = current_region_;
+  const std::uint32_t visible = first_visible_;
+  std::vector<Type> results;
+  op.regions.resize(static_cast<std::size_t>(message.regions_size()));
+  for (std::size_t r = 0; r < op.regions.size(); ++r) {
+    const v1::Region& from = message.regions(static_cast<int>(r));
+    Region& region = op.regions[r];
+    const bool absent =
+        r > 0 && from.arguments_size() == 0 && from.ops_size() == 0 && from.yields_size() == 0;
+    if (absent) continue;
+    const PrimitiveTypes types = primitive_types(r, operands, results);
+    current_region_ = first_visible_ = static_cast<std::uint32_t>(region_open_.size());
+    region_open_.push_back(true);
+    const Path region_path{&path, "regions", static_cast<int>(r)};
+    EAGLE_RETURN_IF_ERROR(read_carried(from, types.arguments, region_path, region));
+    EAGLE_RETURN_IF_ERROR(read_region(from, depth + 1, region_path, region));
+    region_open_[current_region_] = false;
+    current_region_ = enclosing;
+    first_visible_ = visible;
+    if (r == 0) {
+      results = types_of(region.yields);
+      continue;
+    }
+    const auto fault = compare_yields(types.yields, types_of(region.yields),
+                                      r == 1 ? "the real results" : "the real operands");
+    if (fault) return malformed(Path{&region_path, "yields", fault->operand}, fault->message);
+  }
+  EAGLE_RETURN_IF_ERROR(count_ops(std::max<std::size_t>(results.size() + operands.size(), 1) - 1, path));
   for (const Type& type : results) op.results.push_back(define(type));
   return {};
 }
@@ -303,6 +348,11 @@ Status Verifier::read_values(std::span<const std::uint32_t> numbers, std::string
       return malformed(Path{&path, field, i},
                        "expected a value that is defined before this use (so far there are " +
                            std::to_string(home_region_.size()) + "), found %" + std::to_string(value));
+    }
+    if (home_region_[value] < first_visible_) {
+      return malformed(Path{&path, field, i}, "expected a value of this primitive, found %" +
+                                                  std::to_string(value) +
+                                                  " from outside of it (make it an operand)");
     }
     if (!region_open_[home_region_[value]]) {
       return malformed(Path{&path, field, i}, "expected a value of this region or of one around it, found %" +

@@ -36,7 +36,13 @@
 #include "engine/view/figure.h"
 #include "engine/view/picture.h"
 
+namespace eagle::v1 {
+class GraphDescription;
+}
+
 namespace eagle {
+
+struct Backing;
 
 using graph::Edge;
 using graph::Hazard;
@@ -74,9 +80,12 @@ struct SkipGuard {
 
 // The elements of one array into another of the same shape, with any strides; element types are converted as
 // kernels convert them. Its planes are `src` and `dst`.
+// With an index (one int64 or int32 element) one of the two has one more axis, the first, and the row of that
+// number is copied from or to; a number outside takes the nearest row.
 struct Copy {
   ArrayView source;
   ArrayView destination;
+  std::optional<ArrayView> index = std::nullopt;
 };
 
 // Branches that may run at the same time, as one step of a conditional's body or as an item of a branch. It
@@ -112,7 +121,7 @@ struct Conditional {
   std::optional<ArrayView> iterations;                 // of a repeat_while
   mutable std::weak_ptr<const void> graph;             // whose it is; kept by Graph
 };
-NodeKind copy(ArrayView source, ArrayView destination);
+NodeKind copy(ArrayView source, ArrayView destination, std::optional<ArrayView> index = std::nullopt);
 NodeKind skippable(std::vector<std::pair<std::string, NodeKind>> body, SkipGuard guard);
 // `iterations`: one int64 or int32 element that the loop writes (the plane `iterations` of its edges): the
 // number of bodies that have run, so 0, 1, 2, ... inside them, and their number for later nodes. Nodes of the
@@ -133,12 +142,20 @@ struct PlaneUpdate {
   ArrayView array;
 };
 
-// Refused where a graph would refuse the plan as a node, in the words of the plan alone.
+// Refused where a graph would refuse the plan as a node, in the words of the plan alone; a derivative is a
+// plan like any other here.
 Status check_plan(const Session& session, const BoundPlan& plan);
+
+class Record;
+class Reverse;
+struct ReverseOptions;
 
 struct GraphOptions {
   std::string name;
-  bool recorded = false;
+  bool recorded = false;  // launches keep what a reverse pass needs (reverse.h)
+  // Takes derivatives of kernels (engine/kernel/diff), whose planes mean what their maker knows: for
+  // launching one by itself, and for reverse passes. Other graphs refuse them by name.
+  bool derivatives = false;
 };
 
 class Graph {
@@ -219,15 +236,24 @@ public:
   StatusOr<std::string> host_explanation(const NodeReference& node,
                                          const std::optional<NodeReference>& other = std::nullopt) const;
   [[nodiscard]] const Session& session() const;
-  // Whether the graph is kept for a reverse pass, which pictures say. Looking is all that it changes.
+  // As GraphOptions::recorded; what it is at the build counts.
   void set_recorded(bool recorded);
+  // Of the last launch, whichever it is when somebody looks. GRAPH_STATE for a graph that is not built, or
+  // was built without recording.
+  [[nodiscard]] StatusOr<Record> record() const;
   // What became of the scratch planes; empty before the build.
   [[nodiscard]] graph::ScratchLayout scratch_layout() const;
   // How the launches are executed (docs/manual/execution.md); empty before the build.
   [[nodiscard]] Execution execution() const;
 
 private:
+  friend StatusOr<Reverse> reverse(const Record& record, const std::vector<std::string>& seeds,
+                                   const ReverseOptions& options);
   struct State;
+  explicit Graph(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  // A built graph made of its description. `backing` is the description's.
+  static StatusOr<Graph> of_description(const Session& session, const v1::GraphDescription& description,
+                                        Backing backing);
   [[nodiscard]] view::PictureOptions picture_options() const;
   std::shared_ptr<State> state_;
 };

@@ -1,0 +1,188 @@
+"""JAX functions as nodes of graphs, and kernels and recorded graphs as JAX functions."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+from eagle._nodes import Node, Planes, _named, opaque
+from eagle._reverse import VjpFunction
+from eagle.errors import refusal
+from eagle.frameworks._functions import GraphFunction, function_of
+
+try:
+    import jax
+    import jax.numpy as jnp
+except ImportError as missing:
+    raise refusal("MISSING_PACKAGE", "eagle.frameworks.jax: jax is not installed; pip install eagled[jax]") from missing
+
+
+def node(fn: Callable[..., Any], reads: Planes, writes: Planes, *, jit: bool = True, name: str | None = None) -> Node:
+    """A node that calls a JAX function: ``fn`` is given the arrays of ``reads`` by name and returns those of
+    ``writes``, as a dict by name, as a tuple in their order, or alone where there is one.
+
+    The arrays reach JAX without a copy, and results are stored once, to the arrays of ``writes``. ``fn`` is compiled by
+    ``jax.jit`` unless ``jit=False``. Where the graph is recorded, ``jax.vjp(fn)`` is the node's derivative without
+    further words; ``vjps=`` of :func:`eagle.diff.reverse` overrides it. float64 needs
+    ``jax.config.update("jax_enable_x64", True)``; without it such arrays are refused (TypeError).
+    """
+    read, written = _named("jax.node: reads", reads, "in"), _named("jax.node: writes", writes, "out")
+    for plane, array in {**read, **written}.items():
+        if not isinstance(array, np.ndarray):
+            raise refusal(
+                "WRONG_TYPE", f"jax.node: plane '{plane}': expected a numpy array, found {type(array).__name__}"
+            )
+        _check_width(f"jax.node: plane '{plane}'", array.dtype)
+    compiled = jax.jit(lambda planes: fn(**planes)) if jit else lambda planes: fn(**planes)
+
+    def results(given: Any) -> dict[str, Any]:
+        return _by_name(compiled(given), tuple(written))
+
+    def call() -> None:
+        found = results({plane: _jax(array) for plane, array in read.items()})
+        for plane, array in written.items():
+            value = np.asarray(found[plane])
+            if value.shape != array.shape:
+                raise refusal(
+                    "WRONG_SHAPE",
+                    f"jax.node: plane '{plane}': expected shape {array.shape}, the function returned {value.shape}",
+                )
+            array[...] = value
+
+    real = [plane for plane, array in read.items() if array.dtype.kind == "f"]
+
+    @jax.jit
+    def taken_back(primals: Any, cotangents: Any) -> Any:
+        rest = {plane: value for plane, value in primals.items() if plane not in real}
+        outputs, back = jax.vjp(
+            lambda planes: _by_name(fn(**planes, **rest), tuple(written)), {plane: primals[plane] for plane in real}
+        )
+        # What is no real number has no derivative; JAX wants one of its own kind for it.
+        full = {
+            plane: cotangents.get(plane, np.zeros(value.shape, jax.dtypes.float0)) for plane, value in outputs.items()
+        }
+        return back(full)[0]
+
+    def vjp(primals: Mapping[str, Any], cotangents: Mapping[str, Any]) -> dict[str, Any]:
+        given = {plane: _jax(array) for plane, array in primals.items()}
+        bars = {plane: _jax(array) for plane, array in cotangents.items()}
+        found = taken_back(given, bars)
+        return {plane: np.asarray(found[plane]) if plane in found else None for plane in primals}
+
+    made = opaque(call, reads=read, writes=written, name=name)
+    made._vjp = vjp
+    return made
+
+
+def function(
+    of: Any,
+    *,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    vjps: Mapping[str, VjpFunction] | None = None,
+    checkpoint: int | None = None,
+) -> Callable[..., Any]:
+    """A JAX function that runs a kernel or a recorded graph, with a derivative (``jax.custom_vjp``).
+
+    It works under ``jax.jit`` and ``jax.grad``: the call leaves the compiled program (``jax.pure_callback``), and the
+    arrays that JAX hands over reach the kernel without another copy. Of a kernel: its arguments in order or by name;
+    Mutables come back as outputs. Of a graph that was built with ``record=True``: ``inputs`` and ``outputs`` name its
+    planes, and Params as inputs. Returns an array, or a tuple in the order of the outputs. ``vjps`` and ``checkpoint``
+    are those of :func:`eagle.diff.reverse`. ``jax.vmap`` and forward derivatives are refused by JAX.
+    """
+    made = function_of(of, inputs, outputs, vjps, checkpoint)
+
+    def shapes_of(values: Sequence[Any]) -> tuple[Any, ...]:
+        found = made.shapes(dict(zip(made.inputs, values)))
+        return tuple(jax.ShapeDtypeStruct(*found[name]) for name in made.outputs)
+
+    def run(*values: Any) -> tuple[Any, ...]:
+        found = made.forward({name: _numpy(value) for name, value in zip(made.inputs, values)})
+        return tuple(found[name] for name in made.outputs)
+
+    real = [name for name in made.inputs if made.is_real(name)]
+
+    def run_back(values: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:
+        given = {name: _numpy(value) for name, value in zip(made.inputs, values)}
+        if isinstance(made, GraphFunction):
+            made.forward(given)  # callbacks have no order: what is recorded may be another call's
+        bars = {name: _numpy(value) for name, value in zip(made.outputs, cotangents)}
+        found = made.backward(given, bars, real)
+        return tuple(np.asarray(found[name], given[name].dtype) for name in real)
+
+    @jax.custom_vjp
+    def call(*values: Any) -> Any:
+        return jax.pure_callback(run, shapes_of(values), *values)
+
+    def forward(*values: Any) -> Any:
+        return call(*values), values
+
+    def backward(values: Any, cotangents: Any) -> Any:
+        wanted = tuple(
+            jax.ShapeDtypeStruct(np.shape(value), jnp.result_type(value))
+            for name, value in zip(made.inputs, values)
+            if name in real
+        )
+        found = iter(jax.pure_callback(run_back, wanted, values, cotangents))
+        return tuple(
+            next(found) if name in real else np.zeros(np.shape(value), jax.dtypes.float0)
+            for name, value in zip(made.inputs, values)
+        )
+
+    call.defvjp(forward, backward)
+
+    def by_name(*args: Any, **kwargs: Any) -> Any:
+        given = made.named(args, kwargs)
+        values = []
+        for name, value in given.items():
+            array = value if isinstance(value, jax.Array) else jnp.asarray(value)
+            _check_width(f"{made.name}: input '{name}'", np.asarray(value).dtype if not _traced(value) else array.dtype)
+            values.append(array)
+        found = call(*values)
+        return found[0] if len(found) == 1 else found
+
+    by_name.__name__ = made.name
+    return by_name
+
+
+def _by_name(found: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """What a function returned, by the names of what it writes."""
+    if isinstance(found, Mapping):
+        given = dict(found)
+    elif isinstance(found, (tuple, list)):
+        given = dict(zip(names, found)) if len(found) == len(names) else {}
+    else:
+        given = {names[0]: found} if len(names) == 1 else {}
+    if set(given) != set(names):
+        raise refusal(
+            "BAD_BINDING",
+            f"jax.node: expected {', '.join(repr(name) for name in names)} from the function, as a dict "
+            f"or in this order, found {type(found).__name__} of {', '.join(map(repr, given)) or 'another length'}",
+        )
+    return {name: given[name] for name in names}
+
+
+def _traced(value: Any) -> bool:
+    return isinstance(value, jax.core.Tracer)
+
+
+def _check_width(where: str, dtype: Any) -> None:
+    if dtype in (np.float64, np.int64) and not jax.config.jax_enable_x64:
+        raise refusal(
+            "WRONG_DTYPE",
+            f"{where} is {dtype}, which JAX would narrow; say jax.config.update('jax_enable_x64', True) first, or use "
+            "float32",
+        )
+
+
+def _jax(array: Any) -> Any:
+    """The array's memory as a JAX array, where JAX can take it as it lies."""
+    try:
+        return jnp.from_dlpack(array) if array.flags.writeable else jnp.asarray(array)
+    except (BufferError, TypeError, ValueError, RuntimeError):
+        return jnp.asarray(array)
+
+
+def _numpy(value: Any) -> Any:
+    return np.asarray(value)

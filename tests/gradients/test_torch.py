@@ -1,0 +1,78 @@
+"""`eagle.frameworks.torch`, with torch."""
+
+from __future__ import annotations
+
+import eagle
+import numpy as np
+import pytest
+from eagle import Mutable, Param, Scalar, kernel
+
+torch = pytest.importorskip("torch", reason="torch is not installed (apt-get install python3-torch)")
+
+
+@kernel
+def spring(x: Scalar, k: Param) -> Scalar:
+    y = k * x * x
+    return y
+
+
+@kernel
+def step(x: Mutable[Scalar], v: Mutable[Scalar], k: Param):
+    x, v = x + 0.1 * v, v - 0.1 * k * x
+
+
+@pytest.fixture
+def faces():
+    import eagle.frameworks.torch as faces
+
+    return faces
+
+
+def test_autograd_goes_through_a_kernel(faces):
+    f = faces.function(spring)
+    x = torch.linspace(0.5, 2.0, 6, dtype=torch.float64, requires_grad=True)
+    k = torch.tensor(3.0, dtype=torch.float64, requires_grad=True)
+    y = f(x, k)
+    np.testing.assert_allclose(np.from_dlpack(y.detach()), 3.0 * np.linspace(0.5, 2.0, 6) ** 2, rtol=1e-15)
+    (y * y).sum().backward()
+    values = np.linspace(0.5, 2.0, 6)
+    np.testing.assert_allclose(np.from_dlpack(x.grad), 4 * 9.0 * values**3, rtol=1e-13)
+    np.testing.assert_allclose(float(k.grad), 2 * 3.0 * np.sum(values**4), rtol=1e-13)
+
+
+def test_tensors_are_not_copied_on_the_way_in_or_out(faces, monkeypatch):
+    from eagle.frameworks import _functions
+
+    seen = {}
+    plain = _functions.KernelFunction.forward
+
+    def forward(self, given):
+        found = plain(self, given)
+        seen["in"], seen["out"] = (a.__array_interface__["data"][0] for a in (given["x"], found["y"]))
+        return found
+
+    monkeypatch.setattr(_functions.KernelFunction, "forward", forward)
+    x = torch.ones(1 << 12, dtype=torch.float64)
+    y = faces.function(spring)(x, 2.0)
+    assert (seen["in"], seen["out"]) == (x.data_ptr(), y.data_ptr())
+
+
+def test_autograd_goes_through_a_graph_also_when_it_ran_again_in_between(faces, session):
+    x, v = session.zeros(3), session.zeros(3)
+    g = eagle.Graph(session, record=True)
+    g.add(eagle.plan(step).bind(session=session, x=x, v=v, k=2.0), name="one").build()
+    f = faces.function(g, inputs=["x", "v", "k"], outputs=["x", "v"])
+    a = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, requires_grad=True)
+    b = torch.zeros(3, dtype=torch.float64)
+    first = f(a, b, 2.0)
+    f(torch.zeros(3, dtype=torch.float64), b, 7.0)
+    (first[0].sum() + first[1].sum()).backward()
+    np.testing.assert_allclose(np.from_dlpack(a.grad), 1.0 - 0.1 * 2.0, rtol=1e-14)
+
+
+def test_tensors_that_do_not_fit_are_refused_by_name(faces):
+    f = faces.function(spring)
+    with pytest.raises(eagle.CopyBoundPlane, match="input 'x' is not contiguous"):
+        f(torch.ones(4, 2, dtype=torch.float64).t()[0], 1.0)
+    with pytest.raises(TypeError, match="expected a torch tensor, found list"):
+        f([1.0], 1.0)
