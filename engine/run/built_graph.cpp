@@ -28,6 +28,8 @@ std::int64_t BuiltGraph::brief_replays() const {
 
 std::vector<CompiledFunction> BuiltGraph::functions() const { return program_->functions(graph_); }
 
+NodeTimes BuiltGraph::times() const { return program_->times(graph_); }
+
 StatusOr<graph::Explanation> BuiltGraph::explain(const graph::NodeReference& node,
                                                  const std::optional<graph::NodeReference>& other) const {
   EAGLE_ASSIGN_OR_RETURN(graph::Explanation found, graph::explain(graph_, node, other, schedule_));
@@ -69,11 +71,14 @@ struct Replay::State {
   KernelCounts counts;
   Progress progress;               // of the instruction at `position`
   std::optional<LoopWatch> watch;  // where one flag does not say all
+  bool measured = false;           // the replay in progress
+  Ticks call_began = 0;            // of the host call that it is at
 
   // What kernels look at.
   [[nodiscard]] const Control* loops() const { return watch ? &watch->control() : control.get(); }
 
   [[nodiscard]] bool at_end() const { return position == program.instructions().size(); }
+  void begin(Ticks now);
   void finish_replay();
   [[nodiscard]] Status go_on() const;
   [[nodiscard]] bool part_way() const { return (position > 0 || progress.left) && launches < count; }
@@ -84,7 +89,18 @@ struct Replay::State {
   void test(const graph::LoopTest& loop);
 };
 
+// At the beginning of a turn.
+void Replay::State::begin(Ticks now) {
+  if (call_began != 0) program.note_host_call(position - 1, now - call_began);
+  call_began = 0;
+  if (!part_way()) measured = program.begins_replay(now);
+  program.measure(measured);
+}
+
 void Replay::State::finish_replay() {
+  if (measured) program.ends_measured_replay();
+  measured = false;
+  program.measure(false);
   ++launches;
   eagle::run::count(program.counters().launches);
   if (launches == count) return;  // the last replay's counters stay readable
@@ -131,6 +147,7 @@ Replay::Next Replay::State::step(const Slice& slice) {
   } else if (const auto* host = std::get_if<graph::RunHostCall>(&instruction)) {
     call = host->call;
     ++position;
+    if (measured) call_began = ticks_now();
     return Next::host_call;
   } else if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) {
     position = program.holds(position) ? position + 1 : skip->target;
@@ -152,7 +169,7 @@ Replay::Next Replay::State::step(const Slice& slice) {
 }
 
 Replay::Replay(BuiltGraph& graph, std::int64_t count, std::shared_ptr<const Control> control)
-    : state_(new State{*graph.program_, count, std::move(control), 0, 0, 0, {}, {}, {}, {}}) {
+    : state_(new State{*graph.program_, count, std::move(control), 0, 0, 0, {}, {}, {}, {}, false, 0}) {
   state_->iterations.assign(state_->program.loops(), 0);
   if (graph.long_loops_ && state_->control && state_->control->caller) state_->watch.emplace(state_->control);
 }
@@ -189,6 +206,7 @@ StatusOr<Replay::Next> Replay::advance() {
   State& state = *state_;
   Slice slice(state.program.piece_s());
   slice.heed(state.control.get());
+  state.begin(slice.began());
   if (!state.keeps_team()) return state.advance(slice);
   StatusOr<Next> next = Next::done;
   hold_team(state.program.team(), [&] { next = state.advance(slice); });

@@ -16,6 +16,7 @@
 #include "engine/run/control.h"
 #include "engine/run/execution.h"
 #include "engine/run/kernel_counts.h"
+#include "engine/run/node_times.h"
 
 namespace eagle {
 class Engine;
@@ -61,6 +62,8 @@ public:
   [[nodiscard]] const Execution& execution() const { return execution_; }
   // What was compiled for it, as far as `most_reported_nodes` and `_bytes` go; for looking at.
   [[nodiscard]] std::vector<CompiledFunction> functions() const;
+  // What its nodes take, as far as it is known; from any thread, while it runs.
+  [[nodiscard]] NodeTimes times() const;
   // Why and how a node or two of it, as graph::explain says, with how it is executed.
   [[nodiscard]] StatusOr<graph::Explanation> explain(const graph::NodeReference& node,
                                                      const std::optional<graph::NodeReference>& other) const;

@@ -28,6 +28,7 @@ public:
     }
     for (const graph::Copy& copy : plan.copies) {
       count_[copy.source.plane] = count_[copy.destination.plane] = many;
+      if (copy.index) count_[copy.index->view.plane] = many;
     }
     for (const std::optional<plane::View>& counter : plan.counters) {
       if (counter) count_[counter->plane] = many;

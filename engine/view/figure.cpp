@@ -21,14 +21,27 @@ std::string in_title(const Shape& shape) {
   return cut(shape.label, label_in_title) + " (" + std::to_string(shape.leaf) + ")";
 }
 
+// "bytes 0 to 63 of 'x'", "32 bytes from 0 to 63 of 'x'", "at least 8 bytes from 0 on of 'x'"; without the
+// name where the memory has none.
+std::string bytes_of(const graph::Meeting& meeting) {
+  const std::int64_t first = meeting.shared.first;
+  const std::int64_t count = meeting.shared.count;
+  const std::string counted = std::to_string(count) + (count == 1 ? " byte" : " bytes");
+  const std::string range = std::to_string(first) + " to " + std::to_string(meeting.last);
+  const std::string memory =
+      meeting.memory.empty() ? "" : " of '" + cut(escaped(meeting.memory), name_in_title) + "'";
+  if (!meeting.exact) return "at least " + counted + " from " + std::to_string(first) + " on" + memory;
+  if (count == 1) return "byte " + std::to_string(first) + memory;
+  if (count == meeting.last - first + 1) return "bytes " + range + memory;
+  return counted + " from " + range + memory;
+}
+
 std::string hover_line(const graph::Meeting& meeting) {
   const std::string source = cut(escaped(meeting.source_plane), name_in_title);
   const std::string destination = cut(escaped(meeting.destination_plane), name_in_title);
   std::string line = std::string(graph::name_of(meeting.kind)) + " " + source;
   if (destination != source) line += " → " + destination;
-  line += ", " + std::string(meeting.exact ? "" : "at least ") + std::to_string(meeting.shared.count) +
-          (meeting.shared.count == 1 ? " byte" : " bytes");
-  return line + ": " + std::string(graph::meaning_of(meeting.kind));
+  return line + ", " + bytes_of(meeting) + ": " + std::string(graph::meaning_of(meeting.kind));
 }
 
 std::string hover_title(const Figure& figure, const Connection& connection) {
@@ -73,6 +86,7 @@ FigureShape shape_of(const Shape& shape, const Scale& scale) {
   out.parent = shape.parent == no_shape ? -1 : static_cast<std::int32_t>(shape.parent);
   out.leaf = shape.leaf;
   out.stage = shape.stage;
+  out.node = shape.node;
   return out;
 }
 

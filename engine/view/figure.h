@@ -35,8 +35,9 @@ struct FigureShape {
   std::string text;     // cut, with its tag; of a frame: "skip if guard", "repeat ≤ N"
   std::string title;    // whole, with the index
   std::int32_t parent = -1;
-  std::uint32_t leaf = 0;   // in its scope: the graph, or the frame's body
-  std::uint32_t stage = 0;  // there too
+  std::uint32_t leaf = 0;             // in its scope: the graph, or the frame's body
+  std::uint32_t stage = 0;            // there too
+  const graph::Node* node = nullptr;  // of the graph that the figure was made of
 };
 
 struct FigureEdge {

@@ -241,6 +241,8 @@ std::string xml_escaped(std::string_view text) {
   return out;
 }
 
+std::string svg_style_sheet() { return style_sheet(); }
+
 std::string to_svg(const Figure& figure) { return Writer(figure).run(); }
 
 }  // namespace eagle::view

@@ -12,6 +12,9 @@ namespace eagle::view {
 // kinds, planes and bytes under the pointer. Several of them may stand in one page.
 std::string to_svg(const Figure& figure);
 
+// What its <style> holds, the same in every picture, for pages that allow no other.
+std::string svg_style_sheet();
+
 // For text and attributes. `text` is UTF-8; what XML cannot hold becomes an escape.
 std::string xml_escaped(std::string_view text);
 

@@ -55,6 +55,7 @@ BoundGroup::BoundGroup(std::vector<Function> functions, std::optional<SharedLaun
     lanes = std::max<std::int64_t>(lanes, function.launch.code().lanes());
     functions_.push_back(std::move(function.launch));
   }
+  times_ = std::vector<TickSum>(functions_.size());
   samples_ = functions_.front().samples();
   bytes_ *= samples_;
   work_ = work * static_cast<double>(samples_);
@@ -79,11 +80,14 @@ int BoundGroup::threads(int team) const {
 
 // One block through all functions, or those that are left of it. A thread that looks at its slice within the
 // block leaves it between two functions.
-bool BoundGroup::run_block(Range block, bool long_block, const Piece& piece, Place& place) const {
+bool BoundGroup::run_block(Range block, bool long_block, bool measures, const Piece& piece,
+                           Place& place) const {
   while (place.function < functions_.size()) {
+    const Ticks began = measures ? ticks_now() : 0;
     place.counts += functions_[place.function]
                         .run({.begin = block.begin, .end = block.end, .control = piece.control})
                         .counts;
+    if (measures) times_[place.function].add(ticks_now() - began);
     ++place.function;
     // What is left of a loop that was cancelled is nothing to go on with.
     if (place.counts.cut_short > 0) return false;
@@ -94,7 +98,7 @@ bool BoundGroup::run_block(Range block, bool long_block, const Piece& piece, Pla
 }
 
 // Chunk after chunk, at least one, until the share is done or the slice is over.
-void BoundGroup::run_share(Range share, bool learns, const Piece& piece, Place& place) const {
+void BoundGroup::run_share(Range share, bool learns, bool measures, const Piece& piece, Place& place) const {
   const std::int64_t samples = share.end - share.begin;
   while (place.done < samples) {
     const std::int64_t size = piece.slice.least() ? chunk_.least() : chunk_.size();
@@ -107,7 +111,7 @@ void BoundGroup::run_share(Range share, bool learns, const Piece& piece, Place& 
     while (place.done < stop && whole) {
       place.block_end = std::min(place.done + block_, stop);
       whole = run_block({share.begin + place.done, share.begin + place.block_end}, stop - first <= block_,
-                        piece, place);
+                        measures, piece, place);
       if (whole) place.done = place.block_end;
     }
     if (watch) chunk_.took(stop - first, seconds_of(ticks_now() - began));
@@ -118,15 +122,17 @@ void BoundGroup::run_share(Range share, bool learns, const Piece& piece, Place& 
 
 bool BoundGroup::run_in_place(const Piece& piece, Place& place) const {
   if (shared_) {
+    const Ticks began = ticks_now();
     Piece whole = piece;
     Place own;
     Progress progress;
     whole.places = {&own, 1};
     whole.slice = {};
     place.counts += shared_->step(functions_.front(), whole, 0, progress).counts;
+    if (piece.measured) times_.front().add(ticks_now() - began);
     return true;
   }
-  run_share({0, samples_}, false, piece, place);
+  run_share({0, samples_}, false, piece.measured, piece, place);
   return place.done == samples_;
 }
 
@@ -134,13 +140,17 @@ KernelCounts BoundGroup::run(const Piece& piece, Progress& progress) const {
   if (shared_) {
     Piece fitting = piece;
     fitting.spaces = piece.spaces.first(static_cast<std::size_t>(threads(piece.team)));
-    return shared_->step(functions_.front(), fitting, 0, progress).counts;
+    const Ticks began = ticks_now();
+    const KernelCounts counts = shared_->step(functions_.front(), fitting, 0, progress).counts;
+    if (piece.measured) times_.front().add(ticks_now() - began);
+    return counts;
   }
   const int shares = threads(piece.team);
   const std::span places = piece.places.first(static_cast<std::size_t>(shares));
   if (!std::exchange(progress.left, false)) std::fill(places.begin(), places.end(), Place());
   run_shares(shares, [&](int share) {
-    run_share(share_of(samples_, share, shares), share == 0, piece, places[static_cast<std::size_t>(share)]);
+    run_share(share_of(samples_, share, shares), share == 0, share == 0 && piece.measured, piece,
+              places[static_cast<std::size_t>(share)]);
   });
   KernelCounts counts;
   for (int share = 0; share < shares; ++share) {

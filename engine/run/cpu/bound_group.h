@@ -18,6 +18,7 @@
 #include "engine/run/cpu/share.h"
 #include "engine/run/cpu/shared_launch.h"
 #include "engine/run/kernel_counts.h"
+#include "engine/run/node_times.h"
 
 namespace eagle::run {
 
@@ -52,6 +53,9 @@ public:
   [[nodiscard]] BoundLaunch& function(std::size_t index) { return functions_[index]; }
   [[nodiscard]] const std::optional<SharedLaunch>& shared() const { return shared_; }
 
+  // What the functions took in measured pieces.
+  [[nodiscard]] std::vector<TickSum>& times() const { return times_; }
+
   [[nodiscard]] std::int64_t samples() const { return samples_; }
   [[nodiscard]] std::int64_t block() const { return block_; }  // samples
   [[nodiscard]] int threads(int team) const;                   // that it wants of a team
@@ -60,8 +64,9 @@ public:
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }  // that one run loads and stores, tables aside
 
 private:
-  void run_share(Range share, bool learns, const Piece& piece, Place& place) const;
-  bool run_block(Range block, bool long_block, const Piece& piece, Place& place) const;
+  // Of a team's shares the first one learns; `measures`: it notes what functions take.
+  void run_share(Range share, bool learns, bool measures, const Piece& piece, Place& place) const;
+  bool run_block(Range block, bool long_block, bool measures, const Piece& piece, Place& place) const;
 
   std::vector<BoundLaunch> functions_;
   std::optional<SharedLaunch> shared_;
@@ -73,6 +78,7 @@ private:
   bool loops_ = false;
   bool streams_ = false;
   mutable Chunk chunk_{share_grain};
+  mutable std::vector<TickSum> times_;  // by function
 };
 
 }  // namespace eagle::run

@@ -129,8 +129,24 @@ BoundCopy::Row BoundCopy::row_of(const graph::Copy& copy) {
   return bytes_row;
 }
 
-StatusOr<BoundCopy> BoundCopy::bind(const graph::Copy& copy, std::span<const PlaneMemory> planes) {
+StatusOr<BoundCopy> BoundCopy::bind(const graph::Copy& whole, std::span<const PlaneMemory> planes) {
   BoundCopy bound;
+  graph::Copy copy = whole;
+  if (whole.index) {
+    plane::View& stack = whole.into_stack() ? copy.destination : copy.source;
+    const std::byte* const cell = address_of(whole.index->view, planes);
+    if (cell == nullptr) {
+      return Status(
+          Reason::private_array,
+          "copy: plane '" + whole.index->name +
+              "' lies in memory that only the client can reach; make the array with the session, or "
+              "run in process");
+    }
+    bound.index_ = Index{cell, whole.index->view.item_bytes, stack.shape.front(), stack.strides.front(),
+                         whole.into_stack()};
+    stack.shape.erase(stack.shape.begin());
+    stack.strides.erase(stack.strides.begin());
+  }
   bound.elements_ = plane::elements(copy.source);
   if (bound.elements_ == 0) return bound;
   bound.source_ = address_of(copy.source, planes);
@@ -144,6 +160,8 @@ StatusOr<BoundCopy> BoundCopy::bind(const graph::Copy& copy, std::span<const Pla
   bound.item_bytes_ = copy.destination.item_bytes;
   bound.row_ = row_of(copy);
   bound.simplify(copy);
+  bound.first_source_ = bound.source_;
+  bound.first_destination_ = bound.destination_;
   const auto item = static_cast<std::int64_t>(bound.item_bytes_);
   const bool in_one_piece = bound.inner_.source == item && bound.inner_.destination == item;
   if (copy.source.dtype == copy.destination.dtype && in_one_piece) bound.row_ = bytes_row;
@@ -222,8 +240,23 @@ int BoundCopy::threads(int team) const {
   return elements_ * static_cast<std::int64_t>(item_bytes_) <= inline_copy_bytes ? 1 : team;
 }
 
-void BoundCopy::run(const Piece& piece, Progress& progress) const {
+// The cell is loaded once: whoever stores to it meanwhile decides which row is meant, never whether it is
+// one.
+void BoundCopy::choose_row() {
+  std::int64_t row = 0;
+  if (index_->bytes == sizeof(std::int32_t)) {
+    row = load<std::int32_t>(index_->address);
+  } else {
+    row = load<std::int64_t>(index_->address);
+  }
+  const std::int64_t shift = std::clamp<std::int64_t>(row, 0, index_->rows - 1) * index_->stride;
+  source_ = first_source_ + (index_->into_stack ? 0 : shift);
+  destination_ = first_destination_ + (index_->into_stack ? shift : 0);
+}
+
+void BoundCopy::run(const Piece& piece, Progress& progress) {
   if (elements_ == 0) return;
+  if (index_ && !progress.left) choose_row();
   const std::int64_t whole = chunks();
   const int shares = threads(piece.team);
   const std::span places = piece.places.first(static_cast<std::size_t>(shares));

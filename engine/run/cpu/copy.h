@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,8 +25,8 @@ public:
   static StatusOr<BoundCopy> bind(const graph::Copy& copy, std::span<const PlaneMemory> planes);
 
   // Copies until all is done or the slice is over. With a team where it pays; in place inside a region.
-  // Allocates nothing.
-  void run(const Piece& piece, Progress& progress) const;
+  // Allocates nothing. The index, where there is one, is looked at when a copy begins.
+  void run(const Piece& piece, Progress& progress);
   [[nodiscard]] int threads(int team) const;  // that it wants of a team
 
 private:
@@ -38,7 +39,17 @@ private:
     std::int64_t destination = 0;
   };
 
+  // The index of a copy and what it moves.
+  struct Index {
+    const std::byte* address = nullptr;
+    std::uint32_t bytes = 0;
+    std::int64_t rows = 1;
+    std::int64_t stride = 0;  // bytes from one row of the stack to the next
+    bool into_stack = false;
+  };
+
   BoundCopy() = default;
+  void choose_row();
   void simplify(const graph::Copy& copy);
   [[nodiscard]] std::int64_t chunks() const;
   void run_chunks(std::int64_t begin, std::int64_t end) const;
@@ -53,6 +64,9 @@ private:
   static void bytes_row(const BoundCopy& copy, const std::byte* source, std::byte* destination,
                         std::int64_t count);
 
+  std::optional<Index> index_;
+  const std::byte* first_source_ = nullptr;  // of the row of number 0
+  std::byte* first_destination_ = nullptr;
   const std::byte* source_ = nullptr;
   std::byte* destination_ = nullptr;
   Row row_ = nullptr;

@@ -33,7 +33,7 @@ struct Planes {
 // How many pieces it took, which end when the slice is over.
 void run(const graph::Copy& copy, Planes& planes, int team, const Slice& slice = {}, int* pieces = nullptr) {
   const auto memory = planes.memory();
-  const auto bound = BoundCopy::bind(copy, memory);
+  auto bound = BoundCopy::bind(copy, memory);
   ASSERT_TRUE(bound.ok()) << bound.status().to_string();
   std::vector<Place> places(static_cast<std::size_t>(team));
   const Piece piece{team, places, {}, nullptr, slice};
@@ -93,6 +93,26 @@ TEST(BoundCopy, MovesEachElementWhereItBelongs) {
   }
 }
 
+TEST(BoundCopy, AnIndexChoosesTheRowOfAStackAndTheNearestOneOutside) {
+  const View row = plane::testing::array({3}, DType::f64, 0, 0);
+  const View stack = plane::testing::array({4, 3}, DType::f64, 8, 1);
+  const View cell = plane::testing::array({1}, DType::i64, 0, 1);
+  for (const auto& [number, chosen] : {std::pair{std::int64_t{2}, 2}, {-5, 0}, {99, 3}}) {
+    Planes planes{std::vector<std::byte>(24), std::vector<std::byte>(8 + 96)};
+    const double values[] = {1.5, 2.5, 3.5};
+    std::memcpy(planes.from.data(), values, sizeof values);
+    std::memcpy(planes.to.data(), &number, sizeof number);
+    std::vector<std::byte> expected = planes.to;
+    std::memcpy(expected.data() + 8 + 24 * chosen, values, sizeof values);
+    run({row, stack, graph::NamedView{"index", cell}}, planes, 1);
+    EXPECT_EQ(planes.to, expected) << "into row " << number;
+
+    std::fill(planes.from.begin(), planes.from.end(), std::byte{0});
+    run({stack, row, graph::NamedView{"index", cell}}, planes, 1);
+    EXPECT_EQ(std::memcmp(planes.from.data(), values, sizeof values), 0) << "from row " << number;
+  }
+}
+
 TEST(BoundCopy, TheBytesDoNotDependOnTheTeam) {
   const View from = plane::testing::transposed(plane::testing::array({300, 77}));
   const View to = plane::testing::array({77, 300}, DType::f32, 0, 1);
@@ -117,7 +137,7 @@ TEST(BoundCopy, TheBytesDoNotDependOnTheTeam) {
 TEST(BoundCopy, StopsWithinAPieceWhenSomebodyWantsItTo) {
   Planes planes{std::vector<std::byte>(8 * 100'000, std::byte{1}), std::vector<std::byte>(8 * 100'000)};
   const auto memory = planes.memory();
-  const auto bound = BoundCopy::bind(
+  auto bound = BoundCopy::bind(
       {plane::testing::array({100'000}), plane::testing::array({100'000}, DType::f64, 0, 1)}, memory);
   ASSERT_TRUE(bound.ok());
   std::vector<Place> places(2);

@@ -36,6 +36,7 @@ struct Piece {
   std::span<ThreadSpace> spaces;     // one a thread, for what samples make together
   const Control* control = nullptr;  // loops inside kernels look at its flag
   Slice slice;
+  bool measured = false;  // note what functions take (node_times.h)
 };
 
 }  // namespace eagle::run

@@ -60,6 +60,9 @@ StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
   program->shared_instructions_ =
       std::count_if(program->instructions().begin(), program->instructions().end(),
                     [&](const graph::Instruction& one) { return program->threads(one) > 1; });
+  program->host_times_ = std::vector<TickSum>(program->instructions().size());
+  program->reduce_times_ = std::vector<TickSum>(program->reductions_.size());
+  program->copy_times_ = std::vector<TickSum>(program->copies_.size());
   EAGLE_RETURN_IF_ERROR(program->bind_guards(planes));
   EAGLE_RETURN_IF_ERROR(program->bind_counters(plan.counters, planes));
   return program;
@@ -142,6 +145,70 @@ std::vector<CompiledFunction> CpuProgram::functions(const graph::Graph& graph) c
   return all;
 }
 
+void CpuProgram::ends_measured_replay() {
+  if (!measured_replays_.ends()) return;
+  for (const BoundGroup& group : groups_) {
+    for (TickSum& sum : group.times()) sum.halve();
+  }
+  for (auto* const sums : {&host_times_, &reduce_times_, &copy_times_}) {
+    for (TickSum& sum : *sums) sum.halve();
+  }
+}
+
+namespace {
+
+// The nodes of each kind, bodies included, in the order in which `graph::lower` numbers them.
+struct NodesByKind {
+  std::vector<const graph::Node*> launches, reductions, copies, host_calls;
+
+  void add(const std::vector<graph::Branch>& branches) {
+    for (const graph::Branch& branch : branches) {
+      for (const graph::Node& node : branch.nodes) add(node);
+    }
+  }
+
+private:
+  void add(const graph::Node& node) {
+    if (std::holds_alternative<graph::KernelLaunch>(node.kind)) launches.push_back(&node);
+    if (std::holds_alternative<graph::Reduce>(node.kind)) reductions.push_back(&node);
+    if (std::holds_alternative<graph::Copy>(node.kind)) copies.push_back(&node);
+    if (std::holds_alternative<graph::HostNode>(node.kind)) host_calls.push_back(&node);
+    if (const auto* const group = std::get_if<graph::Group>(&node.kind)) add(group->branches);
+    if (const auto* const conditional = std::get_if<graph::Conditional>(&node.kind)) {
+      for (const graph::Stage& stage : conditional->body) add(stage.branches);
+    }
+  }
+};
+
+}  // namespace
+
+NodeTimes CpuProgram::times(const graph::Graph& graph) const {
+  NodesByKind nodes;
+  for (const graph::Stage& stage : graph.stages) nodes.add(stage.branches);
+  NodeTimes all;
+  all.replays = measured_replays_.count();
+  const double replays = static_cast<double>(std::max<std::uint64_t>(all.replays, 1));
+  all.nodes.resize(nodes.launches.size());
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    for (std::size_t f = 0; f < grouped_.groups[g].functions.size(); ++f) {
+      const std::vector<std::uint32_t>& launches = grouped_.groups[g].functions[f].launches;
+      const double seconds = groups_[g].times()[f].seconds() / replays;
+      for (const std::uint32_t launch : launches)
+        all.nodes[launch] = {nodes.launches[launch], seconds, static_cast<std::uint32_t>(launches.size())};
+    }
+  }
+  for (std::size_t i = 0; i < nodes.reductions.size(); ++i)
+    all.nodes.push_back({nodes.reductions[i], reduce_times_[i].seconds() / replays, 1});
+  for (std::size_t i = 0; i < nodes.copies.size(); ++i)
+    all.nodes.push_back({nodes.copies[i], copy_times_[i].seconds() / replays, 1});
+  std::size_t host_call = 0;
+  for (std::size_t i = 0; i < instructions().size(); ++i) {
+    if (!std::holds_alternative<graph::RunHostCall>(instructions()[i])) continue;
+    all.nodes.push_back({nodes.host_calls[host_call++], host_times_[i].seconds() / replays, 1});
+  }
+  return all;
+}
+
 double CpuProgram::work() const {
   double work = 0;
   for (const graph::Instruction& instruction : instructions()) {
@@ -172,7 +239,7 @@ int CpuProgram::threads(const graph::Instruction& instruction) const {
 }
 
 Piece CpuProgram::piece(const Control* control, const Slice& slice) {
-  return {team_, places_, spaces_, control, slice};
+  return {team_, places_, spaces_, control, slice, measured_};
 }
 
 KernelCounts CpuProgram::run(const graph::RunKernel& instruction, const Control* control, const Slice& slice,
@@ -181,11 +248,15 @@ KernelCounts CpuProgram::run(const graph::RunKernel& instruction, const Control*
 }
 
 void CpuProgram::run(const graph::RunReduce& instruction, const Slice& slice, Progress& progress) {
+  const Ticks began = ticks_now();
   reductions_[instruction.reduce].run(piece(nullptr, slice), reduce_shares_, progress);
+  if (measured_) reduce_times_[instruction.reduce].add(ticks_now() - began);
 }
 
 void CpuProgram::run(const graph::RunCopy& instruction, const Slice& slice, Progress& progress) {
+  const Ticks began = ticks_now();
   copies_[instruction.copy].run(piece(nullptr, slice), progress);
+  if (measured_) copy_times_[instruction.copy].add(ticks_now() - began);
 }
 
 // Groups one after the other, at least a chunk of one, until the branch has ended or the slice is over.

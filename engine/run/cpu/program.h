@@ -25,6 +25,7 @@
 #include "engine/run/cpu/shared_launch.h"
 #include "engine/run/execution.h"
 #include "engine/run/fusion.h"
+#include "engine/run/node_times.h"
 
 namespace eagle::run {
 
@@ -67,6 +68,15 @@ public:
                    Progress& progress);
   void run(const graph::RunReduce& instruction, const Slice& slice, Progress& progress);
   void run(const graph::RunCopy& instruction, const Slice& slice, Progress& progress);
+
+  // Whether what runs from now on is measured, and what of it only the caller sees: a replay that begins, one
+  // that was measured and is whole, and the host call at `position` with what it took.
+  void measure(bool on) { measured_ = on; }
+  bool begins_replay(Ticks now) { return measured_replays_.begins(now); }
+  void ends_measured_replay();
+  void note_host_call(std::uint32_t position, Ticks took) { host_times_[position].add(took); }
+  // From any thread, at any time. `graph` is the one that the plan is of.
+  [[nodiscard]] NodeTimes times(const graph::Graph& graph) const;
 
   // The bits of a Param: of an argument of a launch of the plan. Not while anything runs.
   [[nodiscard]] std::uint64_t param(std::uint32_t launch, std::uint32_t argument) const {
@@ -130,6 +140,11 @@ private:
   std::int64_t shared_instructions_ = 0;
   double piece_s_ = usual_piece_s;
   std::shared_ptr<Counters> counters_;
+  bool measured_ = false;
+  MeasuredReplays measured_replays_;
+  std::vector<TickSum> host_times_;  // by instruction
+  std::vector<TickSum> reduce_times_;
+  std::vector<TickSum> copy_times_;
 };
 
 }  // namespace eagle::run

@@ -29,6 +29,7 @@ public:
   }
   // Ticks that run backwards are over, too.
   [[nodiscard]] bool time_is_over() const { return length_ && (least_ || ticks_now() - begin_ >= *length_); }
+  [[nodiscard]] Ticks began() const { return begin_; }
   // Pieces are to be as small as they can be.
   [[nodiscard]] bool least() const { return least_; }
 

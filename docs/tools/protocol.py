@@ -1,0 +1,173 @@
+"""Writes docs/manual/protocol/: a page a service, from the comments of proto/eagle/v1.
+
+Usage:
+    python3 docs/tools/protocol.py           write them
+    python3 docs/tools/protocol.py --check   exit status 1 if one is not what the protocol says
+
+Above each `rpc` stand what it does, then `Errors:` and `Limits:`. Comments above a message are about all of it, those
+behind a field about that field.
+"""
+
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docs/manual/protocol"
+PROTO = ROOT / "proto/eagle/v1"
+#: What the daemon says to its own parts, and writes into files.
+INSIDE = ("compile", "record", "state")
+RPC = re.compile(r"rpc (\w+)\((stream )?(\w+)\) returns \((stream )?(\w+)\);")
+FIELD = re.compile(r"(?:(repeated|optional) )?([\w.]+(?:<\w+, ?\w+>)?) (\w+) = \d+;(?:\s*//\s?(.*))?$")
+
+
+@dataclass
+class Message:
+    """One of the protocol, with its fields as (label, type, name, comment)."""
+
+    name: str
+    comment: list[str]
+    fields: list[tuple[str, str, str, list[str]]] = field(default_factory=list)
+
+
+@dataclass
+class Call:
+    """An rpc."""
+
+    name: str
+    comment: list[str]
+    request: tuple[bool, str]
+    reply: tuple[bool, str]
+
+
+class Reader:
+    """Messages and services of all files."""
+
+    def __init__(self) -> None:
+        self.messages: dict[str, Message] = {}
+        self.services: dict[str, list[Call]] = {}
+        for path in sorted(PROTO.glob("*.proto")):
+            if path.stem not in INSIDE:
+                self._read(path.read_text().splitlines())
+
+    def _read(self, lines: list[str]) -> None:
+        comment: list[str] = []
+        open_messages: list[Message] = []
+        service = ""
+        depth = 0
+        for raw in lines:
+            line = raw.strip()
+            if line.startswith("//"):
+                comment = [] if line.startswith("// ----") else [*comment, line.removeprefix("//").strip()]
+                continue
+            if found := re.match(r"message (\w+) \{", line):
+                message = Message(found[1], comment)
+                self.messages[message.name] = message
+                if not line.endswith("{}"):
+                    open_messages.append(message)
+                    depth += 1
+            elif found := re.match(r"service (\w+) \{", line):
+                service = found[1]
+                self.services[service] = []
+                depth += 1
+            elif re.match(r"(oneof|enum) \w+ \{", line):
+                depth += 1
+                open_messages.append(open_messages[-1] if open_messages else Message("", []))
+            elif line == "}":
+                depth -= 1
+                service = ""
+                if open_messages:
+                    open_messages.pop()
+            elif service and (found := RPC.match(line)):
+                call = Call(found[1], comment, (bool(found[2]), found[3]), (bool(found[4]), found[5]))
+                self.services[service].append(call)
+            elif open_messages and (found := FIELD.match(line)):
+                said = [found[4]] if found[4] else comment
+                open_messages[-1].fields.append((found[1] or "", found[2], found[3], said))
+            comment = []
+
+
+def joined(comment: list[str]) -> str:
+    text = " ".join(comment).strip()
+    return text[:1].upper() + text[1:] if text else ""
+
+
+def sentence(text: str) -> str:
+    return text if not text or text.endswith((".", "!", "?", ":")) else text + "."
+
+
+def split(comment: list[str]) -> tuple[str, str, str]:
+    """What it does, its errors, its limits."""
+    found = re.fullmatch(r"(.*?) Errors: (.*?) Limits: (.*)", " ".join(comment))
+    if found is None:
+        raise SystemExit(f"expected a text, 'Errors:' and 'Limits:' above an rpc, found: {' '.join(comment)!r}")
+    return found[1], found[2], found[3]
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def table(reader: Reader, title: str, streamed: bool, name: str) -> list[str]:
+    message = reader.messages[name]
+    lines = [f"**{title}** `{name}`{', a stream of them' if streamed else ''}", ""]
+    if message.comment:
+        lines += [sentence(joined(message.comment)), ""]
+    if not message.fields:
+        return [*lines, "No fields.", ""]
+    lines += ["| field | type | |", "| --- | --- | --- |"]
+    for label, kind, field_name, said in message.fields:
+        lines.append(f"| `{field_name}` | {label + ' ' if label else ''}`{kind}` | {cell(joined(said))} |")
+    return [*lines, ""]
+
+
+def page(reader: Reader, service: str, calls: list[Call]) -> str:
+    lines = [f"# {service}", "", "Made by `docs/tools/protocol.py` from `proto/eagle/v1`. What holds for every call: "]
+    lines[-1] += "[protocol](index.md)."
+    for call in calls:
+        what, errors, limits = split(call.comment)
+        lines += ["", f"## {service}.{call.name}", "", sentence(what), ""]
+        lines += table(reader, "Request", *call.request)
+        lines += table(reader, "Reply", *call.reply)
+        lines += [f"**Errors** {sentence(errors)}", "", f"**Limits** {sentence(limits)}"]
+    return "\n".join(lines) + "\n"
+
+
+def types_page(reader: Reader) -> str:
+    """Messages that are parts of others."""
+    calls = [call for one in reader.services.values() for call in one]
+    own = {name for call in calls for _, name in (call.request, call.reply)}
+    lines = ["# Messages", "", "What requests and replies are made of, and what the side connection says. Made by "]
+    lines[-1] += "`docs/tools/protocol.py`."
+    for name, message in sorted(reader.messages.items()):
+        if name in own or not message.fields:
+            continue
+        lines += ["", f"## {name}", "", *table(reader, "Message", False, name)[:-1]]
+    return "\n".join(lines) + "\n"
+
+
+def pages() -> dict[Path, str]:
+    reader = Reader()
+    services = reader.services.items()
+    made = {FOLDER / f"{service.lower()}.md": page(reader, service, calls) for service, calls in services}
+    return {**made, FOLDER / "messages.md": types_page(reader)}
+
+
+def main() -> int:
+    check = sys.argv[1:] == ["--check"]
+    wrong = []
+    for path, text in pages().items():
+        if check:
+            if not path.is_file() or path.read_text() != text:
+                wrong.append(str(path.relative_to(ROOT)))
+        else:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+    if wrong:
+        print(f"not what the protocol says: {', '.join(wrong)}; run docs/tools/protocol.py", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

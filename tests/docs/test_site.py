@@ -1,0 +1,81 @@
+"""The manual as a site, and pages that scripts make."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from blocks import ROOT
+
+HEADER = (ROOT / "engine/base/reason.h").read_text()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    made = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    return folder
+
+
+def test_every_page_is_in_the_site(site: Path) -> None:
+    folders = ("manual", "design", "measurements")
+    pages = [path.relative_to(ROOT / "docs") for name in folders for path in (ROOT / "docs" / name).rglob("*.md")]
+    assert len(pages) > 40
+    assert [page for page in pages if not (site / page.with_suffix(".html")).is_file()] == []
+
+
+def test_the_site_needs_nothing_from_elsewhere(site: Path) -> None:
+    outside = re.compile(r"""(?:src|href)=["'](https?:)?//(?!www\.mkdocs\.org)[^"']+["'][^>]*""")
+    found = {
+        (path.name, match[0])
+        for path in site.rglob("*.html")
+        for match in re.finditer(r"<(?:script|link|img)\b[^>]*>", path.read_text())
+        if outside.search(match[0])
+    }
+    assert found == set()
+
+
+def test_pictures_are_there(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        for source in re.findall(r'<img [^>]*src="([^"]+)"', path.read_text()):
+            assert (path.parent / source).is_file(), f"{path.name}: {source}"
+
+
+def test_the_protocol_pages_are_what_the_comments_say() -> None:
+    command = [sys.executable, ROOT / "docs/tools/protocol.py", "--check"]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+
+
+def test_every_call_has_its_errors_and_limits() -> None:
+    calls = re.findall(r"^  rpc (\w+)\(", (ROOT / "proto/eagle/v1/service.proto").read_text(), re.MULTILINE)
+    pages = "".join(path.read_text() for path in (ROOT / "docs/manual/protocol").glob("*.md"))
+    assert len(calls) > 35
+    assert len(re.findall(r"^\*\*Errors\*\*", pages, re.MULTILINE)) == len(calls)
+    assert len(re.findall(r"^\*\*Limits\*\*", pages, re.MULTILINE)) == len(calls)
+
+
+def test_errors_of_calls_are_reasons_that_there_are() -> None:
+    reasons = set(re.findall(r"X\(\w+,\s*([A-Z_]+),", HEADER))
+    said: set[str] = set()
+    for path in (ROOT / "docs/manual/protocol").glob("*.md"):
+        for line in re.findall(r"^\*\*Errors\*\* (.*)$", path.read_text(), re.MULTILINE):
+            said |= set(re.findall(r"\b[A-Z]{2,}(?:_[A-Z]+)+\b|\bBUSY\b|\bQUOTA\b|\bCANCELLED\b|\bDEADLINE\b", line))
+    assert len(said) > 20
+    assert said - reasons == set()
+
+
+def test_limits_of_calls_are_keys_that_there_are() -> None:
+    settings = (ROOT / "docs/manual/configuration.md").read_text()
+    for path in (ROOT / "docs/manual/protocol").glob("*.md"):
+        for line in re.findall(r"^\*\*Limits\*\* (.*)$", path.read_text(), re.MULTILINE):
+            for key in re.findall(r"\btenant_(\w+)", line):
+                assert f"{key} = " in settings, key
