@@ -12,11 +12,11 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string_view>
 
-#include "server/serving.h"
 #include "server/sockets/tcp_socket.h"
 
 namespace eagle::server {
@@ -76,15 +76,28 @@ StatusOr<PassedSocket> passed(int fd, std::string name) {
   return socket;
 }
 
-// Says where they are, unless other machines could read them.
-Status may_serve_metrics(const TcpSocket& socket, const ProgramOptions& options) {
-  if (!socket.loopback() && !options.insecure_i_know) {
+// Says where it is, unless other machines could reach it. The dashboard knows who asks by a token there,
+// which goes over the line as it is.
+Status may_serve(const HttpService& service, const TcpSocket& socket, const ProgramOptions& options) {
+  const std::string address = socket.endpoint().substr(4);  // without "dns:"
+  const std::string flag = std::string("--") + service.name;
+  const bool web = service.name == std::string_view(web_endpoint);
+  if (!socket.loopback() && web && options.tokens.empty()) {
     return {Reason::permission_denied,
-            "--metrics: " + socket.endpoint() +
-                " can be read from other machines, without TLS and by everybody; use "
-                "127.0.0.1 (--insecure-i-know serves all the same)"};
+            flag + ": " + address +
+                " can be reached from other machines, where only a token tells who asks; set `tokens` and "
+                "name its "
+                "subject in `admins`, or use 127.0.0.1 (from elsewhere: ssh -L 7413:127.0.0.1:7413)"};
   }
-  spdlog::info("metrics at http://{}/metrics", socket.endpoint().substr(4));  // without "dns:"
+  if (!socket.loopback() && !options.insecure_i_know) {
+    return {Reason::permission_denied, flag + ": " + address +
+                                           " can be read from other machines, without TLS" +
+                                           (web ? ", and whoever sees the line sees the token; use 127.0.0.1 "
+                                                  "and ssh -L, or TLS in front of it"
+                                                : " and by everybody; use 127.0.0.1") +
+                                           " (--insecure-i-know serves all the same)"};
+  }
+  spdlog::info("{} at http://{}/{}", web ? "dashboard" : service.name, address, web ? "" : service.name);
   return {};
 }
 
@@ -98,13 +111,14 @@ StatusOr<std::string> listener_of(const PassedSocket& socket, const ProgramOptio
   }
   UniqueFd copy(::fcntl(socket.fd.get(), F_DUPFD_CLOEXEC, 0));
   EAGLE_ASSIGN_OR_RETURN(const TcpSocket tcp, TcpSocket::adopt(std::move(copy)));
-  if (socket.name == metrics_endpoint) {
-    if (options.metrics.empty()) {
+  if (const HttpService* const service = http_service(socket.name)) {
+    if ((options.*service->address).empty()) {
       return Status(Reason::bad_endpoint, "the service manager passed '" + socket.name + "', a socket at " +
-                                              tcp.endpoint() + ", and `metrics` is not set; set it to that");
+                                              tcp.endpoint() + ", and `" + socket.name +
+                                              "` is not set; set it to that");
     }
-    EAGLE_RETURN_IF_ERROR(may_serve_metrics(tcp, options));
-    return std::string(metrics_endpoint);
+    EAGLE_RETURN_IF_ERROR(may_serve(*service, tcp, options));
+    return std::string(service->name);
   }
   EAGLE_ASSIGN_OR_RETURN(const TcpAddress found, tcp_address(tcp.endpoint()));
   for (const ListenOptions& listener : options.listen) {
@@ -120,19 +134,26 @@ bool there(const ListeningSockets& sockets, std::string_view endpoint) {
   return std::any_of(sockets.begin(), sockets.end(), [&](const auto& one) { return one.first == endpoint; });
 }
 
-Status open_metrics(const ProgramOptions& options, ListeningSockets& sockets) {
-  if (options.metrics.empty() || there(sockets, metrics_endpoint)) return {};
-  const auto address = tcp_address("dns:" + options.metrics);
-  if (!address.ok()) return address.status().within("--metrics");
+Status open_http(const HttpService& service, const ProgramOptions& options, ListeningSockets& sockets) {
+  const std::string& wanted = options.*service.address;
+  if (wanted.empty() || there(sockets, service.name)) return {};
+  const auto address = tcp_address("dns:" + wanted);
+  if (!address.ok()) return address.status().within(std::string("--") + service.name);
   EAGLE_ASSIGN_OR_RETURN(auto opened, TcpSocket::open(*address));
   for (TcpSocket& socket : opened) {
-    EAGLE_RETURN_IF_ERROR(may_serve_metrics(socket, options));
-    sockets.emplace_back(metrics_endpoint, std::move(socket).take());
+    EAGLE_RETURN_IF_ERROR(may_serve(service, socket, options));
+    sockets.emplace_back(service.name, std::move(socket).take());
   }
   return {};
 }
 
 }  // namespace
+
+const HttpService* http_service(std::string_view name) {
+  const auto* const found = std::find_if(std::begin(http_services), std::end(http_services),
+                                         [&](const HttpService& service) { return service.name == name; });
+  return found == std::end(http_services) ? nullptr : found;
+}
 
 StatusOr<ListeningSockets> listening_sockets(const ProgramOptions& options,
                                              std::vector<PassedSocket> passed) {
@@ -146,7 +167,8 @@ StatusOr<ListeningSockets> listening_sockets(const ProgramOptions& options,
                 [&](const ListenOptions& listener) { return there(sockets, listener.endpoint); });
   EAGLE_ASSIGN_OR_RETURN(ListeningSockets opened, open_tcp(others));
   for (auto& socket : opened) sockets.push_back(std::move(socket));
-  EAGLE_RETURN_IF_ERROR(open_metrics(options, sockets));
+  for (const HttpService& service : http_services)
+    EAGLE_RETURN_IF_ERROR(open_http(service, options, sockets));
   return sockets;
 }
 

@@ -234,6 +234,7 @@ Status read_tenants(Reader& top, const std::string& name, ProgramOptions& option
     keep(quotas[static_cast<std::size_t>(Held::plane_bytes)], reader.bytes("plane_bytes"));
     keep(quotas[static_cast<std::size_t>(Held::graphs)], reader.number("graphs", 0, most));
     keep(quotas[static_cast<std::size_t>(Held::jobs)], reader.number("jobs", 0, most));
+    keep(quotas[static_cast<std::size_t>(Held::planes)], reader.number("planes", 0, most));
     keep(policy.compile_seconds, reader.real("compile_seconds", 0, true, 60));
     keep(policy.device_share, reader.real("device_share", 0, true, 1));
     EAGLE_RETURN_IF_ERROR(reader.finish());
@@ -306,6 +307,7 @@ Status read_table(const toml::table& table, const std::string& name,
   keep("log_format", "--log-format", options.log_format, top.choice("log_format", {"text", "json"}));
   keep("metrics", "--metrics", options.metrics,
        top.take<std::string>("metrics", "a text, \"HOST:PORT\", or \"\" for none"));
+  keep("web", "--web", options.web, top.take<std::string>("web", "a text, \"HOST:PORT\", or \"\" for none"));
   keep("insecure_i_know", "--insecure-i-know", options.insecure_i_know,
        top.take<bool>("insecure_i_know", "true or false"));
   EAGLE_RETURN_IF_ERROR(read_listeners(top, name, given("--listen"), options));

@@ -77,6 +77,7 @@ void add_tenant(Lines& lines, const std::string& principal, const TenantPolicy& 
   quota("plane_bytes", Held::plane_bytes);
   quota("graphs", Held::graphs);
   quota("jobs", Held::jobs);
+  quota("planes", Held::planes);
   lines.add_part("compile_seconds", policy.compile_seconds);
   lines.add_part("device_share", policy.device_share);
 }
@@ -91,6 +92,7 @@ Lines lines_of(const ProgramOptions& options) {
   lines.add("", "log_level", options.log_level);
   lines.add("", "log_format", options.log_format);
   lines.add("", "metrics", options.metrics);
+  lines.add("", "web", options.web);
   lines.add("", "admins", admins_of(options));
   lines.add("", "insecure_i_know", options.insecure_i_know);
   for (const ListenOptions& listener : options.listen) {

@@ -1,10 +1,12 @@
 #include "server/confinement.h"
 
+#include <sched.h>
 #include <seccomp.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -17,10 +19,13 @@ namespace {
 // library; the helper that compiles what clients describe has such a list.
 constexpr int forbidden[] = {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    SCMP_SYS(ptrace),  // with which LeakSanitizer stops its own threads
+    SCMP_SYS(ptrace),       // with which LeakSanitizer stops its own threads
+    SCMP_SYS(personality),  // with which sanitizers put memory where they want it
 #endif
     SCMP_SYS(process_vm_readv),
     SCMP_SYS(process_vm_writev),
+    SCMP_SYS(process_madvise),
+    SCMP_SYS(pidfd_getfd),
     SCMP_SYS(kcmp),
     SCMP_SYS(kexec_load),
     SCMP_SYS(kexec_file_load),
@@ -47,6 +52,9 @@ constexpr int forbidden[] = {
     SCMP_SYS(fsopen),
     SCMP_SYS(fsconfig),
     SCMP_SYS(fsmount),
+    SCMP_SYS(mount_setattr),
+    SCMP_SYS(fanotify_init),
+    SCMP_SYS(fanotify_mark),
     SCMP_SYS(quotactl),
     SCMP_SYS(add_key),
     SCMP_SYS(request_key),
@@ -70,6 +78,29 @@ constexpr int forbidden[] = {
     SCMP_SYS(setfsgid),
 };
 
+// Threads and processes are made with clone; namespaces, by one of these flags, are not. (CLONE_NEWTIME is
+// not for clone.)
+constexpr std::uint64_t namespaces[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
+                                        CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
+
+// Of a system call, where `condition` holds. OK where this machine does not have the call.
+Status forbid(scmp_filter_ctx filter, int call, int error, const scmp_arg_cmp* condition = nullptr) {
+  const int added = condition == nullptr
+                        ? ::seccomp_rule_add(filter, SCMP_ACT_ERRNO(error), call, 0)
+                        : ::seccomp_rule_add(filter, SCMP_ACT_ERRNO(error), call, 1, *condition);
+  if (added == 0 || added == -EDOM) return {};
+  return {Reason::system, "seccomp_rule_add: " + std::string(std::strerror(-added))};
+}
+
+Status forbid_namespaces(scmp_filter_ctx filter) {
+  for (const std::uint64_t flag : namespaces) {
+    const scmp_arg_cmp has = SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag);
+    EAGLE_RETURN_IF_ERROR(forbid(filter, SCMP_SYS(clone), EPERM, &has));
+  }
+  // Its flags lie in memory, where no filter can look. The C library takes clone where there is none.
+  return forbid(filter, SCMP_SYS(clone3), ENOSYS);
+}
+
 }  // namespace
 
 Status confine() {
@@ -79,13 +110,8 @@ Status confine() {
   const std::unique_ptr<void, decltype(&::seccomp_release)> filter(::seccomp_init(SCMP_ACT_ALLOW),
                                                                    ::seccomp_release);
   if (!filter) return {Reason::system, "seccomp_init failed"};
-  for (const int call : forbidden) {
-    // One that this machine does not have needs no rule.
-    const int added = ::seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), call, 0);
-    if (added != 0 && added != -EDOM) {
-      return {Reason::system, "seccomp_rule_add: " + std::string(std::strerror(-added))};
-    }
-  }
+  for (const int call : forbidden) EAGLE_RETURN_IF_ERROR(forbid(filter.get(), call, EPERM));
+  EAGLE_RETURN_IF_ERROR(forbid_namespaces(filter.get()));
   if (const int loaded = ::seccomp_load(filter.get()); loaded != 0) {
     spdlog::warn("no filter of system calls: this kernel has none ({})", std::strerror(-loaded));
   }

@@ -31,16 +31,22 @@ namespace {
 // Graphs of at most so many nodes are looked through for names where a launch waits meanwhile.
 constexpr std::size_t quick_nodes = 256;
 
-// Scratch memory counts as a plane does.
-StatusOr<std::shared_ptr<std::byte>> charged_memory(PlaneBudget& budget, std::uint64_t bytes) {
-  struct Held {
+// Scratch memory counts as a plane does, for the daemon and for the tenant.
+Engine::MakeScratch scratch_of(const std::shared_ptr<PlaneBudget>& budget, const Session& session) {
+  struct Charged {
+    std::shared_ptr<PlaneBudget> budget;  // outlives its charge
+    Tenant::Share share;
     PlaneBudget::Charge charge;
     std::shared_ptr<std::byte> memory;
   };
-  auto held = std::make_shared<Held>();
-  EAGLE_ASSIGN_OR_RETURN(held->charge, budget.charge(bytes));
-  EAGLE_ASSIGN_OR_RETURN(held->memory, run::system_memory(bytes));
-  return std::shared_ptr<std::byte>(held, held->memory.get());
+  return [budget, tenant = session.tenant()](std::uint64_t bytes) -> StatusOr<std::shared_ptr<std::byte>> {
+    auto charged = std::make_shared<Charged>();
+    charged->budget = budget;
+    EAGLE_ASSIGN_OR_RETURN(charged->share, tenant->hold(Held::plane_bytes, PlaneBudget::whole_pages(bytes)));
+    EAGLE_ASSIGN_OR_RETURN(charged->charge, budget->charge(bytes));
+    EAGLE_ASSIGN_OR_RETURN(charged->memory, run::system_memory(bytes));
+    return std::shared_ptr<std::byte>(charged, charged->memory.get());
+  };
 }
 
 // Moves bytes on the executor's thread, a piece at a time. Its footprint keeps whatever else stores there
@@ -133,7 +139,6 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::create(Options options) {
   auto budget = std::make_shared<PlaneBudget>(
       options.plane_budget_bytes != 0 ? options.plane_budget_bytes : plane_budget_of(memory),
       options.limits.planes, options.limits.recycled_bytes);
-  engine.scratch_memory = [budget](std::uint64_t bytes) { return charged_memory(*budget, bytes); };
   EAGLE_ASSIGN_OR_RETURN(auto made, Engine::create(std::move(engine)));
   const int wanted = options.threads > 0 ? options.threads : run::allowed_threads();
   if (made->threads() < wanted) {
@@ -151,6 +156,7 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
     : limits_(options.limits),
       log_(std::move(options.log)),
       ledger_(std::move(options.ledger)),
+      quarantine_(log_.get()),
       epoch_(options.restored.epoch),
       budget_(std::move(budget)),
       engine_(std::move(engine)),
@@ -160,7 +166,7 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       executor_(limits_.jobs),
       small_memory_pool_(1, limits_.memory_requests, "memory_requests"),
       large_memory_pool_(1, limits_.memory_requests, "memory_requests"),
-      build_pool_(limits_.build_threads, limits_.builds, "builds"),
+      build_pool_(limits_.build_threads + 1, limits_.builds, "builds"),
       kept_runs_(*engine_, executor_, build_pool_, underway_, limits_, {log_.get(), options.restored.epoch}),
       attachments_([this](const std::shared_ptr<Session>& session) { sessions_.end(session); }) {}
 
@@ -204,11 +210,12 @@ DaemonInfo Daemon::info() const {
 }
 
 StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescription& description) {
-  const GraphHash hash = hash_of(description);
-  EAGLE_RETURN_IF_ERROR(check_quarantine(hash, description.name()));
+  const GraphHash hash = hash_of(description, session.tenant()->name());
+  EAGLE_RETURN_IF_ERROR(quarantine_.check(hash, session.tenant()->name(), description.name()));
   EAGLE_RETURN_IF_ERROR(session.tenant()->may_compile());
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
-  EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory));
+  EAGLE_ASSIGN_OR_RETURN(auto built,
+                         engine_->build(description, planes.memory, scratch_of(budget_, session)));
   EAGLE_RETURN_IF_ERROR(refuse_writes(built->graph(), planes));
   session.tenant()->note_compiled(built->build_s());
   const double build_s = built->build_s();
@@ -281,7 +288,8 @@ StatusOr<std::shared_ptr<Ring>> Daemon::open_ring(const std::shared_ptr<Session>
     if (!open) return Status(Reason::session_closed, "the session was closed");
     return update_quickly(*open, bytes);
   };
-  EAGLE_ASSIGN_OR_RETURN(auto ring, Ring::create(std::move(start), std::move(update)));
+  EAGLE_ASSIGN_OR_RETURN(auto charge, budget_->charge_for("the ring of a session", sizeof(ring::Memory)));
+  EAGLE_ASSIGN_OR_RETURN(auto ring, Ring::create(std::move(start), std::move(update), std::move(charge)));
   EAGLE_RETURN_IF_ERROR(session->attach(executor_.rings(), ring));
   if (handing_over_) ring->set_closing();
   return ring;
@@ -292,7 +300,7 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::rebind(Session& session, std::uin
   EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<LoadedGraph> old, graph(session, id));
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
   if (!old->begin_launch()) return running(id);
-  auto built = engine_->rebind(old->built(), description, planes.memory);
+  auto built = engine_->rebind(old->built(), description, planes.memory, scratch_of(budget_, session));
   const Status allowed = built.ok() ? refuse_writes((*built)->graph(), planes) : built.status();
   if (!allowed.ok()) {
     old->end_launch(0);
@@ -300,8 +308,11 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::rebind(Session& session, std::uin
   }
   auto fresh = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(*built), old->launches());
   // The old one stays taken: a launch that found it a moment ago is refused, and not run over old planes.
-  fresh->note_in(ledger_.get(), session.id(), hash_of(description));
-  EAGLE_RETURN_IF_ERROR(session.records().rebound(id, description));
+  fresh->note_in(ledger_.get(), session.id(), hash_of(description, session.tenant()->name()));
+  if (const Status written = session.records().rebound(id, description); !written.ok()) {
+    old->end_launch(0);
+    return written;
+  }
   EAGLE_RETURN_IF_ERROR(session.replace_graph(id, fresh));
   return fresh;
 }
@@ -309,6 +320,7 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::rebind(Session& session, std::uin
 Status Daemon::update(Session& session, const v1::UpdateRequest& request) {
   EAGLE_ASSIGN_OR_RETURN(const auto updates, updates_of(request));
   EAGLE_ASSIGN_OR_RETURN(const auto loaded, graph(session, request.graph()));
+  EAGLE_RETURN_IF_ERROR(session.records().reserve(request.graph(), request));
   return loaded->update(request.graph(), updates,
                         [&] { return session.records().updated(request.graph(), request); });
 }
@@ -338,10 +350,11 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::graph(Session& session, std::uint
 StatusOr<std::shared_ptr<LoadedGraph>> Daemon::build_again(Session& session, std::uint64_t id) {
   EAGLE_ASSIGN_OR_RETURN(const GraphRecords::Record record, session.records().find(id));
   const v1::GraphDescription& description = record.graph->description();
-  const GraphHash hash = hash_of(description);
-  EAGLE_RETURN_IF_ERROR(check_quarantine(hash, description.name()));
+  const GraphHash hash = hash_of(description, session.tenant()->name());
+  EAGLE_RETURN_IF_ERROR(quarantine_.check(hash, session.tenant()->name(), description.name()));
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
-  EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory));
+  EAGLE_ASSIGN_OR_RETURN(auto built,
+                         engine_->build(description, planes.memory, scratch_of(budget_, session)));
   EAGLE_ASSIGN_OR_RETURN(const auto updates, updates_of(*record.params));
   for (std::size_t done = 0; done < updates.size(); done += graph::most_updates) {
     const std::size_t end = std::min(done + graph::most_updates, updates.size());
@@ -356,13 +369,20 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::build_again(Session& session, std
   return loaded;
 }
 
-Status Daemon::check_quarantine(const GraphHash& hash, const std::string& name) const {
-  const auto struck = strikes_.find(hash);
-  if (struck == strikes_.end() || struck->second < deaths_to_quarantine) return {};
-  return {Reason::graph_quarantined, "graph '" + name + "' was running when a worker died, " +
-                                         std::to_string(deaths_to_quarantine) +
-                                         " times, and is not built or launched again by this daemon (" +
-                                         text_of(hash) + "); report it, or change the graph"};
+Status Daemon::name_strikes() {
+  if (!quarantine_.has_unnamed()) return {};
+  for (const Ledger::Cut& cut : ledger_->cut_off()) {
+    const auto found = sessions_.restored(cut.session);
+    if (!found.ok() || !(*found)->tenant()) continue;
+    const std::string& tenant = (*found)->tenant()->name();
+    for (const std::uint64_t id : (*found)->dormant()) {
+      const auto record = (*found)->records().find(id);
+      if (!record.ok()) continue;
+      const v1::GraphDescription& description = record->graph->description();
+      EAGLE_RETURN_IF_ERROR(quarantine_.name(hash_of(description, tenant), tenant, description.name()));
+    }
+  }
+  return {};
 }
 
 Status Daemon::retain(Session& session, const v1::RetainRequest& known) {
@@ -384,8 +404,10 @@ Status Daemon::retain(Session& session, const v1::RetainRequest& known) {
 
 Status Daemon::restore(RestoredState& state) {
   Restoring restoring{state};
-  for (const auto& [key, record] : state.records)
+  for (auto& [key, record] : state.records) {
     EAGLE_RETURN_IF_ERROR(restore_entry(restoring, key, record));
+    record = std::string();  // what became of it is enough: the worker before may have died of its memory
+  }
   sessions_.all_restored();
   for (const auto& [id, session] : sessions_.by_id()) published_.restore_holder(session);
   if (ledger_) {
@@ -395,6 +417,7 @@ Status Daemon::restore(RestoredState& state) {
       spdlog::warn("a launch was cut off; half written may be: {}",
                    cut.all_planes ? "any of its arrays" : text_of(cut.written));
     }
+    EAGLE_RETURN_IF_ERROR(name_strikes());
     fault_point("restore.torn");
     ledger_->clear();
     ledger_->forget_unclaimed();
@@ -429,9 +452,11 @@ StatusOr<std::shared_ptr<PlaneBytes>> Daemon::restored_bytes(Restoring& restorin
   std::shared_ptr<PlaneBytes> none;
   std::shared_ptr<PlaneBytes>& known = id == 0 ? none : restoring.bytes[id];
   if (known) return known;
-  const auto memory = restoring.state.descriptors.find(key);
-  if (memory == restoring.state.descriptors.end()) return nonsense();
-  EAGLE_ASSIGN_OR_RETURN(plane::Memory mapped, plane::Memory::map(std::move(memory->second), bytes));
+  const auto shared = restoring.state.bytes.find(id);
+  const auto own = restoring.state.descriptors.find(key);
+  if (shared == restoring.state.bytes.end() && own == restoring.state.descriptors.end()) return nonsense();
+  UniqueFd& memory = shared == restoring.state.bytes.end() ? own->second : shared->second;
+  EAGLE_ASSIGN_OR_RETURN(plane::Memory mapped, plane::Memory::map(std::move(memory), bytes));
   known = std::make_shared<PlaneBytes>(std::move(mapped), budget_->adopt(bytes), Tenant::Share(),
                                        std::weak_ptr<RecycledMemory::Bin>(), id);
   known->mark_fetched();  // for all that is known here
@@ -473,14 +498,7 @@ Status Daemon::restore_run(Restoring& restoring, const StateKey& key, const std:
 
 // Entries come in the order of their keys: a session before what it holds, and runs first.
 Status Daemon::restore_entry(Restoring& restoring, const StateKey& key, const std::string& text) {
-  if (key.kind == StateKind::strike) {
-    v1::StrikeRecord record;
-    GraphHash hash{};
-    if (!record.ParseFromString(text) || record.hash().size() != hash.size()) return nonsense();
-    std::copy(record.hash().begin(), record.hash().end(), hash.begin());
-    strikes_[hash] = record.deaths();
-    return {};
-  }
+  if (key.kind == StateKind::strike) return quarantine_.restore(text);
   if (key.kind == StateKind::session) {
     v1::SessionRecord record;
     if (!record.ParseFromString(text)) return nonsense();

@@ -24,6 +24,7 @@
 #include "server/log_limit.h"
 #include "server/plane_budget.h"
 #include "server/published.h"
+#include "server/quarantine.h"
 #include "server/restored_state.h"
 #include "server/sessions.h"
 #include "server/simulation_job.h"
@@ -121,8 +122,8 @@ public:
   // worker's death may have been left.
   Status retain(Session& session, const v1::RetainRequest& known);
 
-  // Graphs that were running when workers died, and how many did.
-  [[nodiscard]] const std::map<GraphHash, std::uint32_t>& strikes() const { return strikes_; }
+  // Graphs that were running when workers died.
+  [[nodiscard]] Quarantine& quarantine() { return quarantine_; }
 
   // Somebody at `peer` wanted to be known; the log tells of who was not, now and then.
   void note_authentication(const Status& outcome, std::string_view peer);
@@ -135,7 +136,8 @@ public:
   StatusOr<std::shared_ptr<LoadedGraph>> rebind(Session& session, std::uint64_t graph,
                                                 const v1::GraphDescription& description);
 
-  // A ring for the session's launches: BAD_MESSAGE when it has one, SESSION_CLOSED, OUT_OF_MEMORY.
+  // A ring for the session's launches: BAD_MESSAGE when it has one, SESSION_CLOSED, OUT_OF_MEMORY,
+  // PLANE_BUDGET.
   StatusOr<std::shared_ptr<Ring>> open_ring(const std::shared_ptr<Session>& session);
 
   // Recent events as Chrome's trace-event format: of one graph of a session, or with 0 of everything. How
@@ -195,13 +197,14 @@ private:
   StatusOr<std::shared_ptr<LoadedGraph>> build_again(Session& session, std::uint64_t id);
   [[nodiscard]] std::chrono::seconds retry_after() const;
   void note_build(const Session& session, std::uint64_t graph, double seconds);
-  [[nodiscard]] Status check_quarantine(const GraphHash& hash, const std::string& name) const;
+  // Whose they were that the keeper struck, as far as their sessions are still there.
+  Status name_strikes();
 
   Limits limits_;
   const std::shared_ptr<StateLog> log_;
   const std::unique_ptr<Ledger> ledger_;
-  std::map<GraphHash, std::uint32_t> strikes_;  // complete before anything runs
-  std::mutex waking_;                           // one graph is built again at a time
+  Quarantine quarantine_;  // complete before anything runs
+  std::mutex waking_;      // one graph is built again at a time
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   const std::uint32_t epoch_;
   std::atomic<std::uint64_t> builds_ = 0;

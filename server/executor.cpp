@@ -270,7 +270,7 @@ std::shared_ptr<Job> Executor::next(bool& first) {
     job = std::move(hurried_.front());
     hurried_.pop_front();
   } else if (!ready_.empty()) {
-    job = ready_.next();
+    job = ready_.next(Clock::now());
   } else {
     return nullptr;
   }

@@ -389,6 +389,44 @@ TEST(Executor, ThreadTimeGoesByTheWeightsOfTenants) {
   EXPECT_EQ(of_heavy.held[static_cast<std::size_t>(Held::jobs)], 0u);
 }
 
+// Admitted before it was over its part, and endless: it has what nobody else wants.
+TEST(Executor, ATenantOverItsPartOfTheTeamGoesBehindAllOthers) {
+  TenantPolicy policy;
+  policy.device_share = 0.01;
+  policy.priority = 1;
+  const auto greedy = std::make_shared<Tenant>("greedy", policy);
+  const auto other = std::make_shared<Tenant>("other", TenantPolicy());
+  Mailbox<char> turns;
+  Mailbox<int> go;
+  std::atomic<bool> stop = false;
+  Executor executor(8);
+  ASSERT_TRUE(executor
+                  .submit(job([&] {
+                            turns.put('g');
+                            go.take();
+                            return stop ? Job::Next::done : Job::Next::again;
+                          }),
+                          {greedy, {}, nullptr})
+                  .ok());
+  ASSERT_EQ(turns.take(), 'g');
+  ASSERT_TRUE(executor
+                  .submit(job([&, left = 5]() mutable {
+                            turns.put('o');
+                            return --left == 0 ? Job::Next::done : Job::Next::again;
+                          }),
+                          {other, {}, nullptr})
+                  .ok());
+  greedy->note_computed(3600);  // by now
+  go.put(1);
+  std::string order;
+  while (order.size() < 6) order += turns.take();
+  EXPECT_EQ(order, "ooooog");
+  stop = true;
+  go.put(1);
+  const std::atomic<bool> never = false;
+  executor.wait_until_idle(never);
+}
+
 TEST(Executor, AJobOverItsTenantsQuotaIsRefusedAndAnothersIsNot) {
   TenantPolicy policy;
   policy.quotas[static_cast<std::size_t>(Held::jobs)] = 1;

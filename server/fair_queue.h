@@ -2,11 +2,15 @@
 //
 // Start-time fair queueing (Goyal, Vin, Cheng 1996) over measured time: every flow has a virtual time, which
 // moves by what its pieces took divided by its weight, and the least one is next. A flow that had nothing to
-// do starts where the others are: it saves nothing up and owes nothing. Flows of a higher priority go first,
-// always. Within a flow it is first come, first served.
+// do saves nothing up: it starts where the others are. What it owes it keeps owing: where its last piece took
+// more than its share, it starts later than they do, until they have had as much. (Else a flow would shed a
+// long piece by having nothing to do for a moment.) Flows of a higher priority go first, always, and one that
+// is to be behind until some time goes last until then, whatever its priority. Within a
+// flow it is first come, first served.
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <utility>
 #include <vector>
@@ -14,15 +18,17 @@
 namespace eagle::server {
 
 // Not thread-safe, and flows are not known here once they have nothing. No clock: whoever runs the pieces
-// says how long they took.
+// says how long they took, and what time it is.
 template <typename Item>
 class FairQueue {
 public:
+  using Time = std::chrono::steady_clock::time_point;
   // One who shares. Outlives its items here.
   class Flow {
   public:
     double weight = 1;  // above 0
     int priority = 0;
+    Time behind_until = Time::min();
 
   private:
     friend FairQueue;
@@ -53,9 +59,9 @@ public:
   }
 
   // The next piece, of the flow that it belongs to; there is one. Say how long it `ran` before the next.
-  Item next() {
+  Item next(Time now = Time::min()) {
     Flow& flow = **std::min_element(flows_.begin(), flows_.end(),
-                                    [](const Flow* a, const Flow* b) { return before(*a, *b); });
+                                    [now](const Flow* a, const Flow* b) { return before(*a, *b, now); });
     now_ = std::max(now_, flow.start_);
     flow.running_ = true;
     Item item = std::move(flow.waiting_.front());
@@ -70,7 +76,9 @@ public:
   }
 
 private:
-  static bool before(const Flow& a, const Flow& b) {
+  static bool before(const Flow& a, const Flow& b, Time now) {
+    const bool a_behind = now < a.behind_until;
+    if (const bool b_behind = now < b.behind_until; a_behind != b_behind) return b_behind;
     return a.priority != b.priority ? a.priority > b.priority : a.start_ < b.start_;
   }
 

@@ -49,6 +49,25 @@ private:
   Queue queue_;
 };
 
+TEST(FairQueue, WhoIsBehindGoesLastUntilItsTime) {
+  Queue queue;
+  Queue::Flow behind, other;
+  behind.priority = 1;
+  const Queue::Time now = Queue::Time() + std::chrono::hours(1);
+  behind.behind_until = now + std::chrono::seconds(1);
+  for (int i = 0; i < 4; ++i) queue.add(behind, "behind");
+  for (int i = 0; i < 2; ++i) queue.add(other, "other");
+  const auto next = [&](Queue::Time when) {
+    const std::string item = queue.next(when);
+    queue.ran(item == "behind" ? behind : other, 0.001);
+    return item;
+  };
+  EXPECT_EQ(next(now), "other");
+  EXPECT_EQ(next(behind.behind_until), "behind") << "then its priority holds again";
+  EXPECT_EQ(next(now), "other");
+  EXPECT_EQ(next(now), "behind") << "nobody else has anything";
+}
+
 TEST(FairQueue, TimeGoesByWeightWhateverThePieces) {
   Machine machine;
   machine.tenant("one", 1, 0.010);

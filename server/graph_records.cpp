@@ -41,6 +41,9 @@ void copy_params(const Message& from, Message& to) {
   }
 }
 
+// It is kept twice.
+std::uint64_t bytes_of(const Message& record) { return 2 * std::uint64_t{record.ByteSizeLong()}; }
+
 // Of several numbers for one address the last one is left, in its place: addresses may mean the same
 // argument.
 void drop_history(v1::ParamsRecord& record) {
@@ -56,10 +59,11 @@ void drop_history(v1::ParamsRecord& record) {
 
 }  // namespace
 
-GraphHash hash_of(const v1::GraphDescription& description) {
+GraphHash hash_of(const v1::GraphDescription& description, const std::string& tenant) {
   v1::GraphDescription bare = description;
   bare.clear_planes();
-  const std::string text = bare.SerializeAsString();
+  // No name of a tenant goes on as a description begins: the zero ends it.
+  const std::string text = tenant + '\0' + bare.SerializeAsString();
   const Digest digest = digest_of({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
   GraphHash hash;
   std::copy_n(digest.begin(), hash.size(), hash.begin());
@@ -79,8 +83,31 @@ StatusOr<std::vector<graph::ParamUpdate>> updates_of(const Message& message_of_p
 template StatusOr<std::vector<graph::ParamUpdate>> updates_of(const v1::UpdateRequest&);
 template StatusOr<std::vector<graph::ParamUpdate>> updates_of(const v1::ParamsRecord&);
 
-GraphRecords::GraphRecords(StateLog* log, std::uint64_t session) : log_(log), session_(session) {}
+GraphRecords::GraphRecords(StateLog* log, std::uint64_t session, PlaneBudget& budget,
+                           std::shared_ptr<Tenant> tenant)
+    : log_(log), session_(session), budget_(budget), tenant_(std::move(tenant)) {}
 GraphRecords::~GraphRecords() = default;
+
+Status GraphRecords::charge(Costs& costs, std::uint64_t bytes) {
+  if (bytes <= costs.charged) return {};
+  Tenant::Share share;
+  if (tenant_) {
+    EAGLE_ASSIGN_OR_RETURN(share, tenant_->hold(Held::plane_bytes, bytes - costs.charged));
+  }
+  EAGLE_ASSIGN_OR_RETURN(auto more, budget_.charge_for("the description of a graph", bytes - costs.charged));
+  costs.charged = bytes;
+  costs.share.add(std::move(share));
+  costs.charge.add(std::move(more));
+  return {};
+}
+
+// It is there already, whatever the bounds are by now.
+void GraphRecords::charge_restored(Costs& costs, std::uint64_t bytes) {
+  costs.charged += bytes;
+  costs.charge.add(budget_.adopt_other(bytes));
+  if (!tenant_) return;
+  if (auto held = tenant_->hold(Held::plane_bytes, bytes); held.ok()) costs.share.add(*std::move(held));
+}
 
 Status GraphRecords::write(StateKind kind, std::uint64_t graph, std::string record) {
   StateChange change;
@@ -91,6 +118,13 @@ Status GraphRecords::write(StateKind kind, std::uint64_t graph, std::string reco
 
 Status GraphRecords::built(std::uint64_t graph, const v1::GraphDescription& description,
                            std::uint32_t nodes) {
+  {
+    const std::lock_guard lock(mutex_);
+    Costs costs;
+    costs.graph = bytes_of(description);
+    EAGLE_RETURN_IF_ERROR(charge(costs, costs.graph));
+    costs_[graph] = std::move(costs);
+  }
   if (log_ == nullptr) return {};
   auto record = std::make_shared<v1::GraphRecord>();
   *record->mutable_description() = description;
@@ -103,6 +137,15 @@ Status GraphRecords::built(std::uint64_t graph, const v1::GraphDescription& desc
   return {};
 }
 
+Status GraphRecords::reserve(std::uint64_t graph, const v1::UpdateRequest& request) {
+  if (log_ == nullptr) return {};
+  const std::lock_guard lock(mutex_);
+  const auto known = costs_.find(graph);
+  if (known == costs_.end()) return {};  // released meanwhile
+  Costs& costs = known->second;
+  return charge(costs, costs.graph + costs.params + bytes_of(request));
+}
+
 Status GraphRecords::updated(std::uint64_t graph, const v1::UpdateRequest& request) {
   if (log_ == nullptr) return {};
   const std::lock_guard lock(mutex_);
@@ -111,6 +154,7 @@ Status GraphRecords::updated(std::uint64_t graph, const v1::UpdateRequest& reque
   auto record = std::make_shared<v1::ParamsRecord>(*found->second.params);
   record->mutable_params()->MergeFrom(request.params());
   drop_history(*record);
+  costs_[graph].params = bytes_of(*record);  // no more than was reserved
   fault_point("graph.update.before");
   EAGLE_RETURN_IF_ERROR(write(StateKind::params, graph, record->SerializeAsString()));
   fault_point("graph.update.after");
@@ -126,6 +170,10 @@ Status GraphRecords::rebound(std::uint64_t graph, const v1::GraphDescription& de
   auto record = std::make_shared<v1::GraphRecord>(*found->second.graph);
   *record->mutable_description() = description;
   copy_params(found->second.graph->description(), *record->mutable_description());
+  Costs& costs = costs_[graph];
+  const std::uint64_t bytes = bytes_of(record->description());
+  EAGLE_RETURN_IF_ERROR(charge(costs, bytes + costs.params));
+  costs.graph = bytes;
   fault_point("graph.rebind.before");
   EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, record->SerializeAsString()));
   fault_point("graph.rebind.after");
@@ -134,8 +182,9 @@ Status GraphRecords::rebound(std::uint64_t graph, const v1::GraphDescription& de
 }
 
 Status GraphRecords::released(std::uint64_t graph) {
-  if (log_ == nullptr) return {};
   const std::lock_guard lock(mutex_);
+  costs_.erase(graph);
+  if (log_ == nullptr) return {};
   records_.erase(graph);
   std::vector<StateChange> changes(2);
   changes[0].key = {session_, StateKind::graph, graph};
@@ -157,8 +206,12 @@ Status GraphRecords::restored(const StateKey& key, const std::string& text) {
   }
   const std::lock_guard lock(mutex_);
   if (is_graph) {
+    Costs& costs = costs_[key.id];
+    charge_restored(costs, costs.graph = bytes_of(graph->description()));
     records_[key.id] = {std::move(graph), std::move(params)};
   } else if (const auto found = records_.find(key.id); found != records_.end()) {
+    Costs& costs = costs_[key.id];
+    charge_restored(costs, costs.params = bytes_of(*params));
     found->second.params = std::move(params);
   }
   return {};

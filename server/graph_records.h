@@ -1,4 +1,5 @@
-// GraphRecords: what the state log says of a session's graphs, so that another worker can build them again.
+// GraphRecords: what the state log says of a session's graphs, so that another worker can build them again,
+// and what their descriptions are charged for.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,9 @@
 #include "engine/base/status.h"
 #include "engine/graph/address.h"
 #include "server/ledger.h"
+#include "server/plane_budget.h"
 #include "server/state_log.h"
+#include "server/tenants.h"
 
 namespace eagle::v1 {
 class GraphDescription;
@@ -22,8 +25,9 @@ class UpdateRequest;
 
 namespace eagle::server {
 
-// Of a description without its planes, so that it is known again in another session.
-GraphHash hash_of(const v1::GraphDescription& description);
+// Of a description without its planes and whose it is, so that it is known again in another session of that
+// tenant, and what a tenant's graphs bring about is laid to nobody else.
+GraphHash hash_of(const v1::GraphDescription& description, const std::string& tenant);
 
 // `Message`: v1::UpdateRequest, v1::ParamsRecord. MALFORMED_GRAPH for one without a number.
 template <typename Message>
@@ -31,15 +35,20 @@ StatusOr<std::vector<graph::ParamUpdate>> updates_of(const Message& message);
 extern template StatusOr<std::vector<graph::ParamUpdate>> updates_of(const v1::UpdateRequest&);
 extern template StatusOr<std::vector<graph::ParamUpdate>> updates_of(const v1::ParamsRecord&);
 
-// Thread-safe. Each change is written to the log before the call returns; without a log nothing is kept.
+// Thread-safe. Each change is written to the log before the call returns; without a log no record is kept.
+//
+// A description and its numbers are charged to the budget and count for the tenant (may be null) twice: they
+// are here, and in the journal. PLANE_BUDGET, QUOTA (tenant_plane_bytes).
 class GraphRecords {
 public:
-  GraphRecords(StateLog* log, std::uint64_t session);
+  GraphRecords(StateLog* log, std::uint64_t session, PlaneBudget& budget, std::shared_ptr<Tenant> tenant);
   ~GraphRecords();
   GraphRecords(const GraphRecords&) = delete;
   GraphRecords& operator=(const GraphRecords&) = delete;
 
   Status built(std::uint64_t graph, const v1::GraphDescription& description, std::uint32_t nodes);
+  // Before the graph gets the numbers: whether there is room for them.
+  Status reserve(std::uint64_t graph, const v1::UpdateRequest& request);
   Status updated(std::uint64_t graph, const v1::UpdateRequest& request);
   // The planes are another description's from now on; the numbers of Params are not.
   Status rebound(std::uint64_t graph, const v1::GraphDescription& description);
@@ -55,12 +64,26 @@ public:
   StatusOr<Record> find(std::uint64_t graph) const;  // UNKNOWN_GRAPH
 
 private:
+  // Of one graph; bytes count twice.
+  struct Costs {
+    std::uint64_t graph = 0;
+    std::uint64_t params = 0;
+    std::uint64_t charged = 0;
+    PlaneBudget::Charge charge;
+    Tenant::Share share;
+  };
   Status write(StateKind kind, std::uint64_t graph, std::string record);
+  // What is more than was charged before. What is less is given back when the graph goes.
+  Status charge(Costs& costs, std::uint64_t bytes);
+  void charge_restored(Costs& costs, std::uint64_t bytes);
 
   StateLog* const log_;
   const std::uint64_t session_;
+  PlaneBudget& budget_;
+  const std::shared_ptr<Tenant> tenant_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Record> records_;
+  std::map<std::uint64_t, Costs> costs_;
 };
 
 }  // namespace eagle::server

@@ -196,9 +196,10 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
     write_down(*run);
   }
   const auto description = std::make_shared<const v1::RunDescription>(request.run());
-  const Status queued = builders_.submit([&engine = engine_, job, description, counted = underway_.enter()] {
-    job->prepare(engine, *description);
-  });
+  const Status queued =
+      builders_.submit([&engine = engine_, job, description,
+                        counted = underway_.enter()] { job->prepare(engine, *description); },
+                       session->tenant()->name());
   if (!queued.ok()) job->refuse(queued);
   const LogScope scope({session->id()});
   spdlog::info("run={} submitted by {} lease={} s", run->id, loggable(run->owner.text()), request.lease_s());

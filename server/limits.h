@@ -2,6 +2,7 @@
 // name of its field here, and in [limits] of the configuration file.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -32,6 +33,7 @@ struct Limits {
   std::size_t waiting_connections = 1024;  // accepted, and not yet a session or gRPC
   std::size_t grpc_connections = 8192;
   std::size_t grpc_connections_per_process = 256;
+  std::size_t grpc_connections_per_user = 4096;       // of those over the unix socket
   std::chrono::milliseconds greeting_timeout{5'000};  // to say what it is and to open the session
   std::uint32_t frame_bytes = 64u << 10;              // of one side message
   std::uint32_t descriptors_per_message = 253;        // the kernel's SCM_MAX_FD
@@ -53,6 +55,7 @@ struct Limits {
 
   // Sessions and what they hold.
   Bound<std::size_t> sessions = 4096;
+  std::size_t processes = 4;           // that have one session, or had it, and still run
   Bound<std::size_t> planes = 50'000;  // of all sessions: descriptors and mappings
   Bound<std::size_t> planes_per_request = 4096;
   std::uint64_t recycled_bytes = 512u << 20;  // of released planes, that a session keeps for later ones
@@ -68,8 +71,8 @@ struct Limits {
   Bound<std::size_t> jobs = 4096;  // launches and runs that wait, run or await a reply
   // At one piece of work while others wait: only a kernel's loop over one sample takes so long.
   Bound<std::size_t> piece_ms = 10'000;
-  std::size_t builds = 64;  // requests that wait for a build thread
-  int build_threads = 2;
+  std::size_t builds = 64;                       // requests that wait for a build thread
+  int build_threads = 2;                         // of one tenant at most; one more is there for the others
   std::size_t memory_requests = 1024;            // to make or release planes, that wait for their thread
   std::uint64_t small_memory_bytes = 64u << 20;  // requests over so many bytes wait on a thread of their own
   Bound<std::size_t> kept_runs = 64;             // of one user, running or waiting to be fetched
@@ -100,9 +103,22 @@ void for_each_limit(AnyLimits& limits, Visit&& visit) {
   visit("waiting_connections", limits.waiting_connections, 1, many);
   visit("grpc_connections", limits.grpc_connections, 1, many);
   visit("grpc_connections_per_process", limits.grpc_connections_per_process, 1, many);
+  visit("grpc_connections_per_user", limits.grpc_connections_per_user, 1, many);
   visit("grpc_connections_per_address", limits.grpc_connections_per_address, 1, many);
   visit("message_bytes", limits.message_bytes, 1 << 16, 1 << 30);
   visit("streams", limits.streams, 1, 1'000'000);
+}
+
+// The same for processes that may have so many descriptors (RLIMIT_NOFILE). A plane takes one in the worker
+// and one in the keeper, a session one, and one for each of its `processes`: half and five sixteenths of what
+// there is, so that the rest is left for connections.
+inline Limits within_descriptors(Limits limits, std::uint64_t descriptors) {
+  const auto at_most = [descriptors](std::size_t bound, std::uint64_t part) {
+    return std::min<std::size_t>(bound, std::max<std::uint64_t>(descriptors / part, 1));
+  };
+  limits.planes = at_most(limits.planes, 2);
+  limits.sessions = at_most(limits.sessions, 16);
+  return limits;
 }
 
 }  // namespace eagle::server

@@ -128,8 +128,9 @@ StatusOr<Listening> go_on_listening(const ProgramOptions& options, Inherited& in
         std::erase_if(wanted.listen, [&](const auto& one) { return one.endpoint == endpoint; }) > 0 ||
         std::any_of(made.sockets.begin(), made.sockets.end(),
                     [&](const auto& one) { return one.first == endpoint; });  // an address of several
-    if (endpoint == metrics_endpoint && !options.metrics.empty()) {
-      wanted.metrics.clear();
+    const HttpService* const http = http_service(endpoint);
+    if (http != nullptr && !(options.*http->address).empty()) {
+      (wanted.*http->address).clear();
       made.sockets.emplace_back(endpoint, std::move(socket));
       continue;
     }
@@ -142,7 +143,9 @@ StatusOr<Listening> go_on_listening(const ProgramOptions& options, Inherited& in
                                           inherited.socket_inode);
     if (stays) EAGLE_RETURN_IF_ERROR(add_unix_socket(made, endpoint, std::move(adopted)));
   }
-  if (wanted.listen.empty() && wanted.metrics.empty()) return made;
+  const bool all_there = std::all_of(std::begin(http_services), std::end(http_services),
+                                     [&](const auto& service) { return (wanted.*service.address).empty(); });
+  if (wanted.listen.empty() && all_there) return made;
   auto more = listen(wanted);
   if (!more.ok()) spdlog::error("{}", more.status().message());
   if (!more.ok()) return made;

@@ -26,7 +26,7 @@ struct Setting {
   const char* flag;
   const char* key;
 };
-constexpr std::array<Setting, 16> settings{{
+constexpr std::array<Setting, 17> settings{{
     {"--listen", "listen"},
     {"--threads", "threads"},
     {"--plane-budget", "plane_budget"},
@@ -36,6 +36,7 @@ constexpr std::array<Setting, 16> settings{{
     {"--log-level", "log_level"},
     {"--log-format", "log_format"},
     {"--metrics", "metrics"},
+    {"--web", "web"},
     {"--admins", "admins"},
     {"--tls-cert", "tls.certificate"},
     {"--tls-key", "tls.key"},
@@ -86,6 +87,8 @@ void add_settings(CLI::App& app, ProgramOptions& options, std::vector<std::strin
       ->capture_default_str();
   app.add_option("--metrics", options.metrics,
                  "HOST:PORT where Prometheus finds metrics over HTTP, as 127.0.0.1:7412 (\"\": nowhere)");
+  app.add_option("--web", options.web,
+                 "HOST:PORT of the dashboard, for admins, as 127.0.0.1:7413 (\"\": nowhere)");
   app.add_option("--admins", options.admins,
                  "Principals who may use Admin, as uid:0,token:ops (default: root and the daemon's own user)")
       ->delimiter(',');
@@ -113,9 +116,10 @@ void add_commands(CLI::App& app, ProgramOptions& options) {
                "Say whether this program can go on with a daemon's state (descriptors 3 to 5), and end; a "
                "daemon that is to be exchanged (SIGUSR2) asks it");
   app.add_flag("--print-config", options.print_config, "Print the configuration as it would hold, and end");
-  app.add_option("--health", options.health,
-                 "Ask the daemon that runs how this service is (\"\": the daemon, eagled.ready, "
-                 "eagled.device.cpu), and end: status 0 where it serves")
+  app.add_option(
+         "--health", options.health,
+         "Ask the daemon that runs how this service is (\"\": the daemon, eagled.ready, "
+         "eagled.device.cpu), and end: status 0 where it serves. `eagled health [SERVICE]` is the same")
       ->expected(0, 1);
   app.add_option("--new-token", options.new_token,
                  "Make a token for this subject, print it with its line, and end");
@@ -230,7 +234,10 @@ bool parse(int argc, char** argv, ProgramOptions& options, int& exit_code) {
   app.set_version_flag("--version", "eagled " EAGLE_VERSION);
   Status status;
   try {
-    status = read(app, {argv + 1, argv + argc}, std::nullopt, options);
+    std::vector<std::string> words(argv + 1, argv + argc);
+    if (!words.empty() && words.front() == "health")
+      words.front() = "--health";  // a command to whoever types it
+    status = read(app, words, std::nullopt, options);
   } catch (const CLI::ParseError& error) {
     exit_code = app.exit(error);
     return false;

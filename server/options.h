@@ -34,6 +34,7 @@ struct ProgramOptions {
   std::string log_level;            // empty: info; warn for a private daemon, whose stderr is its client's
   std::string log_format = "text";  // or "json": an object a line
   std::string metrics;              // "HOST:PORT" where Prometheus finds them; empty: nowhere
+  std::string web;                  // "HOST:PORT" of the dashboard; empty: nowhere
   // Principals whom Admin obeys; empty: root and whom the daemon runs as.
   std::vector<std::string> admins;
   bool keeper = true;   // false: one process, which nothing outlives

@@ -178,8 +178,10 @@ StatusOr<std::vector<PlaneStore::Created>> PlaneStore::create(std::span<const Sp
 StatusOr<PlaneStore::Created> PlaneStore::make(const Spec& spec,
                                                const std::function<bool()>& given_up) const {
   Tenant::Share share;
+  Plane::Costs costs;
   if (tenant_) {
-    EAGLE_ASSIGN_OR_RETURN(share, tenant_->hold(Held::plane_bytes, spec.bytes));
+    EAGLE_ASSIGN_OR_RETURN(share, tenant_->hold(Held::plane_bytes, PlaneBudget::whole_pages(spec.bytes)));
+    EAGLE_ASSIGN_OR_RETURN(costs.share, tenant_->hold(Held::planes));
   }
   std::shared_ptr<RecycledMemory::Bin> bin;
   {
@@ -208,8 +210,18 @@ StatusOr<PlaneStore::Created> PlaneStore::make(const Spec& spec,
     if (!memory.ok()) return memory.status();
     bytes = std::make_shared<PlaneBytes>(std::move(*memory), std::move(charge), std::move(share), bin, id);
   }
-  created.plane = std::make_shared<Plane>(spec.label, std::move(bytes), Plane::Access::own);
+  created.plane = std::make_shared<Plane>(spec.label, std::move(bytes), Plane::Access::own, std::string(),
+                                          std::move(costs));
   return created;
+}
+
+StatusOr<Plane::Costs> PlaneStore::costs_of_opened() const {
+  Plane::Costs costs;
+  if (tenant_) {
+    EAGLE_ASSIGN_OR_RETURN(costs.share, tenant_->hold(Held::planes));
+  }
+  EAGLE_ASSIGN_OR_RETURN(costs.charge, budget_.charge_for("an opened array", entry_bytes));
+  return costs;
 }
 
 Status PlaneStore::number(std::vector<Created>& made) {
@@ -252,12 +264,13 @@ StatusOr<StateChange> PlaneStore::entry_of(std::uint64_t session, const Plane& p
 }
 
 // Without the lock: launches look planes up meanwhile.
-Status PlaneStore::write_down(std::span<const Created> made) {
+Status PlaneStore::write_down(std::span<const Created> made, bool moved) {
   if (record_.log == nullptr) return {};
   std::vector<StateChange> changes;
   std::vector<UniqueFd> descriptors;
   for (const Created& created : made) {
     EAGLE_ASSIGN_OR_RETURN(StateChange change, entry_of(record_.session, *created.plane, descriptors));
+    change.moved = moved;
     changes.push_back(std::move(change));
   }
   fault_point("plane.create.before");
@@ -306,14 +319,18 @@ Status PlaneStore::restore(std::uint64_t id, const v1::PlaneRecord& record,
   const Plane::Access access = accesses[record.access()];
   // It is there already, whatever the tenant's quota says by now.
   if (tenant_ && access == Plane::Access::own) {
-    if (auto held = tenant_->hold(Held::plane_bytes, bytes->size()); held.ok()) {
-      bytes->count_for(*std::move(held));
-    }
+    auto held = tenant_->hold(Held::plane_bytes, PlaneBudget::whole_pages(bytes->size()));
+    if (held.ok()) bytes->count_for(*std::move(held));
+  }
+  Plane::Costs costs;
+  if (access != Plane::Access::own) costs.charge = budget_.adopt_other(entry_bytes);
+  if (tenant_) {
+    if (auto held = tenant_->hold(Held::planes); held.ok()) costs.share = *std::move(held);
   }
   bytes->mark_fetched();  // for all that is known here
   if (access != Plane::Access::own) bytes->mark_shared();
   bytes->set_plane({id, record.generation()});
-  auto plane = std::make_shared<Plane>(record.label(), bytes, access, record.owner());
+  auto plane = std::make_shared<Plane>(record.label(), bytes, access, record.owner(), std::move(costs));
   plane->id_ = {id, record.generation()};
   const std::lock_guard lock(mutex_);
   if (id <= slots_.size()) {
@@ -368,10 +385,12 @@ StatusOr<PlaneStore::Created> PlaneStore::adopted(const std::string& label,
     return Status(Reason::quota, "the session holds " + std::to_string(limits_.planes) +
                                      " planes, which is the limit (planes); release some");
   }
+  EAGLE_ASSIGN_OR_RETURN(Plane::Costs costs, costs_of_opened());
   bytes->mark_shared();
   Created created;
   created.plane = std::make_shared<Plane>(
-      label, bytes, read_only ? Plane::Access::granted_for_reading : Plane::Access::granted, opened_from);
+      label, bytes, read_only ? Plane::Access::granted_for_reading : Plane::Access::granted, opened_from,
+      std::move(costs));
   EAGLE_RETURN_IF_ERROR(fill_random(created.token));
   number(*created.plane);
   insert(created);
@@ -389,7 +408,7 @@ Status PlaneStore::note_moved(const PlaneBytes& bytes) {
   for (const auto& plane : list()) {
     if (plane->bytes().get() == &bytes) moved.push_back({plane, {}});
   }
-  return moved.empty() ? Status() : write_down(moved);
+  return moved.empty() ? Status() : write_down(moved, true);
 }
 
 const PlaneStore::Slot* PlaneStore::slot_of(graph::PlaneId id) const {

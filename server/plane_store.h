@@ -125,11 +125,18 @@ private:
 class Plane {
 public:
   enum class Access : std::uint8_t { own, granted, granted_for_reading };
+  // What a tenant's holding it counts for, and what is kept of one that the session did not make.
+  struct Costs {
+    Tenant::Share share;
+    PlaneBudget::Charge charge;
+  };
   // `opened_from`: for one of another session, whose it was when it was opened, by the name that is its
   // label.
-  Plane(std::string label, std::shared_ptr<PlaneBytes> bytes, Access access, std::string opened_from = {})
+  Plane(std::string label, std::shared_ptr<PlaneBytes> bytes, Access access, std::string opened_from = {},
+        Costs costs = {})
       : label_(std::move(label)),
         opened_from_(std::move(opened_from)),
+        costs_(std::move(costs)),
         access_(access),
         bytes_(std::move(bytes)) {}
   Plane(const Plane&) = delete;
@@ -164,6 +171,7 @@ private:
   graph::PlaneId id_;
   std::string label_;
   const std::string opened_from_;
+  const Costs costs_;
   std::atomic<Access> access_;
   std::atomic<bool> released_ = false;
   const std::shared_ptr<PlaneBytes> bytes_;
@@ -210,13 +218,16 @@ public:
         record_(record),
         bin_(std::make_shared<RecycledMemory::Bin>(budget.recycled())) {}
 
+  // Charged for a plane over bytes of another session: about what the worker and the journal keep of it.
+  static constexpr std::uint64_t entry_bytes = 2048;
+
   // All or none. BAD_VALUE, PLANE_BUDGET, QUOTA, OUT_OF_MEMORY, SESSION_CLOSED. Takes the time that the
   // system needs to find the memory; CANCELLED if `given_up` (may be empty) says so meanwhile.
   StatusOr<std::vector<Created>> create(std::span<const Spec> specs,
                                         const std::function<bool()>& given_up = {});
   // A plane over bytes of another session, or the one over them that this session has already: two planes
   // over the same bytes would hide from each other what conflicts. It may be written from now on unless
-  // `read_only`. The token is fresh. `opened_from`: as in Plane. QUOTA, SESSION_CLOSED.
+  // `read_only`. The token is fresh. `opened_from`: as in Plane. QUOTA, PLANE_BUDGET, SESSION_CLOSED.
   StatusOr<Created> adopt(const std::string& label, const std::shared_ptr<PlaneBytes>& bytes, bool read_only,
                           const std::string& opened_from = {});
   // A fresh token for a plane, for who has to map it anew. UNKNOWN_PLANE.
@@ -261,13 +272,15 @@ private:
     bool token_spent = true;
   };
   StatusOr<Created> make(const Spec& spec, const std::function<bool()>& given_up) const;
+  // Of a plane over bytes of another session.
+  StatusOr<Plane::Costs> costs_of_opened() const;
   [[nodiscard]] StateKey key_of(std::uint64_t plane) const {
     return {record_.session, StateKind::plane, plane};
   }
   // An id for each, which nobody else gets meanwhile.
   Status number(std::vector<Created>& made);
   void number(Plane& plane);  // with the lock held
-  Status write_down(std::span<const Created> made);
+  Status write_down(std::span<const Created> made, bool moved = false);
   Status write_down_release(std::span<const graph::PlaneId> ids);
   void insert(const Created& created);
   StatusOr<Created> adopted(const std::string& label, const std::shared_ptr<PlaneBytes>& bytes,

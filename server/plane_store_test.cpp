@@ -53,6 +53,29 @@ TEST_F(PlaneStoreTest, TheBudgetCountsWholePages) {
   EXPECT_EQ(budget_.used_planes(), 2u);
 }
 
+// Or planes of a byte would cost a tenant a byte, and the machine a page.
+TEST(ATenantsPlanes, CountWholePagesAndThemselves) {
+  const Limits limits;
+  PlaneBudget budget(64 * page, 8);
+  const auto tenant = std::make_shared<Tenant>("t", TenantPolicy());
+  PlaneStore store(budget, limits, tenant);
+  const auto held = [&](Held kind) { return tenant->report().held[static_cast<std::size_t>(kind)]; };
+  const std::vector<PlaneStore::Spec> specs = {{1, "a"}, {page + 1, "b"}};
+  const auto made = store.create(specs);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(held(Held::plane_bytes), 3 * page);
+  EXPECT_EQ(held(Held::planes), 2u);
+  TenantPolicy policy;
+  policy.quotas[static_cast<std::size_t>(Held::planes)] = 2;
+  tenant->set_policy(policy);
+  const PlaneStore::Spec one{1, "c"};
+  const Status refused = store.create({&one, 1}).status();
+  EXPECT_EQ(refused.reason(), Reason::quota);
+  EXPECT_THAT(refused.message(), testing::HasSubstr("tenant_planes"));
+  EXPECT_EQ(held(Held::plane_bytes), 3 * page) << "what was refused is not held";
+  static_cast<void>(store.close());
+}
+
 TEST_F(PlaneStoreTest, OverTheBudgetSaysAskedUsedAndBudget) {
   const auto held = create_one(10 * page);
   const PlaneStore::Spec spec{60 * page, "large"};

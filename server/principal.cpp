@@ -2,7 +2,9 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -84,6 +86,15 @@ UniqueFd process_of(int socket, const Principal& principal) {
   }
   if (principal.pid <= 0) return {};
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, principal.pid, 0)));
+}
+
+bool same_process(int one, int other) {
+  constexpr long pidfs = 0x50494446;  // PID_FS_MAGIC: there each process has a number of its own
+  struct statfs system {};
+  struct stat a {};
+  struct stat b {};
+  if (::fstatfs(one, &system) != 0 || system.f_type != pidfs) return false;
+  return ::fstat(one, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 bool runs(int process) {

@@ -45,6 +45,10 @@ UniqueFd process_of(int socket, const Principal& principal);
 // Whether a process behind such a descriptor still runs.
 bool runs(int process);
 
+// Whether two such descriptors are certainly of one process: false where the kernel does not tell
+// (before 6.9).
+bool same_process(int one, int other);
+
 // A client's process, for whoever wants to know whether it still runs.
 struct ClientProcess {
   pid_t pid = 0;  // 0: cannot be seen

@@ -153,7 +153,7 @@ std::size_t Published::holders() const {
   return count;
 }
 
-Status Published::write_down(const std::string& name, const Entry& entry) {
+Status Published::write_down(const std::string& name, const Entry& entry, bool moved) {
   if (entry.log == nullptr) return {};
   v1::NameRecord record;
   record.set_name(name);
@@ -168,6 +168,7 @@ Status Published::write_down(const std::string& name, const Entry& entry) {
   change.key = {entry.session_id, StateKind::name, entry.number};
   change.value = record.SerializeAsString();
   change.fd = descriptor.get();
+  change.moved = moved;
   fault_point("name.before");
   EAGLE_RETURN_IF_ERROR(entry.log->write({&change, 1}));
   fault_point("name.after");
@@ -186,7 +187,7 @@ Status Published::write_down_end(const Entry& entry) {
 Status Published::note_moved(const PlaneBytes& bytes) {
   const std::lock_guard lock(mutex_);
   for (const auto& [key, entry] : entries_) {
-    if (entry.array.bytes.get() == &bytes) EAGLE_RETURN_IF_ERROR(write_down(key.second, entry));
+    if (entry.array.bytes.get() == &bytes) EAGLE_RETURN_IF_ERROR(write_down(key.second, entry, true));
   }
   return {};
 }

@@ -92,7 +92,7 @@ private:
   };
   using Key = std::pair<std::string, std::string>;  // owner, name
 
-  static Status write_down(const std::string& name, const Entry& entry);
+  static Status write_down(const std::string& name, const Entry& entry, bool moved = false);
   static Status write_down_end(const Entry& entry);
   [[nodiscard]] static bool granted(const Key& key, const Entry& entry, const std::string& principal);
 

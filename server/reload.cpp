@@ -1,6 +1,7 @@
 #include "server/reload.h"
 
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "server/access.h"
+#include "server/activation.h"
 #include "server/sockets/listening_socket.h"
 #include "server/sockets/tcp_socket.h"
 #include "server/tcp_serving.h"
@@ -17,10 +19,8 @@
 namespace eagle::server {
 namespace {
 
-// A tenant is a principal.
 Tenants::Rules rules_of(const std::map<std::string, TenantPolicy>& tenants) {
-  return {[](const Principal& principal) { return principal.text(); },
-          [tenants](const std::string& name) {
+  return {tenant_name_of, [tenants](const std::string& name) {
             auto found = tenants.find(name);
             if (found == tenants.end()) found = tenants.find("*");
             return found == tenants.end() ? TenantPolicy() : found->second;
@@ -32,7 +32,13 @@ Tenants::Rules rules_of(const std::map<std::string, TenantPolicy>& tenants) {
 void follow(const ProgramOptions& options, Daemon& daemon) {
   daemon.sessions().tenants().set_rules(rules_of(options.tenants));
   daemon.sessions().set_admins(admins_of(options));
-  daemon.set_limits(options.limits);
+  daemon.set_limits(within_descriptors(options.limits, descriptors_allowed()));
+}
+
+std::uint64_t descriptors_allowed() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  return limit.rlim_cur;
 }
 
 Status check(const ProgramOptions& options, const std::shared_ptr<Tokens>& tokens) {
@@ -43,9 +49,13 @@ Status check(const ProgramOptions& options, const std::shared_ptr<Tokens>& token
                               : unix_path(listener.endpoint).status());
     EAGLE_RETURN_IF_ERROR(access_of(listener, options.tls, tokens).status());
   }
-  if (options.metrics.empty() || tcp_address("dns:" + options.metrics).ok()) return {};
-  return {Reason::bad_value,
-          "metrics: expected HOST:PORT, as 127.0.0.1:7412, found '" + options.metrics + "'"};
+  for (const HttpService& service : http_services) {
+    const std::string& address = options.*service.address;
+    if (address.empty() || tcp_address("dns:" + address).ok()) continue;
+    return {Reason::bad_value, std::string(service.name) + ": expected HOST:PORT, as " + service.usual +
+                                   ", found '" + address + "'"};
+  }
+  return {};
 }
 
 Status reload(ProgramOptions& options, Daemon& daemon, const std::optional<std::string>& text) {

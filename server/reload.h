@@ -14,6 +14,9 @@ namespace eagle::server {
 // Tenants, admins and limits.
 void follow(const ProgramOptions& options, Daemon& daemon);
 
+// That this process may have: RLIMIT_NOFILE, which bounds limits (within_descriptors).
+std::uint64_t descriptors_allowed();
+
 // What of the configuration the text alone does not show: that listeners, TLS, `tokens` and metrics go
 // together. BAD_VALUE, BAD_ENDPOINT.
 Status check(const ProgramOptions& options, const std::shared_ptr<Tokens>& tokens);

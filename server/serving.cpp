@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <thread>
 
+#include "server/activation.h"
 #include "server/fault_point.h"
 #include "server/metrics_text.h"
 #include "server/reload.h"
@@ -103,14 +105,40 @@ Status Serving::serve_unix(const ProgramOptions& options, UniqueFd listening,
   return {};
 }
 
-void Serving::serve_metrics(ListeningSockets& listening) {
+namespace {
+
+std::vector<UniqueFd> sockets_named(std::string_view name, ListeningSockets& listening) {
   std::vector<UniqueFd> sockets;
   for (auto& [endpoint, fd] : listening) {
-    if (endpoint == metrics_endpoint) sockets.push_back(std::move(fd));
+    if (endpoint == name) sockets.push_back(std::move(fd));
   }
-  if (sockets.empty()) return;
-  metrics_ = std::make_unique<MetricsListener>(std::move(sockets),
-                                               [daemon = daemon_.get()] { return metrics_text(*daemon); });
+  return sockets;
+}
+
+HttpAnswer metrics_answer(Daemon& daemon, const HttpRequest& request) {
+  if (request.target.substr(0, request.target.find('?')) != "/metrics")
+    return {404, "text/plain; charset=utf-8", "there is /metrics and nothing else\n"};
+  return {200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(daemon)};
+}
+
+}  // namespace
+
+void Serving::serve_http(const ProgramOptions& options, ListeningSockets& listening,
+                         const Surroundings& surroundings) {
+  Daemon& daemon = *daemon_;
+  if (auto sockets = sockets_named(metrics_endpoint, listening); !sockets.empty()) {
+    metrics_ = std::make_unique<HttpListener>(
+        "metrics", std::move(sockets),
+        [&daemon](const HttpRequest& request) { return metrics_answer(daemon, request); });
+  }
+  if (auto sockets = sockets_named(web_endpoint, listening); !sockets.empty()) {
+    const auto address = tcp_address("dns:" + options.web);
+    dashboard_ = std::make_unique<Web>(
+        daemon, surroundings, Web::Access{{address.ok() ? address->host : ""}, options.loaded_tokens});
+    web_ = std::make_unique<HttpListener>(
+        "dashboard", std::move(sockets),
+        [&web = *dashboard_](const HttpRequest& request) { return web.answer(request); });
+  }
 }
 
 StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets listening, Survival survival,
@@ -119,7 +147,12 @@ StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets
   Daemon::Options daemon;
   daemon.threads = options.threads;
   daemon.plane_budget_bytes = options.plane_budget_bytes;
-  daemon.limits = options.limits;
+  daemon.limits = within_descriptors(options.limits, descriptors_allowed());
+  if (daemon.limits.planes < options.limits.planes || daemon.limits.sessions < options.limits.sessions) {
+    spdlog::warn("RLIMIT_NOFILE={} allows no more than planes={} sessions={}; raise it for more",
+                 descriptors_allowed(), static_cast<std::size_t>(daemon.limits.planes),
+                 static_cast<std::size_t>(daemon.limits.sessions));
+  }
   daemon.compiler.timeout = std::chrono::seconds(options.compile_timeout_s);
   daemon.compiler.cache_directory = options.cache_directory;
   set_heartbeat(daemon.limits);
@@ -136,10 +169,10 @@ StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets
     if (endpoint == options.unix_endpoint()) unix_socket = std::move(fd);
   }
   EAGLE_ASSIGN_OR_RETURN(serving.tcp_, TcpServing::open(options, listening));
-  serving.serve_metrics(listening);
   std::vector<std::string> endpoints = serving.tcp_->endpoints();
   if (unix_socket.valid()) endpoints.insert(endpoints.begin(), options.unix_endpoint());
   surroundings.listen = endpoints;
+  serving.serve_http(options, listening, surroundings);
   std::function<void()> beat;
   if (survival.beat) {
     beat = [tell = std::move(survival.beat), &executor = serving.daemon_->executor()] {
@@ -156,7 +189,9 @@ StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets
 }
 
 void Serving::clear() {
+  web_.reset();
   metrics_.reset();
+  dashboard_.reset();
   tcp_.reset();
   listener_.reset();
   rpc_.reset();

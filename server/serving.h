@@ -13,10 +13,11 @@
 #include "server/daemon.h"
 #include "server/options.h"
 #include "server/rpc/rpc_server.h"
+#include "server/sockets/http_listener.h"
 #include "server/sockets/listener.h"
-#include "server/sockets/metrics_listener.h"
 #include "server/surroundings.h"
 #include "server/tcp_serving.h"
+#include "server/web/web.h"
 
 namespace eagle::server {
 
@@ -36,9 +37,6 @@ constexpr std::chrono::seconds last_resort{10};
 
 // Descriptors of clients and planes are many; the soft limit is for programs that still use select().
 void raise_descriptor_limit();
-
-// Among the listening sockets, those where metrics are read.
-constexpr const char* metrics_endpoint = "metrics";
 
 class Serving {
 public:
@@ -67,7 +65,8 @@ private:
   Serving() = default;
   Status serve_unix(const ProgramOptions& options, UniqueFd listening, const Surroundings& surroundings,
                     std::function<void()> beat);
-  void serve_metrics(ListeningSockets& listening);
+  void serve_http(const ProgramOptions& options, ListeningSockets& listening,
+                  const Surroundings& surroundings);
   void clear();
 
   // In the order in which they are made; they end in the opposite one.
@@ -75,7 +74,9 @@ private:
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<TcpServing> tcp_;
-  std::unique_ptr<MetricsListener> metrics_;
+  std::unique_ptr<Web> dashboard_;
+  std::unique_ptr<HttpListener> metrics_;
+  std::unique_ptr<HttpListener> web_;
 };
 
 }  // namespace eagle::server

@@ -212,8 +212,16 @@ StatusOr<ProcessRef> Session::admit(int process, pid_t pid, std::vector<StateCha
       known = processes_.erase(known);
       continue;
     }
-    if (pid != 0 && known->second->pid == pid) return known->second;
+    const bool same = pid != 0 ? known->second->pid == pid : same_process(known->second->fd.get(), process);
+    if (same) return known->second;
     ++known;
+  }
+  // One that cannot be told apart may have come before.
+  if (processes_.size() >= limits_.processes && (pid != 0 || same_process(process, process))) {
+    return Status(Reason::quota,
+                  "the session was had by " + std::to_string(limits_.processes) +
+                      " processes that still run, which is the limit (processes); open another "
+                      "session, or end one of them");
   }
   const auto admitted = std::make_shared<const ClientProcess>(ClientProcess{pid, std::move(copy)});
   processes_[++last_process_] = admitted;

@@ -57,7 +57,7 @@ public:
         ledger_(survival.ledger),
         begun_(survival.ledger == nullptr ? Ledger::Begun() : survival.ledger->begun(id, survival.left)),
         outcomes_(limits, begun_),
-        records_(survival.log, id),
+        records_(survival.log, id, budget, tenant_),
         lease_(survival.lease),
         last_process_(first_id(survival.epoch)),
         last_graph_(first_id(survival.epoch)) {}
@@ -127,7 +127,8 @@ public:
   void close_ring();
 
   // The process (pidfd, borrowed) may map planes of the session from now on; one that it is known already
-  // stays the same. What is to be written down goes to `changes`, with borrowed descriptors. SYSTEM.
+  // stays the same. What is to be written down goes to `changes`, with borrowed descriptors. SYSTEM; QUOTA
+  // (processes): each that runs takes a descriptor here and in the keeper.
   StatusOr<ProcessRef> admit(int process, pid_t pid, std::vector<StateChange>& changes);
   // As another worker left it.
   void restore_process(std::uint64_t id, pid_t pid, UniqueFd process);

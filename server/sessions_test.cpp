@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -134,6 +135,27 @@ TEST_F(SessionsTest, ProcessesThatHaveEndedAreForgottenByThePlanesTheyFetched) {
   }
   EXPECT_LT(std::count_if(seen.begin(), seen.end(), [](const auto& known) { return !known.expired(); }), 20);
   EXPECT_TRUE(bytes.mapped_by(1));
+}
+
+// Each takes a descriptor here and in the keeper.
+TEST_F(SessionsTest, ASessionIsHadByFewProcessesThatStillRun) {
+  const auto opened = open();
+  std::vector<StateChange> changes;
+  std::vector<std::unique_ptr<Process>> processes;
+  const auto admit = [&](const Process& process) {
+    return opened.session->admit(process.fd(), process.pid(), changes).status();
+  };
+  for (std::size_t i = 0; i < limits_.processes; ++i) {
+    processes.push_back(std::make_unique<Process>());
+    ASSERT_TRUE(admit(*processes.back()).ok()) << i;
+  }
+  const Process another;
+  const Status refused = admit(another);
+  EXPECT_EQ(refused.reason(), Reason::quota);
+  EXPECT_NE(refused.message().find("(processes)"), std::string::npos) << refused.message();
+  EXPECT_TRUE(admit(*processes.front()).ok()) << "it is known";
+  processes.back()->kill();
+  EXPECT_TRUE(admit(another).ok());
 }
 
 TEST_F(SessionsTest, PlanesThatALivingClientMayHaveMappedStayChargedUntilItEnds) {

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "server/attachments.h"
 #include "server/daemon.h"
 #include "server/published.h"
+#include "server/ring/ring.h"
 #include "server/testing.h"
 
 namespace eagle::server {
@@ -90,6 +92,34 @@ TEST_F(Sharing, AWithdrawnGrantReleasesThePlaneAndAnotherStays) {
   ASSERT_TRUE(daemon_->published().withdraw(*alice, "x", {}).ok());
   EXPECT_TRUE(of_carol->released());
   EXPECT_EQ(open(alice, "x").status().reason(), Reason::unknown_name);
+}
+
+// Each takes memory in both processes, however small what it is over.
+TEST_F(Sharing, AnOpenedArrayIsChargedAndCountsForWhoOpenedIt) {
+  const auto alice = session_of(alice_), bob = session_of(bob_);
+  ASSERT_TRUE(publish(alice, "x", {"token:bob"}).ok());
+  ASSERT_TRUE(publish(alice, "y", {"token:bob"}).ok());
+  TenantPolicy policy;
+  policy.quotas[static_cast<std::size_t>(Held::planes)] = 1;
+  bob->tenant()->set_policy(policy);
+  const std::uint64_t before = daemon_->plane_budget().other_bytes();
+  const auto opened = open(bob, "x");
+  ASSERT_TRUE(opened.ok());
+  ASSERT_TRUE(open(bob, "x").ok()) << "it is the same plane";
+  EXPECT_EQ(daemon_->plane_budget().other_bytes(), before + PlaneStore::entry_bytes);
+  const Status refused = open(bob, "y").status();
+  EXPECT_EQ(refused.reason(), Reason::quota);
+  EXPECT_THAT(refused.message(), HasSubstr("tenant_planes"));
+  EXPECT_EQ(daemon_->plane_budget().other_bytes(), before + PlaneStore::entry_bytes);
+}
+
+TEST_F(Sharing, ARingIsChargedAsLongAsItsSession) {
+  const auto alice = session_of(alice_);
+  const std::uint64_t before = daemon_->plane_budget().other_bytes();
+  ASSERT_TRUE(daemon_->open_ring(alice).ok());
+  EXPECT_EQ(daemon_->plane_budget().other_bytes(), before + sizeof(ring::Memory));
+  daemon_->sessions().end(alice);
+  while (daemon_->plane_budget().other_bytes() > before) std::this_thread::yield();
 }
 
 TEST_F(Sharing, NamesAndPrincipalsAreChecked) {

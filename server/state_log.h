@@ -44,6 +44,8 @@ struct StateChange {
   std::string value;  // a record of eagle/v1/state.proto
   // Memory, or a process (pidfd). Borrowed; -1: none.
   int fd = -1;
+  // The bytes are in this memory from now on, for every entry over them: the log keeps them once.
+  bool moved = false;
 };
 
 // Thread-safe. What is written survives this process from the moment in which `write` returns.

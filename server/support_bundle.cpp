@@ -85,6 +85,8 @@ void add_graphs(Daemon& daemon, Tar& tar) {
 
 // With the graphs that sessions hold now, as far as they are written down.
 std::string strikes(Daemon& daemon) {
+  const auto all_strikes = daemon.quarantine().list();
+  if (all_strikes.empty()) return "no graph was running when a worker died\n";
   std::map<GraphHash, std::string> holders;
   for (const auto& [id, session] : daemon.sessions().by_id()) {
     std::vector<std::uint64_t> all = session->dormant();
@@ -92,16 +94,19 @@ std::string strikes(Daemon& daemon) {
     for (const std::uint64_t number : all) {
       const auto record = session->records().find(number);
       if (!record.ok()) continue;
-      holders[hash_of(record->graph->description())] += " " + hex(id) + "-" + std::to_string(number) + "=\"" +
-                                                        loggable(record->graph->description().name()) + "\"";
+      holders[hash_of(record->graph->description(), session->tenant()->name())] +=
+          " " + hex(id) + "-" + std::to_string(number) + "=\"" +
+          loggable(record->graph->description().name()) + "\"";
     }
   }
   std::string text;
-  for (const auto& [hash, deaths] : daemon.strikes()) {
-    text += text_of(hash) + " deaths=" + std::to_string(deaths) +
-            (deaths >= deaths_to_quarantine ? " quarantined" : "") + holders[hash] + '\n';
+  for (const Quarantine::Strike& strike : all_strikes) {
+    text += text_of(strike.hash) + " deaths=" + std::to_string(strike.deaths) +
+            (strike.quarantined() ? " quarantined" : "") +
+            (strike.tenant.empty() ? "" : " tenant=\"" + loggable(strike.tenant) + "\"") +
+            holders[strike.hash] + '\n';
   }
-  return text.empty() ? "no graph was running when a worker died\n" : text;
+  return text;
 }
 
 }  // namespace

@@ -15,11 +15,10 @@ constexpr std::array<Kind, held_kinds> kinds{{
     {"bytes of planes", "tenant_plane_bytes"},
     {"graphs", "tenant_graphs"},
     {"launches and runs in hand", "tenant_jobs"},
+    {"planes", "tenant_planes"},
 }};
 
 constexpr double averaged_s = 60;
-
-std::string user_of(const Principal& principal) { return principal.text(); }
 
 std::string seconds(double s) { return std::to_string(s).substr(0, 6) + " s"; }
 
@@ -31,9 +30,9 @@ void Allowance::pay_back(double rate, Time now) {
   then_ = now;
 }
 
-void Allowance::use(double seconds, double rate, Time now) {
+void Allowance::use(double seconds, double rate, Time now, double longest_wait_s) {
   pay_back(rate, now);
-  used_ += seconds;
+  used_ = std::min(used_ + seconds, rate * (averaged_s + longest_wait_s));
 }
 
 double Allowance::wait(double rate, Time now) {
@@ -54,6 +53,7 @@ TenantPolicy Tenant::policy() const {
 void Tenant::set_policy(const TenantPolicy& policy) {
   weight_.store(policy.weight > 0 ? policy.weight : 1, relaxed);
   priority_.store(policy.priority, relaxed);
+  behind_until_.store(Clock::time_point::min(), relaxed);
   const std::lock_guard lock(mutex_);
   policy_ = policy;
 }
@@ -61,6 +61,7 @@ void Tenant::set_policy(const TenantPolicy& policy) {
 Tenant::Flow& Tenant::flow() {
   flow_.weight = weight_.load(relaxed);
   flow_.priority = priority_.load(relaxed);
+  flow_.behind_until = behind_until_.load(relaxed);
   return flow_;
 }
 
@@ -123,7 +124,11 @@ void Tenant::note_computed(double seconds, Clock::time_point now) {
   count(meter_->device_ns, static_cast<std::uint64_t>(seconds * 1e9));
   const std::lock_guard lock(mutex_);
   device_s_ += seconds;
-  if (policy_.device_share > 0) computing_.use(seconds, policy_.device_share, now);
+  const double share = policy_.device_share;
+  if (share <= 0) return;
+  computing_.use(seconds, share, now, longest_device_debt_s);
+  const std::chrono::duration<double> over(computing_.wait(share, now));
+  behind_until_.store(now + std::chrono::duration_cast<Clock::duration>(over), relaxed);
 }
 
 void Tenant::note_wait(double seconds) {
@@ -148,7 +153,13 @@ TenantReport Tenant::report() const {
   return report;
 }
 
-Tenants::Tenants() : rules_{user_of, [](const std::string&) { return TenantPolicy(); }} {}
+Tenants::Tenants() : rules_{tenant_name_of, [](const std::string&) { return TenantPolicy(); }} {}
+
+// Sessions of nobody in particular are principals of their own, so that none reaches another's; but who opens
+// many of them is still one.
+std::string tenant_name_of(const Principal& principal) {
+  return principal.identity == Identity::anonymous ? "anonymous" : principal.text();
+}
 
 void Tenants::set_rules(Rules rules) {
   const std::lock_guard lock(mutex_);

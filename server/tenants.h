@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,10 +29,12 @@ namespace eagle::server {
 
 class Job;
 
-// What a tenant may hold at a time. A refusal names the key: "tenant_sessions", "tenant_plane_bytes",
-// "tenant_graphs", "tenant_jobs" (launches and runs that wait, run or are at a host call).
-enum class Held : std::uint8_t { sessions, plane_bytes, graphs, jobs };
-constexpr std::size_t held_kinds = 4;
+// What a tenant may hold at a time. A refusal names the key: "tenant_sessions", "tenant_plane_bytes" (whole
+// pages of planes and scratch memory, and what is kept of graphs' descriptions), "tenant_graphs",
+// "tenant_jobs" (launches and runs that wait, run or are at a host call), "tenant_planes" (its own, and those
+// that it opened).
+enum class Held : std::uint8_t { sessions, plane_bytes, graphs, jobs, planes };
+constexpr std::size_t held_kinds = 5;
 
 struct TenantPolicy {
   double weight = 1;  // above 0: shares of the team's time are as the weights
@@ -40,17 +43,21 @@ struct TenantPolicy {
   std::array<std::uint64_t, held_kinds> quotas = {};
   // Seconds of compiling in a minute, and part of the team's time, both on average over a minute; 0: no
   // bound. Who is over it gets QUOTA (tenant_compile_seconds, tenant_device_share) until the average is down.
+  // What such a tenant has running goes on where nobody else has work (Tenant::flow), which makes that time
+  // no longer than `longest_device_debt_s`.
   double compile_seconds = 0;
   double device_share = 0;
 };
+constexpr double longest_device_debt_s = 60;
 
 // Time that may be used at some rate, a minute's worth of it at once. Thread-compatible; the clock is the
 // caller's.
 class Allowance {
 public:
   using Time = std::chrono::steady_clock::time_point;
-  // `rate`: seconds that may be used in a second.
-  void use(double seconds, double rate, Time now);
+  // `rate`: seconds that may be used in a second. `longest_wait_s`: what `wait` says at most.
+  void use(double seconds, double rate, Time now,
+           double longest_wait_s = std::numeric_limits<double>::infinity());
   // Seconds until something may be used again; 0: now.
   double wait(double rate, Time now);
 
@@ -99,6 +106,11 @@ public:
     ~Share() {
       if (tenant_) tenant_->held_[static_cast<std::size_t>(kind_)].fetch_sub(amount_, relaxed);
     }
+    // Becomes both. They are of one tenant and kind, or this one is empty.
+    void add(Share more) {
+      if (!tenant_) return std::swap(*this, more);
+      amount_ += std::exchange(more.amount_, 0);
+    }
 
   private:
     friend Tenant;
@@ -119,7 +131,7 @@ public:
   [[nodiscard]] TenantReport report() const;
   [[nodiscard]] TenantMeter& meter() { return *meter_; }
 
-  // The executor's, under its lock.
+  // The executor's, under its lock. While the tenant is over its device_share everybody else goes first.
   using Flow = FairQueue<std::shared_ptr<Job>>::Flow;
   [[nodiscard]] Flow& flow();
 
@@ -134,6 +146,7 @@ private:
   std::atomic<std::uint64_t> refused_ = 0;
   std::atomic<double> weight_ = 1;  // for `flow`, without a lock
   std::atomic<int> priority_ = 0;
+  std::atomic<Clock::time_point> behind_until_ = Clock::time_point::min();
   Flow flow_;
 
   mutable std::mutex mutex_;
@@ -145,6 +158,10 @@ private:
   double wait_s_ = 0;
   double longest_wait_s_ = 0;
 };
+
+// A principal's tenant where no other rule says so: the principal as text; "anonymous" for all that are
+// nobody in particular.
+std::string tenant_name_of(const Principal& principal);
 
 // Thread-safe.
 class Tenants {

@@ -78,6 +78,32 @@ TEST(Tenant, ItsPartOfTheTeamIsAnAverageOverAMinute) {
   EXPECT_EQ(tenant.report().device_s, 16);
 }
 
+// One launch may use more than its tenant's part for hours, where nobody else has work; it is not to be
+// refused for hours afterwards.
+TEST(Tenant, WhatItUsedOverItsPartIsOwedForAMinuteAtMost) {
+  TenantPolicy policy;
+  policy.device_share = 0.1;
+  Tenant tenant("t", policy);
+  const Clock::time_point start = Clock::now();
+  tenant.note_computed(3600, start);
+  EXPECT_FALSE(tenant.may_compute(start + seconds(59)).ok());
+  EXPECT_TRUE(tenant.may_compute(start + seconds(61)).ok());
+}
+
+TEST(Tenant, GoesBehindTheOthersWhileItIsOverItsPart) {
+  TenantPolicy policy;
+  policy.device_share = 0.5;
+  Tenant tenant("t", policy);
+  const Clock::time_point start = Clock::now();
+  tenant.note_computed(30, start);  // a minute's worth
+  EXPECT_LE(tenant.flow().behind_until, start);
+  tenant.note_computed(1, start);
+  EXPECT_EQ(tenant.flow().behind_until, start + seconds(2));
+  policy.device_share = 0;
+  tenant.set_policy(policy);
+  EXPECT_LE(tenant.flow().behind_until, start) << "without a bound nothing is owed";
+}
+
 TEST(Tenant, CompilingIsBoundedLikewise) {
   TenantPolicy policy;
   policy.compile_seconds = 30;
@@ -104,6 +130,15 @@ TEST(Tenants, WithoutRulesAUserIsATenant) {
   EXPECT_EQ(tenants.of({1000, 2, 2}), tenants.of({1000, 1, 1}));
   EXPECT_NE(tenants.of({1001, 1, 1}), tenants.of({1000, 1, 1}));
   EXPECT_EQ(tenants.reports().size(), 2u);
+}
+
+// Over loopback without tokens each session is a principal of its own; many sessions are not many tenants.
+TEST(Tenants, WhoIsNobodyInParticularIsOneTenant) {
+  Tenants tenants;
+  const auto one = tenants.of(remote_principal(Identity::anonymous, "1"));
+  EXPECT_EQ(one->name(), "anonymous");
+  EXPECT_EQ(tenants.of(remote_principal(Identity::anonymous, "2")), one);
+  EXPECT_NE(tenants.of(remote_principal(Identity::token, "anonymous")), one);
 }
 
 TEST(Tenants, RulesReachThoseWhoAreHere) {

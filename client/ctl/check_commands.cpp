@@ -193,7 +193,8 @@ void add_check_commands(CLI::App& app, Chosen& chosen) {
   bench_command->final_callback([&chosen, asked] {
     chosen.command = [asked](const Options& options) { return bench(options, *asked); };
   });
-  app.add_subcommand("verify", "Whether this host gives the promised bits, on every target of its CPU")
+  app.add_subcommand("verify",
+                     "Whether this host gives the promised bits: on every target of its CPU, on every GPU")
       ->final_callback([&chosen] { chosen.command = verify; });
 }
 

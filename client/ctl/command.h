@@ -64,7 +64,7 @@ void add_daemon_commands(CLI::App& app, Chosen& chosen);  // info, top, sessions
 void add_graph_commands(CLI::App& app, Chosen& chosen);   // graphs, show, explain, graph
 void add_kernel_commands(CLI::App& app, Chosen& chosen);  // kernel
 void add_operate_commands(CLI::App& app,
-                          Chosen& chosen);  // timeline, drain, log, log-level, metrics, support-bundle
+                          Chosen& chosen);                // timeline, quarantine, drain and so on
 void add_doctor_commands(CLI::App& app, Chosen& chosen);  // doctor
 void add_replay_commands(CLI::App& app, Chosen& chosen);  // record, replay
 void add_check_commands(CLI::App& app, Chosen& chosen);   // bench, verify

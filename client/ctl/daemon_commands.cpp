@@ -26,6 +26,7 @@ Json to_json(const v1::TenantInfo& tenant) {
           {"priority", tenant.priority()},
           {"sessions", tenant.sessions()},
           {"plane_bytes", tenant.plane_bytes()},
+          {"planes", tenant.planes()},
           {"graphs", tenant.graphs()},
           {"jobs", tenant.jobs()},
           {"jobs_ended", tenant.jobs_ended()},

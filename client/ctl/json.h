@@ -11,9 +11,10 @@ namespace eagle::ctl {
 // Fields stay in the order in which they were made.
 using Json = nlohmann::ordered_json;
 
-// One line. Text that is not UTF-8 comes with replacement characters: JSON has no other way.
+// One line of ASCII, so that a name which turns a terminal's text around is only read, not obeyed. Text that
+// is not UTF-8 comes with replacement characters: JSON has no other way.
 inline void print_json(const Json& value) {
-  std::cout << value.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+  std::cout << value.dump(-1, ' ', true, Json::error_handler_t::replace) << '\n';
 }
 
 }  // namespace eagle::ctl

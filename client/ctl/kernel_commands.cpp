@@ -8,7 +8,10 @@
 #include "client/ctl/json.h"
 #include "client/ctl/output.h"
 #include "eagle/v1/service.pb.h"
+#include "engine/codegen/device_arch.h"
+#include "engine/codegen/ptx.h"
 #include "engine/kernel/ir.h"
+#include "engine/kernel/text.h"
 
 namespace eagle::ctl {
 namespace {
@@ -20,6 +23,10 @@ struct Asked {
   bool ir = false;
   bool assembly = false;
   bool llvm = false;
+  bool ptx = false;
+  std::string arch = std::string(codegen::default_device_arch);
+
+  [[nodiscard]] bool code() const { return assembly || llvm || ptx; }
 };
 
 std::string type_text(const v1::Type& type) {
@@ -55,6 +62,13 @@ StatusOr<std::string> listing(const Operator& caller, v1::ListKernelRequest& req
   v1::ListKernelReply reply;
   EAGLE_RETURN_IF_ERROR(caller.admin->kernel(request, reply));
   return std::move(*reply.mutable_text());
+}
+
+// Made here: no daemon has to know of GPUs for it.
+StatusOr<std::string> ptx_of(const std::string& ir, const std::string& arch) {
+  EAGLE_ASSIGN_OR_RETURN(const kernel::Kernel kernel, kernel::from_text(ir));
+  codegen::Compiler compiler;
+  return codegen::ptx_of(compiler, kernel, arch);
 }
 
 bool runs(const v1::InspectedFunction& function, const v1::InspectReply& details, int kernel) {
@@ -129,7 +143,7 @@ StatusOr<Exit> kernel(const Options& options, const Asked& asked) {
   const v1::InspectedKernel& found = details.kernels(index);
 
   // Without a wish: what is quick to have.
-  const bool by_default = !asked.roles && !asked.ir && !asked.assembly && !asked.llvm;
+  const bool by_default = !asked.roles && !asked.ir && !asked.code();
   v1::ListKernelRequest request;
   request.set_session(graph.session);
   request.set_graph(graph.graph);
@@ -145,9 +159,9 @@ StatusOr<Exit> kernel(const Options& options, const Asked& asked) {
     json["ir"] = ir;
     text += "\n" + ir;
   }
-  if (asked.llvm || asked.assembly) json["functions"] = Json::array();
+  if (asked.code()) json["functions"] = Json::array();
   for (const int f : functions_of(details, index)) {
-    if (!asked.llvm && !asked.assembly) break;
+    if (!asked.code()) break;
     const v1::InspectedFunction& function = details.functions(f);
     request.set_function(static_cast<std::uint32_t>(f));
     std::string nodes;
@@ -166,6 +180,12 @@ StatusOr<Exit> kernel(const Options& options, const Asked& asked) {
       if (!wanted) continue;
       EAGLE_ASSIGN_OR_RETURN(const std::string code, listing(caller, request, form));
       one[name] = code;
+      text += "\n" + code;
+    }
+    if (asked.ptx) {
+      EAGLE_ASSIGN_OR_RETURN(const std::string ir, listing(caller, request, v1::LISTING_FORM_IR));
+      EAGLE_ASSIGN_OR_RETURN(const std::string code, ptx_of(ir, asked.arch));
+      one["ptx"] = code;
       text += "\n" + code;
     }
     json["functions"].push_back(std::move(one));
@@ -190,6 +210,9 @@ void add_kernel_commands(CLI::App& app, Chosen& chosen) {
   command->add_flag("--ir", asked->ir, "Its program, as verified");
   command->add_flag("--asm", asked->assembly, "The machine code of every function that it is a part of");
   command->add_flag("--llvm", asked->llvm, "The optimised LLVM text of the same");
+  command->add_flag("--ptx", asked->ptx, "The same functions for a GPU, as PTX");
+  command->add_option("--arch", asked->arch, "The GPU's architecture for --ptx, sm_75 to sm_90")
+      ->capture_default_str();
   command->final_callback([&chosen, asked] {
     chosen.command = [asked](const Options& options) { return kernel(options, *asked); };
   });

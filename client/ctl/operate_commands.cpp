@@ -1,4 +1,5 @@
-// timeline, drain, log, log-level, metrics, support-bundle: what an operator does to a daemon.
+// timeline, quarantine, pardon, drain, log, log-level, metrics, support-bundle: what an operator does to a
+// daemon.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -41,6 +42,60 @@ StatusOr<Exit> timeline(const Options& options, const TimelineOptions& asked) {
               << (reply.forgotten() > 0 ? ", " + count_text(reply.forgotten()) + " older ones are forgotten"
                                         : "")
               << "; open it in https://ui.perfetto.dev\n";
+  }
+  return Exit::well;
+}
+
+StatusOr<Exit> quarantine(const Options& options) {
+  EAGLE_ASSIGN_OR_RETURN(const Operator caller, connect_operator(options));
+  v1::ListQuarantineReply reply;
+  EAGLE_RETURN_IF_ERROR(caller.admin->quarantine(reply));
+  if (options.json) {
+    Json json = {{"graphs", Json::array()}, {"tenants", Json(reply.tenants())}};
+    for (const v1::StruckGraph& graph : reply.graphs()) {
+      json["graphs"].push_back({{"hash", graph.hash()},
+                                {"deaths", graph.deaths()},
+                                {"quarantined", graph.quarantined()},
+                                {"tenant", graph.tenant()},
+                                {"graph", graph.graph()},
+                                {"age_s", graph.age_s()}});
+    }
+    print_json(json);
+    return Exit::well;
+  }
+  Table table({{"HASH"},
+               {"DEATHS", Table::Align::right},
+               {"STATE"},
+               {"TENANT"},
+               {"GRAPH"},
+               {"LAST DEATH", Table::Align::right}});
+  for (const v1::StruckGraph& graph : reply.graphs()) {
+    table.add({graph.hash(), count_text(graph.deaths()), graph.quarantined() ? "quarantined" : "struck",
+               graph.tenant(), graph.graph(), seconds_text(graph.age_s()) + " ago"});
+  }
+  std::cout << (table.empty() ? "no graph was running when a worker died\n" : table.text());
+  for (const std::string& tenant : reply.tenants())
+    std::cout << "nothing is built for tenant '" << tenant << "'\n";
+  return Exit::well;
+}
+
+struct PardonOptions {
+  std::vector<std::string> graphs;
+  std::string tenant;
+  bool all = false;
+};
+
+StatusOr<Exit> pardon(const Options& options, const PardonOptions& asked) {
+  EAGLE_ASSIGN_OR_RETURN(const Operator caller, connect_operator(options));
+  v1::PardonRequest request;
+  request.mutable_graphs()->Add(asked.graphs.begin(), asked.graphs.end());
+  request.set_tenant(asked.tenant);
+  request.set_all(asked.all);
+  EAGLE_ASSIGN_OR_RETURN(const std::uint64_t forgotten, caller.admin->pardon(request));
+  if (options.json) {
+    print_json({{"graphs", forgotten}});
+  } else {
+    std::cout << plural(forgotten, "graph") << " pardoned\n";
   }
   return Exit::well;
 }
@@ -134,6 +189,20 @@ void add_operate_commands(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   timeline_command->final_callback([&chosen, traced] {
     chosen.command = [traced](const Options& options) { return timeline(options, *traced); };
+  });
+
+  app.add_subcommand("quarantine", "Graphs that were running when a worker died; for its admins")
+      ->final_callback([&chosen] { chosen.command = quarantine; });
+
+  CLI::App* const pardon_command =
+      app.add_subcommand("pardon", "Forgets that graphs were running when a worker died; for its admins");
+  const auto pardoned = std::make_shared<PardonOptions>();
+  pardon_command->add_option("HASH", pardoned->graphs, "Graphs, as `quarantine` lists them");
+  pardon_command->add_option("--tenant", pardoned->tenant, "All graphs of this tenant");
+  pardon_command->add_flag("--all", pardoned->all, "All graphs");
+  pardon_command->require_option(1);
+  pardon_command->final_callback([&chosen, pardoned] {
+    chosen.command = [pardoned](const Options& options) { return pardon(options, *pardoned); };
   });
 
   CLI::App* const drain_command =

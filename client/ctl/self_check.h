@@ -1,5 +1,5 @@
 // Whether this host gives the bits that are promised: a few kernels with everything in them, on every target
-// of its CPU, against the interpreter, and that against what every host gives.
+// of its CPU and on each of its GPUs, against the interpreter, and that against what every host gives.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 namespace eagle::ctl {
 
 struct Check {
-  std::string name;    // "interpreter", "kernels", "sums"
-  std::string target;  // "native", "x86-64-v3"; "2 threads"
+  std::string name;    // "interpreter", "kernels", "graphs", "sums"
+  std::string target;  // "native", "x86-64-v3"; "cuda:0, NVIDIA H200"; "2 threads"
   bool passed = false;
   std::string detail;  // what was compared, or where it differs
 };

@@ -199,7 +199,23 @@ TEST_F(Doctor, AGpuDriverIsSaidAsSuchAndSoIsNone) {
   put("dev/kfd", "");
   expect(the("gpu.driver", check_gpus(machine_)), Severity::note, "AMD");
   put("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX 550.1\nGCC version: 12\n");
-  expect(the("gpu.driver", check_gpus(machine_)), Severity::note, "NVIDIA UNIX 550.1");
+  expect(the("gpu.driver", check_gpus(machine_)), Severity::note, "NVIDIA UNIX 550.1", "--gpus all");
+}
+
+TEST_F(Doctor, GpusAreToldWithWhatTheyAreGoodFor) {
+  machine_.cuda_library = "libcuda.so.1";
+  machine_.cuda_version = 12'040;
+  machine_.gpus = {{0, "H", "GPU-1", 9, 0, 132, 80 * gibibyte}, {1, "V", "GPU-2", 7, 0, 80, 16 * gibibyte}};
+  expect(the("gpu.driver", check_gpus(machine_)), Severity::fine, "CUDA 12.4");
+  expect(the("gpu.cuda0", check_gpus(machine_)), Severity::fine, "kernels are made for sm_90");
+  expect(the("gpu.cuda1", check_gpus(machine_)), Severity::note, "too old", "7.5");
+  machine_.cuda_graphs = Status(Reason::system, "libcuda.so.1 lacks cuGraphCreate");
+  expect(the("gpu.graphs", check_gpus(machine_)), Severity::note, "lacks cuGraphCreate", "update");
+}
+
+TEST_F(Doctor, ADriverThatCannotBeUsedIsAWarning) {
+  machine_.cuda_driver = Status(Reason::system, "libcuda.so.1 lacks cuInit");
+  expect(the("gpu.driver", check_gpus(machine_)), Severity::warning, "lacks cuInit", "update the driver");
 }
 
 // ---- compiler
@@ -305,7 +321,7 @@ TEST_F(Doctor, TheRuntimeFolderIsLookedAt) {
 PythonPackages installed(std::vector<Distribution> distributions, std::string imported) {
   return {"python3", Status(), std::move(distributions), std::move(imported)};
 }
-const Distribution own{"eagle", EAGLE_VERSION, "/venv/lib", true};
+const Distribution own{"eagled", EAGLE_VERSION, "/venv/lib", true};
 
 TEST_F(Doctor, ConflictingPackagesAreNamed) {
   EXPECT_EQ(the("python.package", check_python(installed({own}, "/venv/lib/eagle/__init__.py"))).severity,
@@ -315,12 +331,12 @@ TEST_F(Doctor, ConflictingPackagesAreNamed) {
          Severity::problem, "eagle-cms 3.2", "uninstall eagle-cms");
   expect(the("python.package", check_python(installed({other}, "/venv/lib/eagle/__init__.py"))),
          Severity::problem, "eagle-cms 3.2");
-  const Distribution again{"eagle", EAGLE_VERSION, "/usr/lib", true};
+  const Distribution again{"eagled", EAGLE_VERSION, "/usr/lib", true};
   expect(check_python(installed({own, again}, "/venv/lib/eagle/__init__.py"))[0], Severity::problem, "twice");
   expect(the("python.package", check_python(installed({own}, "/srv/me/eagle/__init__.py"))),
          Severity::problem, "would load /srv/me/eagle", "PYTHONPATH");
-  expect(the("python.package",
-             check_python(installed({{"eagle", "0.0.1", "/venv/lib", true}}, "/venv/lib/eagle/__init__.py"))),
+  expect(the("python.package", check_python(installed({{"eagled", "0.0.1", "/venv/lib", true}},
+                                                      "/venv/lib/eagle/__init__.py"))),
          Severity::warning, "0.0.1", "upgrade");
   expect(the("python.package", check_python(installed({}, ""))), Severity::note, "no package");
   expect(the("python.package", check_python(installed({}, "/src/eagle/__init__.py"))), Severity::note,

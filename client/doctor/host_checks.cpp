@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "client/doctor/machine.h"
+#include "engine/codegen/device_arch.h"
 #include "engine/run/cgroup.h"
 
 namespace eagle::doctor {
@@ -242,18 +243,45 @@ Findings check_cpus(const Machine& machine) {
   return found;
 }
 
+Finding check_gpu(const run::cuda::DeviceInfo& gpu) {
+  const std::string id = "gpu.cuda" + std::to_string(gpu.ordinal);
+  const auto arch = codegen::device_arch_for(gpu.major, gpu.minor);
+  const std::string what = "cuda:" + std::to_string(gpu.ordinal) + " is " + gpu.name + " (" + gpu.uuid +
+                           "), " + std::to_string(gpu.bytes >> 20) + " MiB, compute capability " +
+                           std::to_string(gpu.major) + "." + std::to_string(gpu.minor);
+  if (!arch.ok())
+    return {id, note, what + ": too old for the kernels of this release", "7.5 is the oldest that will do"};
+  return {
+      id, fine,
+      what + "; kernels are made for " + std::string(arch->name) + ", and `eaglectl verify` checks its bits",
+      ""};
+}
+
 Findings check_gpus(const Machine& machine) {
+  const std::string cpus = "graphs are computed on CPUs in this release";
   const std::string nvidia = contents(machine.root / "proc/driver/nvidia/version");
   std::error_code error;
+  if (!machine.cuda_driver.ok())
+    return {{"gpu.driver", warning, "NVIDIA's driver cannot be used: " + machine.cuda_driver.message(),
+             "reinstall or update the driver; without one eagle computes on CPUs as before"}};
+  if (!machine.cuda_library.empty()) {
+    Findings found = {{"gpu.driver", fine,
+                       machine.cuda_library + " is a driver for CUDA " +
+                           run::cuda::version_text(machine.cuda_version) + "; " + cpus,
+                       ""}};
+    if (!machine.cuda_graphs.ok())
+      found.push_back({"gpu.graphs", note, machine.cuda_graphs.message(), "update NVIDIA's driver"});
+    for (const run::cuda::DeviceInfo& gpu : machine.gpus) found.push_back(check_gpu(gpu));
+    return found;
+  }
   if (!nvidia.empty())
     return {{"gpu.driver", note,
              "an NVIDIA driver is loaded (" + nvidia.substr(0, nvidia.find('\n')) +
-                 "); this release computes on CPUs only",
-             ""}};
+                 "), and there is no libcuda.so.1 here; " + cpus,
+             "in a container, give it the driver's libraries: --gpus all"}};
   if (std::filesystem::exists(machine.root / "dev/kfd", error))
-    return {
-        {"gpu.driver", note, "an AMD driver is loaded (/dev/kfd); this release computes on CPUs only", ""}};
-  return {{"gpu.driver", fine, "no GPU driver: none is needed, eagle computes on CPUs", ""}};
+    return {{"gpu.driver", note, "an AMD driver is loaded (/dev/kfd); " + cpus, ""}};
+  return {{"gpu.driver", fine, "no GPU driver: none is needed, " + cpus, ""}};
 }
 
 Findings check_compiler(const Machine& machine) {

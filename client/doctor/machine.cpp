@@ -64,6 +64,21 @@ bool knows_noexec() {
   return fd.valid();
 }
 
+void look_for_gpus(Machine& machine) {
+  bool found = false;
+  const auto driver = run::cuda::Driver::open(&found);
+  if (!driver.ok()) {
+    if (found) machine.cuda_driver = driver.status();
+    return;
+  }
+  machine.cuda_library = (*driver)->library();
+  machine.cuda_version = (*driver)->version();
+  machine.cuda_graphs = (*driver)->graphs();
+  auto gpus = (*driver)->devices();
+  machine.cuda_driver = gpus.ok() ? Status() : gpus.status();
+  if (gpus.ok()) machine.gpus = *std::move(gpus);
+}
+
 }  // namespace
 
 Machine this_machine() {
@@ -85,6 +100,7 @@ Machine this_machine() {
   machine.cache_directory = codegen::DiskCache::default_directory();
   if (const char* const folder = std::getenv("XDG_RUNTIME_DIR"); folder != nullptr)
     machine.runtime_dir = folder;
+  look_for_gpus(machine);
   for (const Endpoint& endpoint : default_endpoints()) machine.endpoints.push_back(endpoint.text());
   return machine;
 }

@@ -12,6 +12,7 @@
 
 #include "client/doctor/finding.h"
 #include "engine/base/status.h"
+#include "engine/run/cuda/driver.h"
 
 namespace eagle::doctor {
 
@@ -38,7 +39,12 @@ struct Machine {
   StatusOr<std::string> helper = std::string();  // the compile helper's program
   std::string cache_directory;                   // of compiled kernels; empty: none
   std::optional<std::string> runtime_dir;        // XDG_RUNTIME_DIR
-  std::vector<std::string> endpoints;            // where a daemon is looked for
+  Status cuda_driver;                            // whether it can be used, where there is one
+  std::string cuda_library;                      // of the driver; empty: there is none
+  Status cuda_graphs;                            // whether it has what graphs need
+  int cuda_version = 0;                          // of the driver: 12040 is CUDA 12.4
+  std::vector<run::cuda::DeviceInfo> gpus;
+  std::vector<std::string> endpoints;  // where a daemon is looked for
 };
 
 Machine this_machine();
@@ -59,7 +65,7 @@ struct Distribution {
   std::string name;
   std::string version;
   std::string folder;
-  bool ours = false;  // it has the module eagle._core
+  bool ours = false;  // this project's
 };
 struct PythonPackages {
   std::string python;                       // the interpreter

@@ -32,7 +32,8 @@ def say(*words):
 for found in importlib.metadata.distributions():
     files = [str(file).replace("\\", "/") for file in found.files or []]
     if any(file.startswith("eagle/") for file in files):
-        ours = any(file.startswith("eagle/_core") for file in files)
+        # Its name, and a file that others with a package `eagle` have not.
+        ours = found.metadata["Name"] == "eagled" or any(file == "eagle/_openmp.py" for file in files)
         say("distribution", found.metadata["Name"], found.version, found.locate_file(""), int(ours))
 spec = importlib.util.find_spec("eagle")
 if spec is not None:
@@ -128,7 +129,7 @@ Findings check_python(const PythonPackages& packages) {
       if (own != nullptr) {
         found.push_back(
             one(problem, "the package is installed twice, in " + own->folder + " and " + distribution.folder,
-                pip + "uninstall eagle, until it is gone, then install it once")[0]);
+                pip + "uninstall " + own->name + ", until it is gone, then install it once")[0]);
       }
       own = &distribution;
       continue;
@@ -136,8 +137,8 @@ Findings check_python(const PythonPackages& packages) {
     found.push_back(one(problem,
                         "another distribution, " + distribution.name + " " + distribution.version +
                             ", provides a package `eagle` too, in " + distribution.folder,
-                        pip + "uninstall " + distribution.name +
-                            ", and install this project's package anew; or "
+                        pip + "uninstall " + distribution.name + "; " + pip +
+                            "install --force-reinstall eagled (each has written over files of the other); or "
                             "give each an environment")[0]);
   }
   if (own == nullptr) {
@@ -156,7 +157,7 @@ Findings check_python(const PythonPackages& packages) {
   }
   if (own->version != EAGLE_VERSION) {
     found.push_back(one(warning, "the package is " + own->version + ", and this eaglectl " EAGLE_VERSION,
-                        pip + "install --upgrade eagle, of the same release as eagled")[0]);
+                        pip + "install --upgrade eagled, of the release of this eaglectl")[0]);
   }
   if (found.empty()) return one(fine, "the package is " + own->version + ", in " + own->folder, "");
   return found;

@@ -13,7 +13,9 @@ _eaglectl() {
     --interval) COMPREPLY=(); return ;;
     --count) COMPREPLY=(); return ;;
     --most) COMPREPLY=(); return ;;
+    --arch) COMPREPLY=(); return ;;
     -o|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    --tenant) COMPREPLY=(); return ;;
     --drain-timeout) COMPREPLY=(); return ;;
     --lines) COMPREPLY=(); return ;;
     --python) COMPREPLY=(); return ;;
@@ -24,7 +26,7 @@ _eaglectl() {
     --launches) COMPREPLY=(); return ;;
     --samples) COMPREPLY=(); return ;;
   esac
-  local commands='info top sessions health planes graphs show explain graph kernel timeline drain log log-level metrics support-bundle doctor record replay bench verify'
+  local commands='info top sessions health planes graphs show explain graph kernel timeline quarantine pardon drain log log-level metrics support-bundle doctor record replay bench verify'
   for one in "${COMP_WORDS[@]:1:COMP_CWORD - 1}"; do
     [[ " $commands " == *" $one "* ]] && { command=$one; break; }
   done
@@ -61,12 +63,18 @@ _eaglectl() {
       [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -W "$(eaglectl graphs 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$word"); return; }
       ;;
     kernel)
-      flags+=' --help --roles --ir --asm --llvm'
+      flags+=' --help --roles --ir --asm --llvm --ptx --arch'
       [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -W "$(eaglectl graphs 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$word"); return; }
       ;;
     timeline)
       flags+=' --help --output'
       [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -W "$(eaglectl graphs 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$word"); return; }
+      ;;
+    quarantine)
+      flags+=' --help'
+      ;;
+    pardon)
+      flags+=' --help --tenant --all'
       ;;
     drain)
       flags+=' --help --drain-timeout'

@@ -1,6 +1,7 @@
 #include "server/keeper/journal.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,8 +121,26 @@ StatusOr<Parsed> parse(std::string_view data) {
   return parsed;
 }
 
-// The records of such a file.
-StatusOr<std::string> committed(int fd) {
+// The records of such a file, mapped: a copy of them might be what a worker that died of its memory has no
+// room for. The keeper never cuts the file short.
+class Records {
+public:
+  Records(void* mapped, std::size_t bytes) : mapped_(mapped), bytes_(bytes) {}
+  Records(Records&& other) noexcept
+      : mapped_(std::exchange(other.mapped_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Records& operator=(Records&&) = delete;
+  ~Records() {
+    if (mapped_ != nullptr) ::munmap(mapped_, bytes_);
+  }
+  [[nodiscard]] std::string_view all() const {
+    return std::string_view(static_cast<const char*>(mapped_), bytes_).substr(sizeof(Header));
+  }
+
+private:
+  void* mapped_;
+  std::size_t bytes_;
+};
+StatusOr<Records> committed(int fd) {
   struct stat file {};
   if (::fstat(fd, &file) != 0) return failed("fstat");
   const auto size = static_cast<std::uint64_t>(file.st_size);
@@ -134,7 +153,9 @@ StatusOr<std::string> committed(int fd) {
     return damaged("one of " + std::to_string(header.committed) + " bytes in a file of " +
                    std::to_string(size));
   }
-  return read_at(fd, sizeof header, header.committed - sizeof header);
+  void* const mapped = ::mmap(nullptr, header.committed, PROT_READ, MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED) return failed("mmap");
+  return Records(mapped, header.committed);
 }
 
 }  // namespace
@@ -147,10 +168,10 @@ StatusOr<Journal> Journal::create() {
 }
 
 StatusOr<Journal> Journal::adopt(UniqueFd file) {
-  EAGLE_ASSIGN_OR_RETURN(const std::string data, committed(file.get()));
+  EAGLE_ASSIGN_OR_RETURN(const Records records, committed(file.get()));
   Journal journal(std::move(file));
-  journal.end_ = sizeof(Header) + data.size();
-  for (std::string_view rest = data; !rest.empty();) {
+  journal.end_ = sizeof(Header) + records.all().size();
+  for (std::string_view rest = records.all(); !rest.empty();) {
     EAGLE_ASSIGN_OR_RETURN(const Parsed record, parse(rest));
     const std::uint64_t offset = journal.end_ - rest.size();
     apply_to(journal.live_, record.change, {offset, record.bytes});
@@ -220,10 +241,26 @@ std::vector<StateKey> Journal::keys() const {
   return keys;
 }
 
+std::vector<StateKey> Journal::keys_of(const StateKey& first) const {
+  std::vector<StateKey> keys;
+  for (auto entry = live_.lower_bound(first); entry != live_.end(); ++entry) {
+    if (entry->first.session != first.session || entry->first.kind != first.kind) break;
+    keys.push_back(entry->first);
+  }
+  return keys;
+}
+
+StatusOr<std::string> Journal::value(const StateKey& key) const {
+  const Place& place = live_.at(key);
+  EAGLE_ASSIGN_OR_RETURN(const std::string record, read_at(file_.get(), place.offset, place.bytes));
+  EAGLE_ASSIGN_OR_RETURN(Parsed parsed, parse(record));
+  return std::move(parsed.change.value);
+}
+
 StatusOr<Journal::Values> Journal::read(int fd) {
-  EAGLE_ASSIGN_OR_RETURN(const std::string data, committed(fd));
+  EAGLE_ASSIGN_OR_RETURN(const Records records, committed(fd));
   Values values;
-  for (std::string_view rest = data; !rest.empty();) {
+  for (std::string_view rest = records.all(); !rest.empty();) {
     EAGLE_ASSIGN_OR_RETURN(Parsed record, parse(rest));
     rest.remove_prefix(record.bytes);
     if (keeps(values, record.change)) values[record.change.key] = std::move(record.change.value);

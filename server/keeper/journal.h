@@ -39,6 +39,10 @@ public:
   [[nodiscard]] StatusOr<UniqueFd> reader() const;
   [[nodiscard]] bool has(const StateKey& key) const { return live_.count(key) != 0; }
   [[nodiscard]] std::vector<StateKey> keys() const;  // in order: each session before what it holds
+  // Of this session and kind, from this id on; in order.
+  [[nodiscard]] std::vector<StateKey> keys_of(const StateKey& first) const;
+  // Of an entry that there is. SYSTEM, BAD_MESSAGE.
+  [[nodiscard]] StatusOr<std::string> value(const StateKey& key) const;
   [[nodiscard]] std::size_t bytes() const { return end_; }
 
 private:

@@ -20,6 +20,7 @@
 #include "server/keeper/estate.h"
 #include "server/keeper/exchange.h"
 #include "server/keeper/packet.h"
+#include "server/keeper/strikes.h"
 #include "server/keeper/worker_process.h"
 #include "server/ledger.h"
 #include "server/principal.h"
@@ -37,24 +38,15 @@ constexpr seconds longest_silence{10};
 constexpr seconds longest_start{60};
 // More deaths than this within KeeperOptions::crash_window_s, and there is no sense in going on.
 constexpr std::size_t most_deaths = 4;
+// The same of deaths that are laid to graphs, within so many of these windows: an hour.
+constexpr std::size_t most_deaths_of_graphs = 30;
+constexpr std::uint32_t graph_windows = 60;
 // Before a worker that could not be started is tried again.
 constexpr seconds pause_after_failure{2};
 // Above the worker's own last resort, after which it ends by itself.
 constexpr seconds longest_end{15};
 
 Status failed(const char* call) { return {Reason::system, std::string(call) + ": " + std::strerror(errno)}; }
-
-// The entry that has a graph's deaths on record.
-StateChange strike_of(const GraphHash& hash, std::uint32_t deaths) {
-  v1::StrikeRecord record;
-  record.set_hash(hash.data(), hash.size());
-  record.set_deaths(deaths);
-  StateChange change;
-  change.key.kind = StateKind::strike;
-  std::memcpy(&change.key.id, hash.data(), sizeof change.key.id);
-  change.value = record.SerializeAsString();
-  return change;
-}
 
 class Keeper {
 public:
@@ -70,7 +62,6 @@ public:
 
 private:
   Status prepare();
-  Status read_strikes();
   // What an event of the epoll is about; any other number is a session, whose process has ended. (Ids of
   // sessions are 64 random bits.)
   enum class Source : std::uint8_t { signals, owner, worker, socket, exchange, client };
@@ -122,8 +113,8 @@ private:
   std::optional<WorkerProcess> worker_;
   UniqueFd socket_;
   std::deque<Outgoing> outgoing_;
-  UniqueFd given_;                     // the journal, to be read
-  std::deque<StateKey> to_hand_over_;  // entries with descriptors
+  UniqueFd given_;  // the journal, to be read
+  std::deque<Estate::Given> to_hand_over_;
   bool handed_over_ = false;
   bool serves_ = false;
   Clock::time_point heard_;
@@ -142,9 +133,9 @@ private:
   bool handing_over_ = false;    // it has agreed
   bool exchange_again_ = false;  // somebody asked for it meanwhile
   std::deque<Clock::time_point> deaths_;
+  std::deque<Clock::time_point> deaths_of_graphs_;
   bool death_is_a_graphs_ = false;
   std::optional<Clock::time_point> start_again_;  // there is no worker until then
-  std::map<GraphHash, std::uint32_t> strikes_;
   std::optional<int> exit_status_;
 };
 
@@ -164,21 +155,7 @@ Status Keeper::prepare() {
     unwatch(process);
   };
   estate_.announce();
-  EAGLE_RETURN_IF_ERROR(read_strikes());
   return start_worker();
-}
-
-Status Keeper::read_strikes() {
-  EAGLE_ASSIGN_OR_RETURN(const Journal::Values values, Journal::read(estate_.journal().fd()));
-  for (const auto& [key, text] : values) {
-    v1::StrikeRecord record;
-    GraphHash hash{};
-    if (key.kind != StateKind::strike || !record.ParseFromString(text)) continue;
-    if (record.hash().size() != hash.size()) continue;
-    std::copy(record.hash().begin(), record.hash().end(), hash.begin());
-    strikes_[hash] = record.deaths();
-  }
-  return {};
 }
 
 void Keeper::watch(int fd, Source source, std::uint64_t session, std::uint32_t events) {
@@ -216,8 +193,8 @@ Status Keeper::start_worker() {
     descriptors.push_back(socket.get());
   }
   tell(begin, descriptors);
-  const std::vector<StateKey> keys = estate_.for_the_worker();
-  to_hand_over_.assign(keys.begin(), keys.end());
+  const std::vector<Estate::Given> given = estate_.for_the_worker();
+  to_hand_over_.assign(given.begin(), given.end());
   hand_over_more();
   return {};
 }
@@ -230,13 +207,15 @@ void Keeper::hand_over_more() {
   v1::PlanesMessage& planes = *message.mutable_planes();
   std::vector<int> descriptors;
   while (!to_hand_over_.empty() && descriptors.size() < packet_descriptors) {
-    const StateKey key = to_hand_over_.front();
+    const Estate::Given given = to_hand_over_.front();
     to_hand_over_.pop_front();
     v1::PlanesMessage::Place& place = *planes.add_planes();
-    place.set_session(key.session);
-    place.set_id(key.id);
-    place.set_kind(static_cast<std::uint32_t>(key.kind));
-    descriptors.push_back(estate_.descriptor(key));
+    descriptors.push_back(estate_.descriptor(given));
+    place.set_bytes_id(given.bytes_id);
+    if (given.bytes_id != 0) continue;
+    place.set_session(given.key.session);
+    place.set_id(given.key.id);
+    place.set_kind(static_cast<std::uint32_t>(given.key.kind));
   }
   handed_over_ = to_hand_over_.empty();
   planes.set_last(handed_over_);
@@ -412,6 +391,7 @@ LeftState Keeper::left_state() const {
   left.journal = estate_.journal().fd();
   left.ledger = ledger_.fd();
   for (const auto& [key, fd] : estate_.descriptors()) left.held[key] = fd.get();
+  left.bytes = estate_.bytes();
   left.program = options_.program;
   left.again = exchange_again_;
   return left;
@@ -467,7 +447,7 @@ void Keeper::hear() {
   for (;;) {
     auto packet = receive_packet(socket_.get(), Wait::no);
     if (!packet.ok()) {
-      spdlog::error("{}", packet.status().message());
+      if (packet.status().reason() != Reason::connection_lost) spdlog::error("{}", packet.status().message());
       unwatch(socket_.get());
       return worker_->kill();  // most likely it is dead; it has nobody to talk to in any case
     }
@@ -563,8 +543,13 @@ void Keeper::after_death(const Ending& ending, bool served) {
   spdlog::error("the worker {}{}{}; starting another", ending.text(), why_failed_.empty() ? "" : ": ",
                 why_failed_);
   if (too_many_deaths()) {
-    return give_up("the worker died " + std::to_string(most_deaths + 1) + " times within " +
-                   std::to_string(options_.crash_window_s) + " s; giving up. The log says how");
+    return give_up(death_is_a_graphs_
+                       ? "graphs were running at more than " + std::to_string(most_deaths_of_graphs) +
+                             " deaths of the worker within " +
+                             std::to_string(graph_windows * options_.crash_window_s) +
+                             " s; giving up. The log says which"
+                       : "the worker died " + std::to_string(most_deaths + 1) + " times within " +
+                             std::to_string(options_.crash_window_s) + " s; giving up. The log says how");
   }
   ++epoch_;
   start_next_worker();
@@ -587,20 +572,24 @@ void Keeper::blame_graphs() {
   death_is_a_graphs_ = false;
   for (const GraphHash& hash : ledger_.take_running()) {
     death_is_a_graphs_ = true;
-    const std::uint32_t deaths = ++strikes_[hash];
-    const Status noted = estate_.put(strike_of(hash, deaths));
-    if (!noted.ok()) spdlog::error("{}", noted.to_string());
-    spdlog::error("graph {} was running{}", text_of(hash),
-                  deaths >= deaths_to_quarantine ? ", again: it is not launched any more" : "");
+    const auto deaths =
+        strike(estate_, hash, std::chrono::nanoseconds(Clock::now().time_since_epoch()).count());
+    if (!deaths.ok()) spdlog::error("{}", deaths.status().to_string());
+    spdlog::error(
+        "graph {} was running{}", text_of(hash),
+        deaths.ok() && *deaths >= deaths_to_quarantine ? ", again: it is not launched any more" : "");
   }
 }
 
+// A graph's deaths count apart: its tenant is stopped long before (quarantine.h), so that this many are the
+// work of several, or of something that only looks like a graph's.
 bool Keeper::too_many_deaths() {
-  if (death_is_a_graphs_) return false;
   const Clock::time_point now = Clock::now();
-  deaths_.push_back(now);
-  while (now - deaths_.front() > seconds(options_.crash_window_s)) deaths_.pop_front();
-  return deaths_.size() > most_deaths;
+  auto& deaths = death_is_a_graphs_ ? deaths_of_graphs_ : deaths_;
+  const seconds window(std::uint64_t{options_.crash_window_s} * (death_is_a_graphs_ ? graph_windows : 1));
+  deaths.push_back(now);
+  while (now - deaths.front() > window) deaths.pop_front();
+  return deaths.size() > (death_is_a_graphs_ ? most_deaths_of_graphs : most_deaths);
 }
 
 void Keeper::give_up(const std::string& why) {
@@ -613,7 +602,8 @@ void Keeper::give_up(const std::string& why) {
 
 int keep(KeeperOptions options) {
   auto& left = options.inherited;
-  auto estate = left ? Estate::adopt(std::move(left->journal), std::move(left->held)) : Estate::create();
+  auto estate = left ? Estate::adopt(std::move(left->journal), std::move(left->held), std::move(left->bytes))
+                     : Estate::create();
   auto ledger = left ? Ledger::adopt(std::move(left->ledger)) : Ledger::create();
   const Status made = estate.ok() ? ledger.status() : estate.status();
   if (!made.ok()) {

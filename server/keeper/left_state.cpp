@@ -42,6 +42,7 @@ std::vector<int> LeftState::descriptors() const {
   if (owner >= 0) all.push_back(owner);
   for (const auto& [endpoint, fd] : listening) all.push_back(fd);
   for (const auto& [key, fd] : held) all.push_back(fd);
+  for (const auto& [id, fd] : bytes) all.push_back(fd);
   return all;
 }
 
@@ -64,6 +65,11 @@ StatusOr<UniqueFd> write_left_state(const LeftState& state, std::uint32_t versio
     held.set_kind(static_cast<std::uint32_t>(key.kind));
     held.set_id(key.id);
     held.set_fd(fd);
+  }
+  for (const auto& [id, fd] : state.bytes) {
+    v1::KeeperState::Bytes& bytes = *message.add_bytes();
+    bytes.set_bytes_id(id);
+    bytes.set_fd(fd);
   }
   message.set_program(state.program);
   message.set_again(state.again);
@@ -113,6 +119,7 @@ StatusOr<LeftState> read_left_state(int fd) {
   for (const auto& held : message.held()) {
     state.held[{held.session(), static_cast<StateKind>(held.kind()), held.id()}] = held.fd();
   }
+  for (const auto& bytes : message.bytes()) state.bytes[bytes.bytes_id()] = bytes.fd();
   state.program = message.program();
   state.again = message.again();
   return state;
@@ -137,6 +144,7 @@ StatusOr<Inherited> take_left_state(UniqueFd state) {
   taken.journal.reset(left.journal);
   taken.ledger.reset(left.ledger);
   for (const auto& [key, fd] : left.held) taken.held.emplace(key, UniqueFd(fd));
+  for (const auto& [id, fd] : left.bytes) taken.bytes.emplace(id, UniqueFd(fd));
   taken.program = left.program;
   taken.again = left.again;
   return taken;

@@ -18,9 +18,10 @@
 
 namespace eagle::server {
 
-// 1: the journal's kinds up to `strike`. 2: all that there are, and the program's path.
-constexpr std::uint32_t left_state_version = 2;
-constexpr std::uint32_t oldest_left_state_version = 1;
+// 1: the journal's kinds up to `strike`. 2: all that there are, and the program's path. 3: memory once, by
+// its id, and not with each entry that is over it.
+constexpr std::uint32_t left_state_version = 3;
+constexpr std::uint32_t oldest_left_state_version = 2;
 
 // Descriptors are borrowed: they are open in this process.
 struct LeftState {
@@ -31,9 +32,10 @@ struct LeftState {
   int owner = -1;
   int journal = -1;
   int ledger = -1;
-  std::map<StateKey, int> held;
-  std::string program;  // where it was started from; empty: format 1 did not say
-  bool again = false;   // somebody asked for another exchange meanwhile
+  std::map<StateKey, int> held;        // of single entries; in format 2 memory, too
+  std::map<std::uint64_t, int> bytes;  // memory, by its id
+  std::string program;                 // where it was started from; empty: not known
+  bool again = false;                  // somebody asked for another exchange meanwhile
 
   // All of them.
   [[nodiscard]] std::vector<int> descriptors() const;
@@ -58,6 +60,7 @@ struct Inherited {
   UniqueFd journal;
   UniqueFd ledger;
   std::map<StateKey, UniqueFd> held;
+  std::map<std::uint64_t, UniqueFd> bytes;
   std::string program;
   bool again = false;
 };

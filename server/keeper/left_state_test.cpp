@@ -31,7 +31,8 @@ LeftState some_state() {
   state.owner = some_fd();
   state.journal = some_fd();
   state.ledger = some_fd();
-  state.held = {{{5, StateKind::session, 0}, some_fd()}, {{5, StateKind::plane, 1}, some_fd()}};
+  state.held = {{{5, StateKind::session, 0}, some_fd()}, {{5, StateKind::process, 1}, some_fd()}};
+  state.bytes = {{77, some_fd()}, {std::uint64_t{1} << 63, some_fd()}};
   state.program = "/usr/bin/eagled";
   state.again = true;
   return state;
@@ -49,9 +50,10 @@ TEST(TheStateThatAKeeperLeaves, IsReadAsItWasWritten) {
   EXPECT_EQ(read->socket_inode, state.socket_inode);
   EXPECT_EQ(read->owner, state.owner);
   EXPECT_EQ(read->held, state.held);
+  EXPECT_EQ(read->bytes, state.bytes);
   EXPECT_EQ(read->program, state.program);
   EXPECT_TRUE(read->again);
-  EXPECT_EQ(read->descriptors().size(), 7u);
+  EXPECT_EQ(read->descriptors().size(), 9u);
 }
 
 TEST(TheStateThatAKeeperLeaves, IsTakenWithItsDescriptorsClosedOnExec) {
@@ -60,7 +62,8 @@ TEST(TheStateThatAKeeperLeaves, IsTakenWithItsDescriptorsClosedOnExec) {
   auto taken = take_left_state(*write_left_state(state));
   ASSERT_TRUE(taken.ok()) << taken.status().to_string();
   for (const int fd : state.descriptors()) EXPECT_EQ(::fcntl(fd, F_GETFD), FD_CLOEXEC) << fd;
-  EXPECT_EQ(taken->held.at({5, StateKind::plane, 1}).get(), state.held.at({5, StateKind::plane, 1}));
+  EXPECT_EQ(taken->held.at({5, StateKind::process, 1}).get(), state.held.at({5, StateKind::process, 1}));
+  EXPECT_EQ(taken->bytes.at(77).get(), state.bytes.at(77));
   const int closed = taken->owner.get();
   taken->owner.reset();
   EXPECT_EQ(::fcntl(closed, F_GETFD), -1) << "they are owned";
@@ -68,7 +71,8 @@ TEST(TheStateThatAKeeperLeaves, IsTakenWithItsDescriptorsClosedOnExec) {
 
 TEST(TheStateThatAKeeperLeaves, IsReadFromTheFormatBeforeThisOne) {
   LeftState state = some_state();
-  state.program.clear();
+  state.bytes.clear();
+  state.held[{5, StateKind::plane, 1}] = some_fd();  // where memory is in that format
   const auto older = write_left_state(state, left_state_version - 1);
   const auto read = read_left_state(older->get());
   ASSERT_TRUE(read.ok()) << read.status().to_string();
@@ -127,7 +131,7 @@ TEST(AnInheritedEstate, GoesOnWithTheJournal) {
   held[{2, StateKind::plane, 1}] = UniqueFd(some_fd());  // of an entry that is not there
   auto estate = Estate::adopt(UniqueFd(::dup(journal.fd())), std::move(held));
   ASSERT_TRUE(estate.ok()) << estate.status().to_string();
-  EXPECT_EQ(estate->for_the_worker(), (std::vector<StateKey>{{1, StateKind::plane, 1}}));
+  EXPECT_EQ(estate->for_the_worker(), (std::vector<Estate::Given>{{0, {1, StateKind::plane, 1}}}));
   std::vector<std::uint64_t> watched;
   estate->came = [&](std::uint64_t session, int) { watched.push_back(session); };
   estate->announce();

@@ -52,7 +52,7 @@ StatusOr<std::optional<Packet>> receive_packet(int socket, Wait wait) {
     if (got < 0 && would_wait()) return std::optional<Packet>();
     if (got < 0) return failed("recvmsg");
     take_descriptors(message, packet.descriptors);
-    if (got == 0) return Status(Reason::system, "between keeper and worker: the other one is gone");
+    if (got == 0) return Status(Reason::connection_lost, "between keeper and worker: the other one is gone");
     if ((message.msg_flags & MSG_CTRUNC) != 0) {
       return Status(Reason::system, "no room for descriptors that are handed over; raise RLIMIT_NOFILE");
     }

@@ -30,8 +30,8 @@ StatusOr<std::pair<UniqueFd, UniqueFd>> packet_sockets();
 enum class Wait { yes, no };
 // False where it would have to wait. SYSTEM: the other end is gone.
 StatusOr<bool> send_packet(int socket, std::string_view bytes, std::span<const int> descriptors, Wait wait);
-// Nothing where it would have to wait. SYSTEM: the other end is gone, and nothing of it is left; or the
-// process may have no more descriptors.
+// Nothing where it would have to wait. CONNECTION_LOST: the other end is gone, and nothing of it is left.
+// SYSTEM: the process may have no more descriptors.
 StatusOr<std::optional<Packet>> receive_packet(int socket, Wait wait);
 
 }  // namespace eagle::server

@@ -54,8 +54,13 @@ StatusOr<Inheritance> WorkerLink::take_over() {
     }
     for (int i = 0; i < planes.planes_size(); ++i) {
       const auto& place = planes.planes(i);
+      UniqueFd& fd = next.second[static_cast<std::size_t>(i)];
+      if (place.bytes_id() != 0) {
+        inheritance.state.bytes.emplace(place.bytes_id(), std::move(fd));
+        continue;
+      }
       const StateKey key{place.session(), static_cast<StateKind>(place.kind()), place.id()};
-      inheritance.state.descriptors.emplace(key, std::move(next.second[static_cast<std::size_t>(i)]));
+      inheritance.state.descriptors.emplace(key, std::move(fd));
     }
     last = planes.last();
     v1::WorkerMessage adopted;
@@ -144,6 +149,7 @@ Status WorkerLink::write_one(const StateChange& change, bool more) {
     rest.remove_prefix(std::min(rest.size(), part_bytes));
     part.set_more_value(!rest.empty());
     part.set_more(more);
+    part.set_moved(change.moved);
     const bool with_fd = std::exchange(first, false) && change.fd >= 0;
     EAGLE_RETURN_IF_ERROR(
         send(message.SerializeAsString(), std::span<const int>(&change.fd, with_fd ? 1 : 0)));

@@ -25,17 +25,18 @@ Ring::Deadline deadline_of(std::int64_t timeout_ns) {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<Ring>> Ring::create(Start start, Update update) {
+StatusOr<std::shared_ptr<Ring>> Ring::create(Start start, Update update, PlaneBudget::Charge charge) {
   EAGLE_ASSIGN_OR_RETURN(plane::Memory memory, plane::Memory::create(sizeof(ring::Memory), "eagle-ring"));
   UniqueFd doorbell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!doorbell.valid()) return Status(Reason::system, std::string("eventfd: ") + std::strerror(errno));
-  return std::shared_ptr<Ring>(
-      new Ring(std::move(start), std::move(update), std::move(memory), std::move(doorbell)));
+  return std::shared_ptr<Ring>(new Ring(std::move(start), std::move(update), std::move(charge),
+                                        std::move(memory), std::move(doorbell)));
 }
 
-Ring::Ring(Start start, Update update, plane::Memory memory, UniqueFd doorbell)
+Ring::Ring(Start start, Update update, PlaneBudget::Charge charge, plane::Memory memory, UniqueFd doorbell)
     : start_(std::move(start)),
       update_(std::move(update)),
+      charge_(std::move(charge)),
       memory_(std::move(memory)),
       doorbell_(std::move(doorbell)) {
   auto* const made = new (memory_.data()) ring::Memory;

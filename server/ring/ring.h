@@ -15,6 +15,7 @@
 #include "engine/plane/memory.h"
 #include "proto/ring/layout.h"
 #include "server/launch_job.h"
+#include "server/plane_budget.h"
 
 namespace eagle::server {
 
@@ -31,8 +32,8 @@ public:
   // where it would not be.
   using Update = std::function<std::optional<Status>(const std::string&)>;
 
-  // OUT_OF_MEMORY, SYSTEM.
-  static StatusOr<std::shared_ptr<Ring>> create(Start start, Update update);
+  // OUT_OF_MEMORY, SYSTEM. `charge`: of its memory.
+  static StatusOr<std::shared_ptr<Ring>> create(Start start, Update update, PlaneBudget::Charge charge = {});
 
   [[nodiscard]] int memory_fd() const { return memory_.fd(); }
   [[nodiscard]] int doorbell() const { return doorbell_.get(); }
@@ -63,7 +64,7 @@ private:
     std::function<void(const LaunchOutcome&)> finish;
   };
 
-  Ring(Start start, Update update, plane::Memory memory, UniqueFd doorbell);
+  Ring(Start start, Update update, PlaneBudget::Charge charge, plane::Memory memory, UniqueFd doorbell);
   [[nodiscard]] ring::Memory& ring() const { return *reinterpret_cast<ring::Memory*>(memory_.data()); }
   [[nodiscard]] bool has_work(std::size_t slot) const;
   // False: the client, or the end of the launch, was quicker.
@@ -78,6 +79,7 @@ private:
 
   const Start start_;
   const Update update_;
+  const PlaneBudget::Charge charge_;  // given back after the memory
   const plane::Memory memory_;
   const UniqueFd doorbell_;
   std::array<Taken, ring::slot_count> taken_;

@@ -5,13 +5,12 @@
 
 #include "eagle/v1/admin.pb.h"
 #include "eagle/v1/service.grpc.pb.h"
-#include "engine/run/report_message.h"
 #include "server/metrics_text.h"
-#include "server/protocol.h"
 #include "server/recent_log.h"
 #include "server/rpc/call.h"
 #include "server/rpc/rpc_status.h"
 #include "server/rpc/services.h"
+#include "server/summaries.h"
 #include "server/support_bundle.h"
 
 namespace eagle::server {
@@ -20,54 +19,30 @@ namespace {
 constexpr std::size_t chunk_bytes = 256u << 10;
 constexpr std::uint32_t longest_drain_s = 86400;
 
-void describe(const TenantReport& tenant, v1::TenantInfo& message) {
-  const auto held = [&](Held kind) { return tenant.held[static_cast<std::size_t>(kind)]; };
-  message.set_name(tenant.name);
-  message.set_weight(tenant.weight);
-  message.set_priority(tenant.priority);
-  message.set_sessions(held(Held::sessions));
-  message.set_plane_bytes(held(Held::plane_bytes));
-  message.set_graphs(held(Held::graphs));
-  message.set_jobs(held(Held::jobs));
-  message.set_jobs_ended(tenant.jobs_ended);
-  message.set_refused(tenant.refused);
-  message.set_device_s(tenant.device_s);
-  message.set_compile_s(tenant.compile_s);
-  message.set_queue_wait_s(tenant.queue_wait_s);
-  message.set_longest_queue_wait_s(tenant.longest_queue_wait_s);
-}
-
-void describe(Daemon& daemon, Session& session, v1::SessionSummary& message) {
-  message.set_session(session.id());
-  message.set_client(session.client());
-  message.set_principal(session.principal().text());
-  message.set_tenant(session.tenant()->name());
-  message.set_pid(session.principal().pid);
-  message.set_transport(session.over_tcp() ? "tcp" : "unix");
-  message.set_ring(session.has_ring());
-  message.set_attached(session.over_tcp() ? daemon.attachments().attached(session.id())
-                                          : daemon.sessions().attached(session));
-  message.set_lease_s(static_cast<double>(session.lease().count()));
-  message.set_age_s(session.age_s());
-  for (const auto& plane : session.planes().list()) {
-    message.set_planes(message.planes() + 1);
-    if (!plane->granted()) message.set_plane_bytes(message.plane_bytes() + plane->size());
+void list(const Quarantine& quarantine, v1::ListQuarantineReply& reply) {
+  const auto now = Quarantine::Clock::now();
+  for (const Quarantine::Strike& strike : quarantine.list()) {
+    v1::StruckGraph& message = *reply.add_graphs();
+    message.set_hash(text_of(strike.hash));
+    message.set_deaths(strike.deaths);
+    message.set_quarantined(strike.quarantined());
+    message.set_tenant(strike.tenant);
+    message.set_graph(strike.graph);
+    message.set_age_s(std::chrono::duration<double>(now - strike.last).count());
   }
-  message.set_graphs(session.graphs().size() + session.dormant().size());
-  message.set_jobs(session.jobs());
-  message.set_traceparent(session.trace().text());
+  for (std::string& tenant : quarantine.tenants(now)) reply.add_tenants(std::move(tenant));
 }
 
-void describe(const Session& session, const Plane& plane, v1::PlaneSummary& message) {
-  message.set_session(session.id());
-  message.mutable_plane()->set_id(plane.id().id);
-  message.mutable_plane()->set_generation(plane.id().generation);
-  message.set_bytes(plane.size());
-  message.set_label(plane.label());
-  message.set_device("cpu");
-  message.set_granted(plane.granted());
-  message.set_read_only(plane.read_only());
-  message.set_torn(plane.torn().any());
+StatusOr<std::size_t> pardon(Quarantine& quarantine, const v1::PardonRequest& request) {
+  const bool of_tenant = !request.tenant().empty();
+  if ((request.graphs().empty() ? 0 : 1) + (of_tenant ? 1 : 0) + (request.all() ? 1 : 0) != 1) {
+    return Status(Reason::bad_value,
+                  "pardon: expected graphs by their hashes, a tenant or all, and one of these; found none or "
+                  "several");
+  }
+  if (request.all()) return quarantine.pardon_all();
+  if (of_tenant) return quarantine.pardon_tenant(request.tenant());
+  return quarantine.pardon_graphs({request.graphs().begin(), request.graphs().end()});
 }
 
 // An archive on its way. It owns itself until gRPC has no more use for it.
@@ -114,7 +89,8 @@ public:
   grpc::ServerUnaryReactor* Info(grpc::CallbackServerContext* context, const v1::InfoRequest*,
                                  v1::InfoReply* reply) override {
     return at_once(daemon_, *context, [this, reply](const Session& caller) {
-      describe(caller, *reply);
+      describe(daemon_, surroundings_, caller.tenant()->name(),
+               daemon_.sessions().is_admin(caller.principal()), *reply);
       return Status();
     });
   }
@@ -123,7 +99,7 @@ public:
                                          v1::ListSessionsReply* reply) override {
     return at_once(daemon_, *context, [this, reply](const Session& caller) {
       for (const auto& session : daemon_.sessions().visible_to(caller.principal()))
-        server::describe(daemon_, *session, *reply->add_sessions());
+        describe(daemon_, *session, *reply->add_sessions());
       return Status();
     });
   }
@@ -134,8 +110,7 @@ public:
     return at_once(daemon_, *context, [this, request, reply](const Session& caller) {
       for (const auto& session : daemon_.sessions().visible_to(caller.principal())) {
         if (request->session() != 0 && request->session() != session->id()) continue;
-        for (const auto& plane : session->planes().list())
-          server::describe(*session, *plane, *reply->add_planes());
+        for (const auto& plane : session->planes().list()) describe(*session, *plane, *reply->add_planes());
       }
       return Status();
     });
@@ -174,6 +149,26 @@ public:
       if (!surroundings_.recent_log) return Status();
       for (std::string& line : surroundings_.recent_log(most)) reply->add_lines(std::move(line));
       return Status();
+    });
+  }
+
+  grpc::ServerUnaryReactor* ListQuarantine(grpc::CallbackServerContext* context,
+                                           const v1::ListQuarantineRequest*,
+                                           v1::ListQuarantineReply* reply) override {
+    return for_admins(*context, [this, reply] {
+      list(daemon_.quarantine(), *reply);
+      return Status();
+    });
+  }
+
+  grpc::ServerUnaryReactor* Pardon(grpc::CallbackServerContext* context, const v1::PardonRequest* request,
+                                   v1::PardonReply* reply) override {
+    return for_admins(*context, [this, request, reply]() -> Status {
+      EAGLE_ASSIGN_OR_RETURN(const std::size_t forgotten, pardon(daemon_.quarantine(), *request));
+      reply->set_graphs(forgotten);
+      spdlog::info("pardon: {} graphs{}", forgotten,
+                   request->tenant().empty() ? "" : " of tenant \"" + loggable(request->tenant()) + "\"");
+      return {};
     });
   }
 
@@ -236,34 +231,6 @@ private:
     spdlog::info("log level: {} instead of {}", wanted, reply.previous());
     spdlog::set_level(level);
     return {};
-  }
-
-  void describe(const Session& caller, v1::InfoReply& reply) const {
-    const DaemonInfo info = daemon_.info();
-    reply.set_version(info.version);
-    reply.mutable_protocol()->set_min(protocol_min);
-    reply.mutable_protocol()->set_max(protocol_max);
-    run::describe(info.host, *reply.mutable_host());
-    reply.set_uptime_s(info.uptime_s);
-    reply.set_threads(info.threads);
-    reply.set_cpu(info.cpu);
-    reply.set_sessions(info.sessions);
-    reply.set_planes(info.planes);
-    reply.set_plane_bytes(info.plane_bytes);
-    reply.set_plane_budget_bytes(info.plane_budget_bytes);
-    reply.set_graphs(info.graphs);
-    reply.set_launches(info.launches);
-    reply.set_kernels_cached(info.kernels_cached);
-    reply.set_jobs(info.jobs);
-    reply.set_jobs_held(info.jobs_held);
-    reply.set_tenant(caller.tenant()->name());
-    reply.set_worker_restarts(info.restarts);
-    reply.set_draining(daemon_.drains());
-    const bool sees_all = daemon_.sessions().is_admin(caller.principal());
-    for (const TenantReport& tenant : info.tenants) {
-      if (sees_all || tenant.name == caller.tenant()->name()) server::describe(tenant, *reply.add_tenants());
-    }
-    for (const std::string& endpoint : surroundings_.listen) reply.add_listen(endpoint);
   }
 
   Daemon& daemon_;

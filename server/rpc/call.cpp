@@ -111,19 +111,22 @@ grpc::ServerUnaryReactor* on_pool(Daemon& daemon, const std::function<WorkPool&(
   if (!session.ok()) return refuse(daemon, context, session.status());
   auto call = PendingCall::make(daemon, context);
   WorkPool& chosen = pool(**session);
+  const std::string tenant = (*session)->tenant()->name();
   const TraceContext trace = trace_of(**session, context);
-  const Status queued = chosen.submit([&daemon, call, session = *std::move(session), work = std::move(work),
-                                       trace, counted = std::move(counted)]() mutable {
-    const LogScope scope({session->id(), 0, 0, trace});
-    if (call->cancelled()) {
-      call->finish({Reason::cancelled, "the caller cancelled"});
-    } else if (daemon.has_ended()) {
-      call->finish({Reason::shutting_down, "the daemon has gone away meanwhile"});
-    } else {
-      call->finish(work(*session, *call));
-    }
-    counted.reset();
-  });
+  const Status queued = chosen.submit(
+      [&daemon, call, session = *std::move(session), work = std::move(work), trace,
+       counted = std::move(counted)]() mutable {
+        const LogScope scope({session->id(), 0, 0, trace});
+        if (call->cancelled()) {
+          call->finish({Reason::cancelled, "the caller cancelled"});
+        } else if (daemon.has_ended()) {
+          call->finish({Reason::shutting_down, "the daemon has gone away meanwhile"});
+        } else {
+          call->finish(work(*session, *call));
+        }
+        counted.reset();
+      },
+      tenant);
   if (!queued.ok()) call->finish(queued);
   return call.get();
 }

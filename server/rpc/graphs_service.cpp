@@ -14,11 +14,12 @@
 #include "server/rpc/inspect.h"
 #include "server/rpc/launch_call.h"
 #include "server/rpc/services.h"
+#include "server/summaries.h"
 
 namespace eagle::server {
 namespace {
 
-template <typename Reply>  // BuildReply, RebindReply, GraphSummary
+template <typename Reply>  // BuildReply, RebindReply
 void describe(const graph::ScratchLayout& layout, Reply& reply) {
   for (const graph::ScratchUse& use : layout.uses) {
     v1::ScratchUse& message = *reply.add_scratch();
@@ -115,27 +116,11 @@ Status timeline(Daemon& daemon, Session& caller, const v1::GraphTimelineRequest&
 }
 
 void list(Session& session, v1::ListGraphsReply& reply) {
-  for (const auto& [id, graph] : session.graphs()) {
-    v1::GraphSummary& summary = *reply.add_graphs();
-    summary.set_session(session.id());
-    summary.set_client(session.client());
-    summary.set_tenant(session.tenant()->name());
-    summary.set_graph(id);
-    summary.set_name(graph->built().graph().name);
-    summary.set_nodes(static_cast<std::uint32_t>(graph->nodes()));
-    summary.set_launches(graph->launches());
-    describe(graph->built().scratch(), summary);
-  }
+  for (const auto& [id, graph] : session.graphs()) describe(session, id, *graph, *reply.add_graphs());
   for (const std::uint64_t id : session.dormant()) {
     const auto record = session.records().find(id);
     if (!record.ok()) continue;  // released meanwhile
-    v1::GraphSummary& summary = *reply.add_graphs();
-    summary.set_session(session.id());
-    summary.set_client(session.client());
-    summary.set_tenant(session.tenant()->name());
-    summary.set_graph(id);
-    summary.set_name(record->graph->description().name());
-    summary.set_nodes(record->graph->nodes());
+    describe(session, id, record->graph->description(), record->graph->nodes(), *reply.add_graphs());
   }
 }
 

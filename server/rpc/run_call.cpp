@@ -17,15 +17,17 @@ StatusOr<std::shared_ptr<SimulationJob>> start_run(Daemon& daemon, const grpc::C
                                                               deadline_of(context), std::move(events)));
   job->set_trace(trace_of(*session, context));
   if (request.cancelled()) job->cancel();
-  const Status queued = daemon.build_pool().submit([&daemon, session, job, &request, keep = std::move(keep),
-                                                    counted = daemon.underway().enter()]() mutable {
-    if (const Status may = daemon.may_begin(*session); may.ok()) {
-      job->prepare(daemon.engine(), request.run());
-    } else {
-      job->refuse(may);
-    }
-    counted.reset();  // from here on it is a job, or has ended
-  });
+  const Status queued = daemon.build_pool().submit(
+      [&daemon, session, job, &request, keep = std::move(keep),
+       counted = daemon.underway().enter()]() mutable {
+        if (const Status may = daemon.may_begin(*session); may.ok()) {
+          job->prepare(daemon.engine(), request.run());
+        } else {
+          job->refuse(may);
+        }
+        counted.reset();  // from here on it is a job, or has ended
+      },
+      session->tenant()->name());
   if (!queued.ok()) job->refuse(queued);
   return job;
 }

@@ -22,25 +22,36 @@ GrpcConnections::GrpcConnections(boost::asio::io_context& io, const Limits& limi
   wait();
 }
 
-// Processes of other pid namespaces are all number 0 here: these are bounded together with everybody.
+// Processes of other pid namespaces are all number 0 here: these are bounded by their user, and together with
+// everybody, as is whoever has no uid here.
 bool GrpcConnections::admit(int socket) {
   const auto principal = principal_of(socket);
-  const bool known = principal.ok() && principal->pid != 0;
-  return admit(socket, known ? std::to_string(principal->pid) : std::string(),
-               limits_.grpc_connections_per_process);
+  Peers peers;
+  if (principal.ok()) {
+    peers.emplace_back(principal->text(), limits_.grpc_connections_per_user);
+    if (principal->pid != 0)
+      peers.emplace_back("pid:" + std::to_string(principal->pid), limits_.grpc_connections_per_process);
+  }
+  return admit(socket, std::move(peers));
 }
 
 bool GrpcConnections::admit(int socket, const std::string& peer, std::size_t of_peer) {
+  return admit(socket, Peers{{peer, of_peer}});
+}
+
+bool GrpcConnections::admit(int socket, Peers peers) {
   if (watched_.size() >= limits_.grpc_connections || !ends_.is_open()) return false;
-  const auto known = by_peer_.find(peer);
-  if (!peer.empty() && known != by_peer_.end() && known->second >= of_peer) return false;
-  Watched watched{UniqueFd(::fcntl(socket, F_DUPFD_CLOEXEC, 0)), peer};
+  for (const auto& [peer, most] : peers) {
+    const auto known = by_peer_.find(peer);
+    if (known != by_peer_.end() && known->second >= most) return false;
+  }
+  Watched watched{UniqueFd(::fcntl(socket, F_DUPFD_CLOEXEC, 0)), std::move(peers)};
   const int number = watched.socket.get();
   epoll_event ends_only{};  // an error or the end of both directions is told unasked
   ends_only.data.fd = number;
   if (number < 0 || ::epoll_ctl(ends_.native_handle(), EPOLL_CTL_ADD, number, &ends_only) != 0) return false;
+  for (const auto& [peer, most] : watched.peers) ++by_peer_[peer];
   watched_.emplace(number, std::move(watched));
-  ++by_peer_[peer];
   return true;
 }
 
@@ -61,8 +72,10 @@ void GrpcConnections::drop_closed() {
 
 void GrpcConnections::drop(int socket) {
   const auto found = watched_.find(socket);
-  const auto peer = by_peer_.find(found->second.peer);
-  if (--peer->second == 0) by_peer_.erase(peer);
+  for (const auto& [name, most] : found->second.peers) {
+    const auto peer = by_peer_.find(name);
+    if (--peer->second == 0) by_peer_.erase(peer);
+  }
   // By hand: gRPC's own descriptor would keep it in the epoll.
   ::epoll_ctl(ends_.native_handle(), EPOLL_CTL_DEL, socket, nullptr);
   watched_.erase(found);

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/base/unique_fd.h"
 #include "server/limits.h"
@@ -19,18 +21,20 @@ public:
   GrpcConnections(boost::asio::io_context& io, const Limits& limits);
 
   // Counts a connection until either side has closed it. False: one too many, or no descriptor is left to
-  // watch it with; it must be closed. `peer` has at most `of_peer` of them; an empty one is not bounded by
-  // itself.
+  // watch it with; it must be closed. `peer` has at most `of_peer` of them.
   bool admit(int socket, const std::string& peer, std::size_t of_peer);
-  // Of a unix socket: by process.
+  // Of a unix socket: by process, and by user, who may have many processes.
   bool admit(int socket);
   void close();  // stops watching
 
 private:
+  // Who has it, under several names, and how many of that name may be.
+  using Peers = std::vector<std::pair<std::string, std::size_t>>;
   struct Watched {
     UniqueFd socket;  // a duplicate: gRPC closes its own when it likes
-    std::string peer;
+    Peers peers;
   };
+  bool admit(int socket, Peers peers);
   void wait();
   void drop_closed();
   void drop(int socket);

@@ -1,15 +1,20 @@
 """Descriptors: those that clients were given, and those that they send."""
 
 import array
+import json
 import os
 import socket
+import threading
 from pathlib import Path
 
 import eagle
 import pytest
-from harness import SideConnection, hello, side_connection
+from harness import SideConnection, hello, python_script, side_connection
 from models import affine
 from watch import held_by, wait_for_descriptors, worker_of
+
+SCRIBBLER = Path(__file__).with_name("scribbler.py")
+SCRIBBLING_S = 3
 
 
 def planes_here() -> list[int]:
@@ -55,22 +60,45 @@ def test_a_plane_keeps_its_size(daemon):
         assert y[0] == 7.0
 
 
-@pytest.mark.survives("a client that writes wild values into its planes and ring while they are used")
-def test_memory_that_is_scribbled_on(daemon):
-    with eagle.connect(daemon.endpoint) as session, eagle.connect(daemon.endpoint) as neighbour:
-        x, y = session.full(1000, 2.0), session.zeros(1000)
-        graph = eagle.Graph(session)
-        graph.add(eagle.plan(affine).bind(x=x, y=y, a=3.0, b=1.0))
-        graph.build().launch()
-        a, b = neighbour.full(1000, 2.0), neighbour.zeros(1000)
-        theirs = eagle.Graph(neighbour)
-        theirs.add(eagle.plan(affine).bind(x=a, y=b, a=3.0, b=1.0))
-        theirs.build()
-        x[:] = float("nan")
-        for _ in range(100):
-            b[:] = 0.0
-            theirs.launch()
-            assert b.tolist() == [7.0] * 1000
+@pytest.mark.survives("a client that scribbles on its planes and ring while launches run: its neighbour is unharmed")
+def test_memory_that_is_scribbled_on(token_daemon, measured):
+    daemon, tokens = token_daemon
+    environment = {"EAGLE_ENDPOINT": daemon.endpoint, "TOKEN": tokens["mallory"]}
+    with eagle.connect(daemon.endpoint, auth=tokens["alice"]) as neighbour:
+        assert neighbour.transport.endswith("ring")
+        worker = neighbour.info().host.pid
+        a, b = neighbour.full(100_000, 2.0), neighbour.zeros(100_000)
+        theirs = eagle.Graph(neighbour).add(eagle.plan(affine).bind(x=a, y=b, a=3.0, b=1.0)).build()
+        rounds = 0
+        with python_script(SCRIBBLER, str(SCRIBBLING_S), environment=environment) as mallory:
+            assert mallory.stdout.readline() == "scribbling\n", mallory.stderr.read()
+            told: list[str] = []
+            waiting = threading.Thread(target=lambda: told.append(mallory.stdout.readline()))
+            waiting.start()
+            while waiting.is_alive():
+                b[:] = 0.0
+                theirs.launch()
+                assert (b == 7.0).all(), "the neighbour's numbers"
+                rounds += 1
+            assert told[0], f"it ended with {mallory.wait()}: {mallory.stderr.read()}"
+            scribbled = json.loads(told[0])
+        assert scribbled["ring"] > 0
+        assert scribbled["planes"] > 0
+        assert scribbled["launched"] > 0, "nothing ran while it scribbled: the test would show nothing"
+        assert rounds > 10
+        with eagle.connect(daemon.endpoint, auth=tokens["mallory"]) as again:  # its own next session is as good as new
+            assert affine_of(again) == [7.0] * 10
+            assert again.info().host.pid == worker, "the worker died"
+    measured(f"{scribbled['ring']} words of the ring and {scribbled['planes']} of planes were written over meanwhile;")
+    measured(
+        f"{scribbled['launched']} of its launches ended well, {scribbled['failed']} badly; {rounds} of the neighbour's"
+    )
+
+
+def affine_of(session: eagle.Session) -> list[float]:
+    x, y = session.full(10, 2.0), session.zeros(10)
+    eagle.plan(affine).bind(x=x, y=y, a=3.0, b=1.0).launch()
+    return y.tolist()
 
 
 @pytest.mark.survives("descriptors that a client sends: none is kept")
@@ -100,14 +128,17 @@ def test_descriptors_from_a_client(daemon, when):
 
 @pytest.mark.survives("a client that holds every view it was ever given: 10^5 launches go on")
 def test_views_that_are_held_for_ever(daemon):
+    rounds, launches = 1000, 100
     with eagle.connect(daemon.endpoint) as session:
-        x = session.zeros(64)
+        count = session.zeros(64)
         graph = eagle.Graph(session)
-        graph.add(eagle.plan(affine).bind(x=x, y=session.zeros(64), a=3.0, b=1.0))
+        graph.add(eagle.plan(affine).bind(x=count, y=count, a=1.0, b=1.0))
         graph.build()
         held = []
-        for number in range(1000):
+        for number in range(rounds):
             held.append(session.full(64, float(number)))
             held.append(held[-1][::2])
-            graph.launch(100)
-        assert [int(view[0]) for view in held[::2]] == list(range(1000))
+            for _ in range(launches):
+                graph.launch()
+        assert [int(view[0]) for view in held[::2]] == list(range(rounds))
+        assert count.tolist() == [rounds * launches] * 64, "each launch adds 1"

@@ -5,7 +5,7 @@ import resource
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import eagle
@@ -78,6 +78,33 @@ def test_descriptors_run_out(short_path):
             bound.launch()
             assert y.tolist() == [7.0] * 100
             held.clear()
+        check_serves(endpoint)
+
+
+@pytest.mark.survives("arrays opened more often than RLIMIT_NOFILE allows descriptors: nothing is lost at a death")
+def test_opened_arrays_take_no_descriptors(short_path):
+    arrays, sessions, descriptors = 40, 15, 400
+    assert arrays * sessions > descriptors
+    with (
+        daemon_started_by(short_path, f"ulimit -n {descriptors}") as (endpoint, keeper),
+        ExitStack() as open_sessions,
+    ):
+        owner = open_sessions.enter_context(eagle.connect(endpoint))
+        for i in range(arrays):
+            owner.publish(owner.full(4, float(i)), f"array{i}")
+        others = [open_sessions.enter_context(eagle.connect(endpoint)) for _ in range(sessions)]
+        opened = [[session.open(f"array{i}") for i in range(arrays)] for session in others]
+        assert held_by(keeper.pid).descriptors < descriptors / 2
+        first = owner.info().host.pid
+        for _ in range(2):
+            os.kill(owner.info().host.pid, signal.SIGKILL)
+            for session, mine in [(others[i], opened[i]) for i in range(sessions)]:
+                y = session.zeros(4)
+                eagle.plan(affine).bind(x=mine[-1], y=y, a=2.0, b=1.0).launch()
+                assert y.tolist() == [2.0 * (arrays - 1) + 1.0] * 4
+        assert owner.info().host.pid != first
+        with eagle.connect(endpoint) as late:
+            assert [late.open(f"array{i}")[3] for i in range(arrays)] == [float(i) for i in range(arrays)]
         check_serves(endpoint)
 
 

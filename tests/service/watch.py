@@ -31,6 +31,12 @@ def worker_of(daemon: Daemon) -> int:
     return int(daemon.info()["pid"]) if "pid" in daemon.info() else daemon.pid
 
 
+def keeper_of(daemon: Daemon) -> int:
+    """The process that holds the descriptors of all planes, and the journal."""
+    assert daemon.pid != daemon.process.pid, "this daemon has no keeper"
+    return daemon.process.pid
+
+
 def wait_for_nothing_held(daemon: Daemon) -> None:
     """Until no session, plane or graph is left of anybody."""
 
