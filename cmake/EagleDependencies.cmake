@@ -1,17 +1,29 @@
-# What comes from Debian; docs/design/dependencies.md says why each.
+# What comes from Debian; docs/design/dependencies.md says why each. Where EAGLE_PORTABLE links otherwise, targets use the
+# names eagle_...
 find_package(Threads REQUIRED)
-find_package(Protobuf 3.21 REQUIRED)
-find_package(gRPC CONFIG REQUIRED)
-find_package(spdlog CONFIG REQUIRED)
+find_package(PkgConfig REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(Boost 1.74 REQUIRED)  # headers only: Asio
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)  # SHA-256 and random bytes; checks of TLS files
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
-pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
 find_package(nlohmann_json 3.11 CONFIG REQUIRED)
-find_package(LLVM 19.1 CONFIG REQUIRED)
+if(EAGLE_PORTABLE)
+  include(EaglePortable)
+else()
+  find_package(Protobuf 3.21 REQUIRED)
+  find_package(gRPC CONFIG REQUIRED)
+  find_package(spdlog CONFIG REQUIRED)
+  find_package(OpenSSL REQUIRED COMPONENTS Crypto SSL)  # SHA-256 and random bytes; checks of TLS files
+  pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
+  pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
+  find_package(LLVM 19.1 CONFIG REQUIRED)
+  add_library(eagle_spdlog ALIAS spdlog::spdlog)
+  add_library(eagle_protobuf ALIAS protobuf::libprotobuf)
+  add_library(eagle_grpc ALIAS gRPC::grpc++)
+  add_library(eagle_crypto ALIAS OpenSSL::Crypto)
+  add_library(eagle_ssl ALIAS OpenSSL::SSL)
+  add_library(eagle_llvm INTERFACE IMPORTED)
+  target_link_libraries(eagle_llvm INTERFACE LLVM)
+endif()
 if(EAGLE_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

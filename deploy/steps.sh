@@ -11,6 +11,8 @@ product_targets=(eagled eagle-compile eaglectl _core)
 # An environment in use elsewhere must not leak into ours.
 unset PYTHONHOME PYTHONPATH VIRTUAL_ENV
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+# The release and portable builds compile the same objects: ccache gives one those of the other.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1
 
 say() { printf '\n==> %s\n' "$*"; }
 fail() {
@@ -67,12 +69,12 @@ pip_install_lines() {
   pip_install "${lines[@]}"
 }
 
-# build PRESET [TARGET]...: configures once and builds into build/PRESET. The release build holds the Python
+# build PRESET [TARGET]...: configures once and builds into build/PRESET. The release and portable builds hold the Python
 # module; sanitizer builds do not, because the interpreter is not instrumented.
 build() {
   local preset=$1 options=(-DEAGLE_PYTHON=OFF)
   shift
-  if [[ $preset == release ]]; then options=(-DEAGLE_PYTHON=ON "-DPython_EXECUTABLE=$python"); fi
+  if [[ $preset == release || $preset == portable ]]; then options=(-DEAGLE_PYTHON=ON "-DPython_EXECUTABLE=$python"); fi
   once "$root/build/$preset/.configured-with" "${options[*]} $(c++ --version | head -n 1)" \
     configure "$preset" "${options[@]}"
   say "Building (preset $preset)"
@@ -96,6 +98,7 @@ install_package() {
 }
 pip_install_package() {
   say "Installing the Python package into .venv"
+  "$python" -m pip uninstall --quiet --yes eagle </dev/null  # its name was another once
   pip_install --no-index --no-deps --no-build-isolation --force-reinstall \
     --config-settings=build-dir="$root/build/release" \
     --config-settings=cmake.define.EAGLE_TESTS=ON --config-settings=cmake.define.EAGLE_BENCHMARKS=ON \

@@ -182,7 +182,8 @@ Engine::Counters Engine::counters() const {
 
 // Fuses and compiles what has no code yet, lays out the scratch planes, gets their memory, and binds the
 // program.
-Status Engine::bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const run::PlaneMemory> planes) {
+Status Engine::bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const run::PlaneMemory> planes,
+                    const MakeScratch& scratch) {
   EAGLE_ASSIGN_OR_RETURN(built.scratch_, graph::lay_out_scratch(built.graph_));
   run::FusedPlan fused = run::fuse_plan(
       built.graph_, plan, built.scratch_, state_->fusion, *built.functions_,
@@ -193,9 +194,8 @@ Status Engine::bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const
   graph::leave_out(built.scratch_, fused.in_registers);
   std::vector<run::PlaneMemory> memory(planes.begin(), planes.end());
   if (built.scratch_.bytes > 0) {
-    const auto& make = state_->options.scratch_memory;
-    EAGLE_ASSIGN_OR_RETURN(built.scratch_memory_,
-                           make ? make(built.scratch_.bytes) : run::system_memory(built.scratch_.bytes));
+    EAGLE_ASSIGN_OR_RETURN(built.scratch_memory_, scratch ? scratch(built.scratch_.bytes)
+                                                          : run::system_memory(built.scratch_.bytes));
   }
   for (const graph::ScratchUse& use : built.scratch_.uses) {
     // A plane without memory has an address too: nobody touches it.
@@ -216,7 +216,8 @@ Status Engine::bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const
 }
 
 StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::build(const v1::GraphDescription& description,
-                                                         std::span<const run::PlaneMemory> planes) {
+                                                         std::span<const run::PlaneMemory> planes,
+                                                         const MakeScratch& scratch) {
   const Clock::time_point start = Clock::now();
   std::unique_ptr<run::BuiltGraph> built(new run::BuiltGraph);
   EAGLE_ASSIGN_OR_RETURN(built->graph_,
@@ -225,7 +226,7 @@ StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::build(const v1::GraphDescript
   EAGLE_RETURN_IF_ERROR(graph::check_races(built->graph_));
   built->schedule_ = graph::schedule_of(built->graph_, state_->threads);
   built->functions_ = std::make_shared<run::FusedFunctions>();
-  EAGLE_RETURN_IF_ERROR(bind(*built, graph::lower(built->graph_, built->schedule_), planes));
+  EAGLE_RETURN_IF_ERROR(bind(*built, graph::lower(built->graph_, built->schedule_), planes, scratch));
   built->build_s_ = seconds_since(start);
   run::count(state_->counters->graph_builds);
   return built;
@@ -233,7 +234,8 @@ StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::build(const v1::GraphDescript
 
 StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::rebind(const run::BuiltGraph& old,
                                                           const v1::GraphDescription& description,
-                                                          std::span<const run::PlaneMemory> planes) {
+                                                          std::span<const run::PlaneMemory> planes,
+                                                          const MakeScratch& scratch) {
   std::unique_ptr<run::BuiltGraph> built(new run::BuiltGraph);
   EAGLE_ASSIGN_OR_RETURN(built->graph_,
                          graph::read(description, state_->options.private_planes, state_->options.limits));
@@ -243,7 +245,7 @@ StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::rebind(const run::BuiltGraph&
   built->schedule_ = old.schedule_;
   built->code_ = old.code_;
   built->functions_ = old.functions_;
-  EAGLE_RETURN_IF_ERROR(bind(*built, graph::lower(built->graph_, built->schedule_), planes));
+  EAGLE_RETURN_IF_ERROR(bind(*built, graph::lower(built->graph_, built->schedule_), planes, scratch));
   built->keep_params_of(old);
   built->compiled_ = old.compiled_;
   built->build_s_ = old.build_s_;

@@ -38,6 +38,8 @@ namespace eagle {
 
 class Engine {
 public:
+  // Makes the memory of a graph's scratch planes, zeroed and aligned to 64 bytes; freed with the last owner.
+  using MakeScratch = std::function<StatusOr<std::shared_ptr<std::byte>>(std::uint64_t bytes)>;
   struct Options {
     int threads = 0;  // of a team; 0: run::allowed_threads(); fewer if these cannot start
     codegen::Compiler::Options compiler;
@@ -48,9 +50,6 @@ public:
     std::optional<double> inline_work;        // that stays on one thread (run::BoundGroup); for tests
     std::optional<double>
         piece_s;  // how long a piece of work is (run::Slice), 0: as short as can be; for tests
-    // Makes the memory of a graph's scratch planes, zeroed and aligned to 64 bytes; freed with the last
-    // owner. Empty: from the system.
-    std::function<StatusOr<std::shared_ptr<std::byte>>(std::uint64_t bytes)> scratch_memory;
     // What the branches of a dispatch group cost, where that is known and not to be measured; for tests.
     std::function<std::optional<step::BranchCosts>(const std::string& group)> branch_costs;
     bool packs_samples = true;  // of stepping runs, where it pays; false: for benches
@@ -76,22 +75,25 @@ public:
   [[nodiscard]] Counters counters() const;
 
   // Verifies, refuses races, compiles, binds. `planes`: one a plane of the description, sizes at least
-  // those declared (MALFORMED_GRAPH).
+  // those declared (MALFORMED_GRAPH). `scratch`: empty: from the system.
   StatusOr<std::unique_ptr<run::BuiltGraph>> build(const v1::GraphDescription& description,
-                                                   std::span<const run::PlaneMemory> planes);
+                                                   std::span<const run::PlaneMemory> planes,
+                                                   const MakeScratch& scratch = {});
   // The graph `built` over the planes of another description of it, in place of which it can then be used:
   // schedule, code and the numbers of Params are the same. All that `build` refuses is refused here, and so
   // is what is not the same graph. `built` stays as it is.
   StatusOr<std::unique_ptr<run::BuiltGraph>> rebind(const run::BuiltGraph& built,
                                                     const v1::GraphDescription& description,
-                                                    std::span<const run::PlaneMemory> planes);
+                                                    std::span<const run::PlaneMemory> planes,
+                                                    const MakeScratch& scratch = {});
   StatusOr<std::unique_ptr<step::Simulation>> simulate(const v1::RunDescription& description,
                                                        std::span<const run::PlaneMemory> planes,
                                                        std::shared_ptr<const run::Control> control);
 
 private:
   struct State;
-  Status bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const run::PlaneMemory> planes);
+  Status bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const run::PlaneMemory> planes,
+              const MakeScratch& scratch);
   explicit Engine(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -3,8 +3,9 @@
 #
 #   tests/run.sh [--suite NAME[,NAME]]... [--asan | --tsan] [--long] [--list]
 #
-#   --suite   structure, unit, conformance, python, integration, service or operations; all of these when not
-#             given. Only by name: differential, which compares with raptor-eagle in a virtual environment of its own
+#   --suite   structure, unit, conformance, python, integration, service, operations, gpu or gradients; all of these
+#             when not given. Only by name: differential, which compares with raptor-eagle in a virtual environment of
+#             its own, and docs, web and deploy, which have yet to pass whole
 #   --asan    unit and conformance suites under AddressSanitizer and UndefinedBehaviorSanitizer
 #   --tsan    unit and conformance suites under ThreadSanitizer
 #   --long    more rounds of the tests that make up their input
@@ -14,8 +15,8 @@
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../deploy/steps.sh"
 
-all_suites=(structure unit conformance python integration service operations)
-extra_suites=(differential)
+all_suites=(structure unit conformance python integration service operations gpu gradients)
+extra_suites=(differential docs web deploy)
 suites=()
 preset=release
 list=false
@@ -61,19 +62,33 @@ prepare() {
     build "$preset"
     return
   fi
-  if wants operations; then
-    install_packages --operations
-    export EAGLE_TOOLS_INSTALLED=1  # from here on a tool that is missing is a failure
-  else
-    install_packages
-  fi
+  local tools=()
+  if wants operations || wants docs; then tools+=(--operations); fi
+  if wants web; then tools+=(--web); fi
+  if wants deploy; then tools+=(--deploy); fi
+  install_packages "${tools[@]}"
+  if [[ ${#tools[@]} -gt 0 ]]; then export EAGLE_TOOLS_INSTALLED=1; fi  # from here on a tool that is missing is a failure
   make_venv "$root/tests/requirements.txt"
   local name needs_build=false
   for name in "${suites[@]}"; do [[ $name == structure ]] || needs_build=true; done
   if $needs_build; then build release; fi
-  if wants python || wants integration || wants service || wants operations || wants differential; then
-    install_package
+  for name in python integration service operations gradients docs web differential; do
+    if wants "$name"; then install_package; fi
+  done
+  if wants gpu; then find_ptxas; fi
+  if wants deploy && ! $list; then
+    bash "$root/deploy/package.sh" wheel tarball deb --output "$root/build/packages"
+    export EAGLE_PACKAGES_DIR=$root/build/packages
   fi
+}
+
+# NVIDIA's assembler, which judges what is made for GPUs: the CUDA toolkit's, else PyPI's.
+find_ptxas() {
+  EAGLE_PTXAS=$(command -v ptxas) || {
+    make_venv "$root/tests/gpu/requirements.txt"
+    EAGLE_PTXAS=$("$python" -c 'import nvidia.cuda_nvcc as p; print(list(p.__path__)[0] + "/bin/ptxas")')
+  }
+  export EAGLE_PTXAS
 }
 
 sanitizer_options() {
@@ -91,10 +106,12 @@ run_ctest() {
     --output-on-failure --test-output-size-failed 100000 --no-tests=error --output-junit "$results/$1.xml"
 }
 run_pytest() {
-  local suite=$1 folder=$root/tests/$1 settings=$root/tests/pytest.ini
+  local suite=$1 folder=$root/tests/$1 settings=$root/tests/pytest.ini python=$python
   shift
   if [[ $suite == python ]]; then
     folder=$root/python_client/tests settings=$root/python_client/pyproject.toml
+  elif [[ $suite == gradients ]]; then
+    python=$("$root/tests/gradients/make_venv.sh" "$root/build/$preset" "$python")
   fi
   # pytest-timeout ends the run with every thread's stack, native calls included; `timeout` is for the rest.
   timeout --kill-after=10 1200 "$python" -m pytest -c "$settings" -p no:cacheprovider -o junit_logging=all \
@@ -102,14 +119,14 @@ run_pytest() {
 }
 run_suite() {
   case $1 in
-    unit | conformance) run_ctest "$1" ;;
+    unit | conformance | gpu) run_ctest "$1" ;;
     *) run_pytest "$1" --junitxml="$results/$1.xml" ;;
   esac
 }
 list_suite() {
   printf '%s:\n' "$1"
   case $1 in
-    unit | conformance)
+    unit | conformance | gpu)
       ctest --test-dir "$root/build/$preset" --label-regex "^$1\$" --show-only | sed -n 's/^ *Test *#[0-9]*: /  /p'
       ;;
     *) run_pytest "$1" --collect-only -q | sed -n 's/^\(.*::.*\)/  \1/p' ;;

@@ -236,4 +236,17 @@ SharedBytes shared_bytes(const View& a, const View& b, std::int64_t work_cap) {
   return counter.result();
 }
 
+SharedBytes shared_bytes_from_the_end(const View& a, const View& b, std::int64_t work_cap) {
+  const std::int64_t end = std::max(extent(a).last, extent(b).last);
+  // Byte p becomes byte end - 1 - p: elements begin where they ended.
+  const auto mirrored = [end](View view) {
+    view.offset = end - view.item_bytes - view.offset;
+    for (std::int64_t& stride : view.strides) stride = -stride;
+    return view;
+  };
+  SharedBytes found = shared_bytes(mirrored(a), mirrored(b), work_cap);
+  if (found.count > 0) found.first = end - 1 - found.first;
+  return found;
+}
+
 }  // namespace eagle::plane

@@ -23,6 +23,11 @@ constexpr std::int64_t shared_bytes_work_cap = 1'000'000;
 // Both views have passed `check`. Views of different planes share nothing.
 SharedBytes shared_bytes(const View& a, const View& b, std::int64_t work_cap = shared_bytes_work_cap);
 
+// The same from the other end: `first` is then the highest byte that they share (0 without any), or of those
+// that were found.
+SharedBytes shared_bytes_from_the_end(const View& a, const View& b,
+                                      std::int64_t work_cap = shared_bytes_work_cap);
+
 // How many different bytes a view touches.
 inline SharedBytes touched_bytes(const View& view, std::int64_t work_cap = shared_bytes_work_cap) {
   return shared_bytes(view, view, work_cap);

@@ -91,6 +91,7 @@ TEST(SharedBytes, OfRandomViewsAreThoseThatListingFinds) {
     ASSERT_TRUE(found.exact);
     ASSERT_EQ(found.count, static_cast<std::int64_t>(both.size())) << to_string(a) << "\n" << to_string(b);
     ASSERT_EQ(found.first, both.empty() ? 0 : both.front()) << to_string(a) << "\n" << to_string(b);
+    ASSERT_EQ(shared_bytes_from_the_end(a, b).first, both.empty() ? 0 : both.back());
     ASSERT_EQ(found.count > 0, overlap(a, b).overlaps);
   }
 }

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING
 from eagle import _openmp as _openmp  # before anything else loads the engine
 
 # isort: split
-from eagle import graph
+from eagle import diff, graph
 from eagle import math as math
 from eagle import random as random
 from eagle._core import __version__
 from eagle._kernel import Kernel, kernel
 from eagle._pipeline import GraphPipeline
+from eagle._primitive import primitive
 from eagle._shared_arrays import share_from_the_start, shared_arrays
 from eagle.errors import (
     Busy,
@@ -129,6 +130,7 @@ __all__ = [
     "connect",
     "copy",
     "counters",
+    "diff",
     "dispatch",
     "empty",
     "full",
@@ -138,6 +140,7 @@ __all__ = [
     "matrix",
     "n_samples",
     "plan",
+    "primitive",
     "quat",
     "reduce",
     "repeat_while",

@@ -72,6 +72,25 @@ class Kernel:
         """
         return self.translation("f64").kernel.hash
 
+    def ptx(self, arch: str = "sm_75", *, scalar_type: Any = None) -> str:
+        """The program for NVIDIA GPUs: PTX for an architecture, "sm_75" to "sm_90"; newer ones run that of an older.
+
+        Nothing of CUDA has to be installed. The text holds one kernel, ``eagle_kernel``; the manual (gpu) says what its
+        parameter is. Every operation in it rounds as on a CPU, so it gives the same bits. ``scalar_type`` is the type
+        of its reals: float64, or float32. Raises EagleError (a ValueError) for an architecture that is not known.
+
+        >>> import eagle
+        >>> @eagle.kernel
+        ... def affine(x: eagle.Scalar, a: eagle.Param, b: eagle.Param) -> eagle.Scalar:
+        ...     return a * x + b
+        >>> text = affine.ptx("sm_80")
+        >>> "mul.rn.f64" in text, "add.rn.f64" in text
+        (True, True)
+        """
+        from eagle.plan import Plan  # here: plan.py needs Kernel
+
+        return self.translation(Plan(self, scalar_type).scalar_type or "f64").kernel.ptx(arch)
+
     def source(self) -> str:
         """The Python text that the kernel was read from."""
         return self._source.text

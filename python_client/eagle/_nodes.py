@@ -52,6 +52,8 @@ class Node:
         self._calls = calls
         self._parts = parts  # what it stands for, where it has no node of its own
         self._written: list[Any] = []  # of the arrays
+        self._planes: dict[str, Any] = {}  # arrays by the names that edges have for them
+        self._vjp: Callable[..., Any] | None = None  # its derivative, where it brings one
 
     @classmethod
     def _made(
@@ -90,13 +92,18 @@ def child(owner: Any, *, reads: Planes | None = None, writes: Planes | None = No
     )
 
 
-def copy(src: Array | Scratch, dst: Array | Scratch, *, name: str | None = None) -> Node:
+def copy(
+    src: Array | Scratch, dst: Array | Scratch, *, index: Array | Scratch | None = None, name: str | None = None
+) -> Node:
     """A node that copies the elements of ``src`` to ``dst``, an array of the same shape; strides may be any.
 
     It is the cure for arrays that a kernel cannot take as they lie (:class:`eagle.CopyBoundPlane`). dtypes may differ
     and are converted as kernels convert: reals to integers towards zero, out of range to the nearest limit, NaN to 0.
-    Its planes are called ``src`` and ``dst``. Raises EagleError when it is added: ValueError for another shape, shared
-    bytes, a read-only ``dst``.
+    Its planes are called ``src`` and ``dst``.
+    With ``index``, an array of one int64 or int32, either has one more axis than the other, the first one, and the row
+    of that number is copied, from ``src`` or to ``dst``; the index is looked at when the copy runs, and one outside
+    takes the nearest row. In a loop ``index=loop.iteration_index`` keeps what each round made.
+    Raises EagleError when it is added: ValueError for another shape, shared bytes, a read-only ``dst``.
 
     >>> import numpy as np, eagle
     >>> rows, columns = np.arange(6.0).reshape(2, 3), np.zeros((3, 2))
@@ -106,7 +113,10 @@ def copy(src: Array | Scratch, dst: Array | Scratch, *, name: str | None = None)
            [1., 4.],
            [2., 5.]])
     """
-    return Node._made("copy", name, _core.copy_node(src, dst), [src, dst], {})
+    arrays = [src, dst] if index is None else [src, dst, index]
+    made = Node._made("copy", name, _core.copy_node(src, dst, index), arrays, {})
+    made._planes = {"src": src, "dst": dst}
+    return made
 
 
 def opaque(
@@ -150,6 +160,7 @@ def opaque(
     call = _with_arrays(fn, read_arrays, written_arrays)
     made = Node._made(kind, name, node, [*read_arrays.values(), *written_arrays.values()], {number: call}, fn)
     made._written = list(written_arrays.values())
+    made._planes = {**read_arrays, **written_arrays}
     return made
 
 
@@ -216,7 +227,9 @@ def reduce(x: Array, out: Array, *, op: str = "sum", compensated: bool = False) 
         raise refusal("WRONG_TYPE", f"reduce: op: expected a text, found {type(op).__name__}")
     if not isinstance(compensated, (bool, np.bool_)):
         raise refusal("WRONG_TYPE", f"reduce: compensated: expected a bool, found {type(compensated).__name__}")
-    return Node._made("reduce", None, _core.reduce_node(x, out, op, bool(compensated)), [x, out], {})
+    made = Node._made("reduce", None, _core.reduce_node(x, out, op, bool(compensated)), [x, out], {})
+    made._planes = {"x": x, "out": out}
+    return made
 
 
 class SkipGuard:

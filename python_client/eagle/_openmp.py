@@ -7,14 +7,27 @@ hundred times as slow. What the user has said stands; processes that this one st
 import os
 from importlib import import_module
 
+from eagle import _neighbours
+
 SPIN_COUNT = "200"  # as engine/run/spin_limit.h
 
+
+def _load() -> None:
+    try:
+        core = import_module("eagle._core")
+    except ImportError as error:
+        raise _neighbours.foreign_core(error.path, str(error)) from error
+    if not hasattr(core, "reasons"):
+        raise _neighbours.foreign_core(core.__file__, "it has no table of reasons")
+
+
+_neighbours.warn_of_neighbours(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 if "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ:
-    import_module("eagle._core")
+    _load()
 else:
     os.environ["GOMP_SPINCOUNT"] = SPIN_COUNT
     try:
-        import_module("eagle._core")
+        _load()
     finally:
         del os.environ["GOMP_SPINCOUNT"]
 

@@ -22,7 +22,7 @@ def plot(rows: Mapping[str, Any], ax: Axes | None, edge_labels: bool, show_sched
     except ImportError:
         raise refusal(
             "MISSING_PACKAGE",
-            'plot: this needs matplotlib, which is not installed; run: pip install "eagle[plot]"',
+            'plot: this needs matplotlib, which is not installed; run: pip install "eagled[plot]"',
         ) from None
     width, height, margin = rows["size"]
     left = 0.0 if show_schedule else margin - 2 * rows["character"][0]

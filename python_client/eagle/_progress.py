@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import time
+from html import escape
 from typing import Any, Callable, NamedTuple
 
 from eagle.errors import refusal
@@ -48,7 +49,7 @@ class Bar:
         """The bar as it is now."""
         line = self.line(progress, time.monotonic() - self._began)
         if self._display is not None:
-            self._display.update({"text/plain": line}, raw=True)
+            self._display.update({"text/plain": line, "text/html": self.html(progress, line)}, raw=True)
         elif self._terminal:
             sys.stderr.write("\r" + line.ljust(self._drawn))
             sys.stderr.flush()
@@ -66,6 +67,12 @@ class Bar:
             f"[{'#' * full}{' ' * (cls.WIDTH - full)}] {100 * progress.fraction:3.0f} % step {progress.steps}, "
             f"{progress.finished} of {progress.n} finished, {seconds:.1f} s"
         )
+
+    @staticmethod
+    def html(progress: RunProgress, line: str) -> str:
+        """The same for a notebook: a bar, and the text without its own."""
+        told = escape(line.partition("] ")[2])
+        return f'<progress value="{progress.fraction:.4f}" max="1" style="width: 20em"></progress> {told}'
 
     def close(self) -> None:
         """Leaves the line."""

@@ -7,6 +7,7 @@ from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
+from eagle._shown import pairs_html, pairs_text, seconds_text
 from eagle.session import Array, Host
 
 
@@ -82,6 +83,37 @@ class RunReport(NamedTuple):
             dispatch=MappingProxyType(groups),
             measured_gain=MappingProxyType(measured),
         )
+
+    def _rows(self) -> dict[str, Any]:
+        """What a person wants to know first; counts of what was put right where there is one."""
+        rows: dict[str, Any] = {
+            "samples": f"{self.finished:,} of {self.n:,} finished",
+            "steps": f"{self.steps:,}, in {self.launches:,} passes of at most {self.fused_steps:,}",
+            "time": f"{seconds_text(self.wall_s)} on {self.threads} threads",
+            "build": seconds_text(self.build_s) + ("" if self.compiled else ", compiled code from the cache"),
+            "mode": self.mode,
+            "host": f"pid {self.host.pid} of {self.host.name}",
+        }
+        if self.records:
+            rows["records"] = f"{self.records:,}"
+        if self.compactions:
+            rows["packed together"] = f"{self.compactions:,} times"
+        for name, group in self.dispatch.items():
+            rows[f"dispatch {name}"] = f"{group.policy}, samples by branch {', '.join(map(str, group.counts))}"
+        put_right = {
+            "indices clamped": self.clamped,
+            "additions dropped": self.dropped,
+            "divisions by zero": self.zero_divisions,
+        }
+        rows.update({name: f"{count:,}" for name, count in put_right.items() if count})
+        return rows
+
+    def __str__(self) -> str:
+        return pairs_text("report of a run", self._rows())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return pairs_html("report of a run", self._rows())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _report, (
@@ -195,3 +227,25 @@ class SimResult:
             f"<eagle.SimResult {self.status}: {self.steps} steps, {self.report.finished} of {self.report.n} samples "
             f"finished, {self.wall_s:.3g} s>"
         )
+
+    def _rows(self) -> dict[str, Any]:
+        rows: dict[str, Any] = {
+            "status": self.status,
+            "steps": f"{self.steps:,}",
+            "samples": f"{self.report.finished:,} of {self.report.n:,} finished",
+            "time": seconds_text(self.wall_s),
+        }
+        if self.records:
+            rows["records"] = f"{', '.join(self.records)}, after {len(self.record_steps):,} steps each"
+        if self.shard is not None:
+            base, count, n = self.shard
+            rows["shard"] = f"samples {base:,} to {base + count - 1:,} of {n:,}"
+        rows.update({name: f"{array.dtype} {array.shape}" for name, array in self._planes.items()})
+        return rows
+
+    def __str__(self) -> str:
+        return pairs_text("result of a run", self._rows())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how it ended, and which arrays there are."""
+        return pairs_html("result of a run", self._rows())

@@ -57,6 +57,7 @@ from eagle._nodes import (
     skippable,
 )
 from eagle._policies import policies
+from eagle._records import GraphRecord
 from eagle._running import seconds_of
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text
@@ -147,14 +148,6 @@ class GraphReport(NamedTuple):
     execution: Execution
 
 
-class Record(NamedTuple):
-    """A recorded graph, as a reverse pass reads it: labels, edges, and the nodes as they were added."""
-
-    labels: tuple[str, ...]
-    edges: tuple[Edge, ...]
-    nodes: tuple[Any, ...]
-
-
 class Graph:
     """Nodes in the order they are added; what may run at the same time is a group.
 
@@ -186,6 +179,7 @@ class Graph:
         self._execution = Execution("", (), 0, 0)
         self._enqueued = 0  # runs that `synchronize` will report
         self._numbers = itertools.count()  # of scratch planes without a name
+        self._record: GraphRecord | None = None
 
     # ---- adding
 
@@ -199,7 +193,7 @@ class Graph:
             hint = "; use add_node for a Node" if isinstance(bound, (Node, Conditional)) else ""
             raise refusal("WRONG_TYPE", f"add: expected a BoundPlan (plan.bind(...)), found {_kind(bound)}{hint}")
         label = text("add: name", name)
-        return self._add("add", _Add([bound], lambda core: core.add(bound._node, label)))
+        return self._add("add", _Add([bound], lambda core: core.add(bound._node, label), [label]))
 
     def add_node(self, node: Node | Conditional, *, name: str | None = None) -> Graph:
         """Adds a node or a conditional as a stage of its own; ``name`` is its label, else its own name or kind.
@@ -214,8 +208,11 @@ class Graph:
                 f"add_node: expected an eagle.graph.Node, eagle.skippable or eagle.repeat_while, "
                 f"found {_kind(node)}{hint}",
             )
-        rows = _rows_of(node, text("add_node: name", name))
-        return self._add("add_node", *(_Add([node], _adding(row)) for row in rows))
+        label = text("add_node: name", name)
+        rows = _rows_of(node, label)
+        return self._add(
+            "add_node", *(_Add([node] if not i else [], _adding(row), [label]) for i, row in enumerate(rows))
+        )
 
     def add_group(self, branches: Sequence[Any], *, names: Sequence[str | None] | None = None) -> Graph:
         """Adds a stage of branches that may run at the same time; the next stage waits for all of them.
@@ -226,11 +223,12 @@ class Graph:
         """
         items = _branches("add_group", branches, names)
         parts = [part for item in items for part, _ in item]
+        labels = [label for item in items for _, label in item]
 
         def apply(core: _core.Graph) -> None:
             core.add_group([[row for part, label in item for row in _rows_of(part, label)] for item in items])
 
-        return self._add("add_group", _Add(parts, apply))
+        return self._add("add_group", _Add(parts, apply, labels))
 
     def scratch(self, shape: Any, dtype: Any = float, width: int | None = None, *, name: str | None = None) -> Scratch:
         """An array that only kernels and copies of this graph touch; the engine makes its memory where it needs some.
@@ -291,7 +289,8 @@ class Graph:
     def build(self, backend: str | None = None, *, dispatch: Any = None, record: bool | None = None) -> Graph:
         """Refuses what could race, compiles the kernels, binds the arrays. Once.
 
-        ``backend`` is None or "cpu"; ``record=True`` makes ``graph.record``. ``dispatch`` says how dispatch groups that
+        ``backend`` is None or "cpu"; ``record=True`` makes ``graph.record``, and launches keep copies of what they
+        overwrite and derivatives look at. ``dispatch`` says how dispatch groups that
         their author left open run: "switch" (branches behind a test whether any sample of a block takes them),
         "predicated" (all branches, then a choice), or either by group; "segmented" is refused, because a built graph is
         one fixed structure. Raises RacingSiblings, GraphState for an empty or a built graph, MixedDevices for another
@@ -307,9 +306,13 @@ class Graph:
             self._move(self._found or default_session())
             self._take_rebound()
             assert self._core is not None
-            self._core.build(policies("build", dispatch))
-            self._recorded = recorded
             self._core.set_recorded(recorded)
+            try:
+                self._core.build(policies("build", dispatch))
+            except BaseException:
+                self._core.set_recorded(self._recorded)
+                raise
+            self._recorded = recorded
             self._look_at(self._core)
         return self
 
@@ -479,12 +482,16 @@ class Graph:
         return "cpu" if self._core is not None and self._core.built() else None
 
     @property
-    def record(self) -> Record | None:
-        """The nodes of a graph made with ``record=True``, in order, once it is built; None else."""
+    def record(self) -> GraphRecord | None:
+        """What the last launch of a graph made with ``record=True`` left for :func:`eagle.diff.reverse`; None else.
+
+        It has ``labels``, ``edges`` and ``nodes`` of the graph, too, and ``nbytes``, the memory that it holds.
+        """
         if not (self._recorded and self.backend):
             return None
-        items = tuple(item for add in self._adds for item in add.items)
-        return Record(tuple(self.node_labels()), tuple(self.edges()), items)
+        if self._record is None:
+            self._record = GraphRecord(self)
+        return self._record
 
     @property
     def report(self) -> GraphReport | None:
@@ -610,15 +617,20 @@ class Graph:
 class _Add:
     """One ``add``: its items, and how they enter a C++ graph."""
 
-    def __init__(self, items: list[Any], apply: Callable[[_core.Graph], None]) -> None:
+    def __init__(self, items: list[Any], apply: Callable[[_core.Graph], None], labels: list[str]) -> None:
         self.items = items
         self._apply = apply
+        self._labels = labels  # one an item
         self._nodes: list[Any] = []
 
     def apply(self, core: _core.Graph) -> None:
         """Adds it."""
         self._apply(core)
         self._nodes = self._bound_nodes()
+
+    def labelled(self) -> Iterable[tuple[str, Any]]:
+        """The items with the labels that they were given."""
+        return zip(self._labels, self.items)
 
     def changed(self) -> bool:
         """Whether a plan in it was bound again since."""

@@ -13,8 +13,10 @@ import numpy as np
 
 from eagle import _core
 from eagle._addresses import param_number
+from eagle._derivative import Derivative
 from eagle._kernel import Kernel
 from eagle._scratch import Scratch
+from eagle._shown import pairs_html, pairs_text, seconds_text
 from eagle.errors import refusal
 from eagle.planes import Plane
 from eagle.samples import OneSample, Oriented, are_heads, is_per_sample
@@ -51,6 +53,27 @@ class LaunchReport(NamedTuple):
             found.zero_divisions,
             found.dropped,
         )
+
+    def _rows(self) -> dict[str, Any]:
+        rows = {
+            "launches": f"{self.launches:,}",
+            "time": f"{seconds_text(self.wall_s)} on {self.threads} threads",
+            "host": f"pid {self.host.pid} of {self.host.name}",
+        }
+        put_right = {
+            "indices clamped": self.clamped,
+            "additions dropped": self.dropped,
+            "divisions by zero": self.zero_divisions,
+        }
+        rows.update({name: f"{count:,}" for name, count in put_right.items() if count})
+        return rows
+
+    def __str__(self) -> str:
+        return pairs_text("report of a launch", self._rows())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return pairs_html("report of a launch", self._rows())
 
 
 class Plan:
@@ -198,7 +221,7 @@ class BoundPlan:
                     "in its graph only; add the plan to that graph",
                 )
         if self._graph is None:
-            graph = _core.Graph(self.session._core, self.kernel.name)
+            graph = _core.Graph(self.session._core, self.kernel.name, isinstance(self.kernel, Derivative))
             graph.add(self._node, self.kernel.name)
             graph.build()
             self._graph = graph

@@ -8,12 +8,14 @@ import os
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Iterable, NamedTuple, Sequence, Tuple, Union
+from html import escape
+from typing import TYPE_CHECKING, Any, Iterable, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from eagle import _core
+from eagle._shown import bytes_text, pairs_html, pairs_text, rows_html, rows_text, seconds_text
 from eagle.errors import refusal, text
 from eagle.planes import Plane
 
@@ -81,6 +83,23 @@ class SessionInfo(NamedTuple):
     #: All of them for root and whom the daemon runs as; others see their own.
     tenants: tuple[TenantUse, ...]
 
+    def _rows(self) -> dict[str, Any]:
+        return {
+            "endpoint": f"{self.endpoint}, {self.transport}",
+            "version": f"{self.version}, up {seconds_text(self.uptime_s)}",
+            "host": f"pid {self.host.pid} of {self.host.name}, {self.threads} threads, {self.cpu}",
+            "planes": f"{self.planes:,}, {bytes_text(self.plane_bytes)} of {bytes_text(self.plane_budget_bytes)}",
+            "graphs": f"{self.graphs:,}, launched {self.launches:,} times",
+            "sessions": f"{self.sessions:,}",
+        }
+
+    def __str__(self) -> str:
+        return pairs_text("eagle session", self._rows())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return pairs_html("eagle session", self._rows())
+
 
 class PlaneInfo(NamedTuple):
     """A plane that a session holds, as :meth:`Session.planes` tells it."""
@@ -91,6 +110,25 @@ class PlaneInfo(NamedTuple):
     transport: str
     why: str
     read_only: bool
+
+    def _row(self) -> tuple[str, ...]:
+        return str(self.id), self.name, bytes_text(self.nbytes), self.transport, "reading" if self.read_only else "all"
+
+
+class PlaneList(List[PlaneInfo]):
+    """Planes, as a list that prints as a table."""
+
+    _HEADS = ("id", "name", "size", "transport", "for")
+
+    def _title(self) -> str:
+        return f"{len(self)} {'plane' if len(self) == 1 else 'planes'}, {bytes_text(sum(one.nbytes for one in self))}"
+
+    def __str__(self) -> str:
+        return rows_text(self._title(), self._HEADS, [one._row() for one in self])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return rows_html(self._title(), self._HEADS, [one._row() for one in self])
 
 
 class Session:
@@ -238,11 +276,11 @@ class Session:
             raise refusal("UNKNOWN_NAME", f"plane: this session holds no array named {name!r}; name= makes one")
         return found
 
-    def planes(self) -> list[PlaneInfo]:
+    def planes(self) -> PlaneList:
         """The planes that the session holds; small arrays share one. ``transport`` says how values travel, ``why``
         why not another way.
         """
-        return [PlaneInfo(*row) for row in _core.planes(self._core)]
+        return PlaneList(PlaneInfo(*row) for row in _core.planes(self._core))
 
     def publish(self, a: Array, name: str, mode: str = "r", to: Sequence[str] = ()) -> Array:
         """Gives the array a name, under which other sessions can :meth:`open` it. Returns the array to use from then
@@ -357,6 +395,10 @@ class Session:
             return "<eagle.Session closed>"
         info = self._info or self.info()
         return f"<eagle.Session {info.endpoint}, {info.transport}, {info.threads} threads>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what the session's daemon is at now."""
+        return f"<p>{escape(repr(self))}</p>" if self.closed else self.info()._repr_html_()
 
 
 def connect(

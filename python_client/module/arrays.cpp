@@ -181,4 +181,23 @@ nb::object published_array(PublishedArray array, nb::object keep) {
                      nb::tuple(nb::cast(view.strides)));
 }
 
+nb::object array_over(const ArrayView& view) {
+  const auto type = std::find_if(element_types.begin(), element_types.end(),
+                                 [&](const ElementType& known) { return known.dtype == view.dtype; });
+  const std::string typestr =
+      type == element_types.end() ? "V" + std::to_string(view.item_bytes) : std::string(type->typestr);
+  const plane::Extent bytes = plane::extent({0, 0, view.dtype, view.item_bytes, view.shape, view.strides});
+  auto* const first = static_cast<std::uint8_t*>(view.data) + bytes.first;
+  const nb::capsule base(new std::shared_ptr<const void>(view.owner),
+                         [](void* held) noexcept { delete static_cast<std::shared_ptr<const void>*>(held); });
+  const auto size = static_cast<std::size_t>(bytes.last - bytes.first);
+  const nb::object whole =
+      view.read_only ? nb::cast(nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(first, {size}, base),
+                                nb::rv_policy::reference)
+                     : nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(first, {size}, base),
+                                nb::rv_policy::reference);
+  return numpy.array(nb::tuple(nb::cast(view.shape)), nb::str(typestr.c_str()), whole, -bytes.first,
+                     nb::tuple(nb::cast(view.strides)));
+}
+
 }  // namespace eagle::python

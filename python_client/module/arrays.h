@@ -33,4 +33,8 @@ nb::object allocate_array(const Session& session, const Shape& shape, std::strin
 // it is none of those of planes.
 nb::object published_array(PublishedArray array, nb::object keep);
 
+// A numpy array over memory that the view's owner keeps; void items where the dtype is none of those of
+// planes.
+nb::object array_over(const ArrayView& view);
+
 }  // namespace eagle::python

@@ -28,6 +28,7 @@
 #include "errors.h"
 #include "gil.h"
 #include "interruptible.h"
+#include "launching.h"
 #include "nodes.h"
 
 namespace eagle::python {
@@ -128,8 +129,10 @@ std::int64_t samples_of(const Kernel& kernel, std::string_view name, nb::handle 
   throw StatusError({Reason::bad_binding, where + ": there is no such argument"});
 }
 
-Node copy_node(nb::handle source, nb::handle destination) {
-  return {copy(view_of(source, "copy: src"), view_of(destination, "copy: dst"))};
+Node copy_node(nb::handle source, nb::handle destination, std::optional<nb::object> index) {
+  std::optional<ArrayView> row;
+  if (index) row = view_of(*index, "copy: index");
+  return {copy(view_of(source, "copy: src"), view_of(destination, "copy: dst"), std::move(row))};
 }
 
 std::vector<BranchSpec> branches_of(const std::vector<NamedNodes>& branches) {
@@ -153,91 +156,20 @@ void add_group(Graph& graph, const std::vector<NamedNodes>& branches) {
   check(graph.add_group(std::move(specs)));
 }
 
-Status stopped_in_last_node(const Session& session, const std::string& method) {
-  if (session.closed())
-    return {Reason::session_closed, method + ": " + session.name() + " is closed; open another session"};
-  return {Reason::cancelled,
-          method + ": the launch was cancelled; its last node may have been left part way"};
-}
-
-Status status_of(const Status& status) { return status; }
-Status status_of(const StatusOr<LaunchReport>& report) { return report.status(); }
-
-// What stops a launch from outside, before it began as well as after.
-struct CancelFlag {
-  std::shared_ptr<std::atomic<bool>> flag = std::make_shared<std::atomic<bool>>(false);
-};
-
-std::optional<std::chrono::milliseconds> timeout_of(double seconds) {
-  if (seconds == 0) return std::nullopt;
-  return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1000)));
-}
-
-// Ctrl-C of a call that waits for a daemon. One that does not sleep is over before anybody could tell that it
-// was not stopped; the watch begins with the first sleep, and what came before is looked for soon after.
-class WaitingCall {
-public:
-  WaitingCall(InterruptWatch& interrupts, Released& released, std::atomic<bool>& cancel,
-              std::optional<nb::python_error>& raised)
-      : interrupts_(interrupts), released_(released), cancel_(cancel), raised_(raised) {}
-
-  void wait() {
-    if (!interrupts_.wanted() || looked_) return;
-    if (!interrupts_.begun()) return interrupts_.begin();
-    looked_ = true;
-    const Released::Interval gil(released_);
-    if (PyErr_CheckSignals() == 0) return;
-    raised_.emplace();
-    cancel_.store(true);
-  }
-
-private:
-  InterruptWatch& interrupts_;
-  Released& released_;
-  std::atomic<bool>& cancel_;
-  std::optional<nb::python_error>& raised_;  // what a handler raised
-  bool looked_ = false;
-};
-
-// What `run` gives with the options of a call that Ctrl-C, the closing of the session and the end of the
-// interpreter stop; host nodes run in this thread meanwhile. `timeout`: seconds; 0: none. `computes_long`: as
-// of a Graph.
-template <typename Run>
-auto with_calls(Graph& graph, const char* method, const nb::dict& calls, double timeout,
-                const CancelFlag& cancel, bool computes_long, const Run& run) {
-  const RunningCall running(graph.session(), cancel.flag);
-  std::optional<nb::python_error> raised;
-  auto result = [&] {
-    InterruptWatch interrupts(*running.cancel());
-    if (computes_long) interrupts.begin();
-    InterruptWatch::check();
-    Released released;
-    const HostCalls frame(calls, released, interrupts);
-    WaitingCall waiting(interrupts, released, *running.cancel(), raised);
-    return run(LaunchOptions{timeout_of(timeout), running.cancel(), [&waiting] { waiting.wait(); }});
-  }();
-  if (raised) throw *std::move(raised);
-  const bool stopped = running.cancel()->load() || graph.session().closed();
-  if (stopped || !status_of(result).ok()) running.raise_stop();
-  // A kernel that loops leaves when it is stopped, and as the last node it may have left part way.
-  if (stopped && status_of(result).ok()) throw StatusError(stopped_in_last_node(graph.session(), method));
-  return result;
-}
-
 LaunchReport launch(Graph& graph, std::int64_t n, const nb::dict& calls, double timeout,
                     const CancelFlag* cancel) {
-  return take(with_calls(graph, "launch", calls, timeout, cancel != nullptr ? *cancel : CancelFlag(),
-                         graph.computes_long(n),
+  return take(with_calls(graph.session(), "launch", calls, timeout,
+                         cancel != nullptr ? *cancel : CancelFlag(), graph.computes_long(n),
                          [&](const LaunchOptions& options) { return graph.launch(n, options); }));
 }
 
 void enqueue(Graph& graph, std::int64_t n, const nb::dict& calls) {
-  check(with_calls(graph, "enqueue", calls, 0, {}, graph.computes_long(n),
+  check(with_calls(graph.session(), "enqueue", calls, 0, {}, graph.computes_long(n),
                    [&](const LaunchOptions& options) { return graph.enqueue(n, options); }));
 }
 
 LaunchReport synchronize(Graph& graph, const nb::dict& calls, double timeout) {
-  return take(with_calls(graph, "synchronize", calls, timeout, {}, false,
+  return take(with_calls(graph.session(), "synchronize", calls, timeout, {}, false,
                          [&](const LaunchOptions& options) { return graph.synchronize(options); }));
 }
 
@@ -333,7 +265,8 @@ void bind_graphs(nb::module_& m) {
   m.def("plan_node", plan_node);
   m.def("host_node", host_node);
   m.def("reduce_node", reduce_node);
-  m.def("copy_node", copy_node, nb::arg("src").none(), nb::arg("dst").none());
+  m.def("copy_node", copy_node, nb::arg("src").none(), nb::arg("dst").none(),
+        nb::arg("index").none() = nb::none());
   m.def("group_node",
         [](const std::vector<NamedNodes>& branches) { return Node{Group{branches_of(branches)}}; });
   nb::class_<ScratchPlane>(m, "ScratchPlane").def_ro("name", &ScratchPlane::name);
@@ -364,8 +297,12 @@ void bind_graphs(nb::module_& m) {
 
   using NoGil = nb::call_guard<Released>;
   nb::class_<Graph>(m, "Graph")
-      .def("__init__", [](Graph* self, const Session& session,
-                          std::string name) { new (self) Graph(session, {std::move(name)}); })
+      .def(
+          "__init__",
+          [](Graph* self, const Session& session, std::string name, bool derivatives) {
+            new (self) Graph(session, {std::move(name), false, derivatives});
+          },
+          nb::arg("session"), nb::arg("name"), nb::arg("derivatives") = false)
       .def(
           "add",
           [](Graph& self, const Node& node, const std::string& name) {

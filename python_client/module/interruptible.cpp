@@ -104,10 +104,11 @@ void end_calls() {
 
 }  // namespace
 
-// Only a fork makes another thread the main one. The GIL guards what is remembered.
+// Only a fork makes another thread the main one. Threads may look at once where Python has no GIL: what they
+// would remember is the same.
 bool in_main_thread() {
-  static pid_t process = 0;
-  static unsigned long main_thread = 0;
+  static std::atomic<pid_t> process = 0;
+  static std::atomic<unsigned long> main_thread = 0;
   if (process != this_process()) {
     main_thread = nb::cast<unsigned long>(main_thread_function().attr("ident"));
     process = this_process();

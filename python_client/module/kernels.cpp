@@ -17,6 +17,7 @@
 
 #include "bindings.h"
 #include "eagle/client/kernel_builder.h"
+#include "engine/codegen/ptx.h"
 #include "engine/kernel/algebra.h"
 #include "engine/kernel/ir.h"
 #include "engine/kernel/random.h"
@@ -24,6 +25,7 @@
 #include "engine/kernel/typing.h"
 #include "engine/kernel/wire.h"
 #include "errors.h"
+#include "gil.h"
 
 namespace eagle::python {
 namespace {
@@ -167,6 +169,14 @@ void bind_kernels(nb::module_& m) {
       .def_prop_ro("arguments", argument_rows)
       .def("neutral_element", neutral_element)
       .def_prop_ro("text", [](const Kernel& kernel) { return kernel::to_text(kernel); })
+      .def("ptx",
+           [](const Kernel& kernel, std::string_view arch) {
+             return take([&] {
+               const Released released;
+               codegen::Compiler compiler;
+               return codegen::ptx_of(compiler, kernel, arch);
+             }());
+           })
       .def_prop_ro("hash", [](const Kernel& kernel) { return kernel::content_hash(kernel); });
 
   nb::class_<KernelBuilder>(m, "KernelBuilder")
@@ -245,6 +255,10 @@ void bind_kernels(nb::module_& m) {
       .def("begin_if", &KernelBuilder::begin_if)
       .def("otherwise", &KernelBuilder::otherwise)
       .def("end_if", &KernelBuilder::end_if)
+      .def("begin_primitive", &KernelBuilder::begin_primitive)
+      .def("primitive_jvp", &KernelBuilder::primitive_jvp)
+      .def("primitive_vjp", &KernelBuilder::primitive_vjp)
+      .def("end_primitive", &KernelBuilder::end_primitive)
       .def("finish", [](KernelBuilder& self) { return std::make_shared<Kernel>(take(self.finish())); });
 }
 

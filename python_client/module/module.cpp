@@ -18,11 +18,13 @@ NB_MODULE(_core, m) {
   eagle::python::find_numpy();
   eagle::python::bind_interrupts();
   eagle::python::bind_kernels(m);
+  eagle::python::bind_derivatives(m);
   eagle::python::bind_sessions(m);
   eagle::python::bind_graphs(m);
   eagle::python::bind_functions(m);
   eagle::python::bind_looking(m);
   eagle::python::bind_shared_arrays(m);
+  eagle::python::bind_reverse(m);
   eagle::python::bind_runs(m);
   eagle::python::bind_transfers(m);
 }

@@ -19,6 +19,7 @@
 #include "arrays.h"
 #include "bindings.h"
 #include "eagle/client/kept_run.h"
+#include "eagle/client/reverse.h"
 #include "eagle/client/run.h"
 #include "eagle/client/session.h"
 #include "eagle/client/shards.h"
@@ -107,24 +108,47 @@ std::vector<ModelStep> model_of(const std::vector<Node>& nodes) {
   return model;
 }
 
-RunResult simulate(const Session& session, const std::vector<Node>& nodes, const RunArguments& given) {
-  const std::vector<ModelStep> model = model_of(nodes);
+// `run` is given the options, and calls the callables of the model in this thread.
+template <typename Run>
+RunResult run_with(const Session& session, const RunArguments& given, const Run& run) {
   SimulateOptions options = options_of(given);
   const RunningCall running(session);
   options.cancel = running.cancel();
   const bool calls_back = given.calls.size() > 0 || given.progress;
   StatusOr<RunResult> result = [&] {
-    if (!calls_back)
-      return interruptible(*options.cancel, [&] { return eagle::simulate(session, model, options); });
+    if (!calls_back) return interruptible(*options.cancel, [&] { return run(options); });
     InterruptWatch interrupts(*running.cancel());
     interrupts.begin();
     InterruptWatch::check();
     Released released;
     const HostCalls frame(given.calls, released, interrupts);
-    return eagle::simulate(session, model, options);
+    return run(options);
   }();
   if (!result.ok() || result->status == RunStatus::cancelled) running.raise_stop();
   return take(std::move(result));
+}
+
+RunResult simulate(const Session& session, const std::vector<Node>& nodes, const RunArguments& given) {
+  const std::vector<ModelStep> model = model_of(nodes);
+  return run_with(session, given,
+                  [&](const SimulateOptions& options) { return eagle::simulate(session, model, options); });
+}
+
+// A model whose runs are recorded, with its session.
+struct RecordedRuns {
+  Session session;
+  RecordedModel model;
+
+  RunResult run(const RunArguments& given) {
+    return run_with(session, given, [&](const SimulateOptions& options) { return model.run(options); });
+  }
+};
+
+RecordedRuns recorded_model(const Session& session, const std::vector<Node>& nodes,
+                            const std::vector<std::string>& labels, std::int64_t max_steps) {
+  std::vector<ModelStep> model = model_of(nodes);
+  const Released released;
+  return {session, take(RecordedModel::make(session, std::move(model), max_steps, labels))};
 }
 
 // ---- runs that are kept
@@ -311,6 +335,10 @@ void bind_runs(nb::module_& m) {
       .def_rw("shard", &RunArguments::shard)
       .def_rw("calls", &RunArguments::calls);
   m.def("simulate", simulate);
+  nb::class_<RecordedRuns>(m, "RecordedModel")
+      .def("run", &RecordedRuns::run)
+      .def("record", [](const RecordedRuns& self) { return self.model.record(); });
+  m.def("recorded_model", recorded_model);
   m.def("submit_run", submit_run);
   m.def("run_state", run_state);
   m.def("run_states", run_states);

@@ -226,3 +226,29 @@ def test_roles_say_what_they_are():
         "Param[int]",
     ]
     assert repr(grown) == "<eagle.kernel grown(x: Mutable[Scalar])>"
+
+
+# ---- for GPUs
+
+
+def test_a_kernel_has_its_code_for_gpus():
+    @eagle.kernel
+    def affine(x: eagle.Scalar, a: eagle.Param, b: eagle.Param) -> eagle.Scalar:
+        return a * x + b
+
+    assert ".target sm_75" in affine.ptx()
+    text = affine.ptx("sm_90")
+    assert ".target sm_90" in text
+    assert "mul.rn.f64" in text and "add.rn.f64" in text  # not contracted, by anybody
+    assert "mul.rn.f32" in affine.ptx("sm_80", scalar_type=np.float32)
+
+
+def test_an_architecture_that_is_not_known_is_refused_with_those_that_are():
+    @eagle.kernel
+    def twice(x: eagle.Scalar) -> eagle.Scalar:
+        return 2 * x
+
+    with pytest.raises(ValueError, match="'sm_35'; expected one of sm_75, sm_80"):
+        twice.ptx("sm_35")
+    with pytest.raises(eagle.EagleError):
+        twice.ptx("sm_80", scalar_type=np.int32)

@@ -231,7 +231,7 @@ def test_plot_without_matplotlib_says_how_to_install_it(local):
             eagle.Graph(eagle.local()).plot()
         except ImportError as error:
             assert isinstance(error, eagle.MissingPackage) and error.reason == "MISSING_PACKAGE"
-            assert 'pip install "eagle[plot]"' in str(error)
+            assert 'pip install "eagled[plot]"' in str(error)
         else:
             raise SystemExit("no error")
     """)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import eagle
 from eagle import Param, Scalar
-
-PAGE = Path(__file__).parents[2] / "docs" / "manual" / "sharing.md"
 
 
 @eagle.kernel
@@ -72,12 +67,6 @@ def test_planes_say_how_they_are_reached(session):
     rows = {plane.name: plane for plane in session.planes()}
     assert rows["large"].nbytes == x.nbytes
     assert rows["large"].transport in ("memfd", "borrowed") and not rows["large"].read_only
-
-
-def test_the_example_of_the_manual_runs(endpoint, monkeypatch):
-    monkeypatch.setenv("EAGLE_ENDPOINT", endpoint)
-    (example,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    exec(compile(example, str(PAGE), "exec"), {})
 
 
 @pytest.mark.parametrize("tls", [3, ("ca",), ("a", "b", 3)])

@@ -12,6 +12,7 @@
 
 #include "tests/bench/accumulate_twin.h"
 #include "tests/bench/chain_twin.h"
+#include "tests/bench/gradient_twin.h"
 #include "tests/bench/math_twin.h"
 #include "tests/bench/stepping_twin.h"
 #include "tests/bench/vectors.h"
@@ -104,6 +105,13 @@ void twin_scatter_serial(const double* x, const std::int64_t* key, std::int64_t 
 void twin_scatter_tiled(const double* x, const std::int64_t* key, std::int64_t n, double* h,
                         std::int64_t cells, int threads) {
   tiled_scatter(x, key, n, h, cells, threads);
+}
+
+// Line 17.
+void twin_two_body_adjoint(const double* r, const double* v, const double* bar_r1, const double* bar_v1,
+                           double* bar_r, double* bar_v, std::int64_t n, double h, int threads,
+                           std::int64_t count) {
+  times(count, [&] { two_body_adjoint({r, v, bar_r1, bar_v1, bar_r, bar_v, n}, h, threads); });
 }
 
 // Line 18: memory that the process has had before, written once.

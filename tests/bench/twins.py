@@ -73,6 +73,10 @@ class Twins:
         """``library``: libmvec or sleef. False where this build has none: nothing was done."""
         return bool(self._call(f"twin_mixed_{library}", x, y, x.size, self._team()))
 
+    def two_body_adjoint(self, p: dict[str, np.ndarray], found: list[np.ndarray], h: float, count: int) -> None:
+        arrays = [p[name] for name in ("r", "v", "bar_r1", "bar_v1")]
+        self._call("twin_two_body_adjoint", *arrays, *found, p["r"].shape[1], h, self._team(), count)
+
     def sum(self, x: np.ndarray, count: int = 1, threads: int | None = None) -> float:
         return float(self._call("twin_sum", x, x.size, self._team(threads), count))
 

@@ -41,10 +41,10 @@ inline void must(const Status& status) {
 }
 
 // Adds 1 to x. `name` makes it another graph for the daemon, which does not launch one again that was
-// computing at two deaths.
+// computing at two deaths; it is that of the graph and of its node.
 inline std::unique_ptr<Graph> stepping(const Session& session, const Array<double>& x,
                                        const std::string& name = "step") {
-  auto g = std::make_unique<Graph>(session);
+  auto g = std::make_unique<Graph>(session, GraphOptions{.name = name});
   must(g->add({affine(), {{"x", x}, {"y", x}, {"a", 1.0}, {"b", 1.0}}}, name));
   must(g->build());
   return g;

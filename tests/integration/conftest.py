@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from harness import HERE, compile_shared
 
-pytest_plugins = ["daemons"]
+pytest_plugins = ["daemons", "users"]
 
 
 @pytest.fixture(scope="session")

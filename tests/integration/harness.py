@@ -35,18 +35,49 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
         pause.wait(0.02)
 
 
-class Daemon:
-    """An eagled of the test's own, on a socket in `folder`."""
+class Beside:
+    """A call in a thread of its own, whose result or error is had by `result`."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call = call
+        self._outcome: list[Any] = []
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            self._outcome.append(self._call())
+        except BaseException as error:
+            self._outcome.append(error)
+
+    def ended(self) -> bool:
+        return bool(self._outcome)
+
+    def result(self) -> Any:
+        self._thread.join(PATIENCE_S)
+        assert self._outcome, "the call did not end"
+        return self._outcome[0]
+
+
+class Daemon:
+    """An eagled of the test's own, on a socket in `folder`. `environment`: what its own has besides the test's.
+
+    `listens`: it is told the socket; else a configuration file among its options says that.
+    """
+
+    def __init__(
+        self, folder: Path, *options: str, environment: dict[str, str] | None = None, listens: bool = True
+    ) -> None:
         self.path = folder / "eagled.sock"
         self.endpoint = f"unix:{self.path}"
         self.log_path = folder / "eagled.log"
         owner = os.pidfd_open(os.getpid())  # a test run that is killed leaves no daemon behind
         level = () if "--log-level" in options else ("--log-level", "info")
+        listen = ("--listen", self.endpoint) if listens else ()
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [EAGLED, "--listen", self.endpoint, "--owner-fd", str(owner), *level, *options],
+                [EAGLED, *listen, "--owner-fd", str(owner), *level, *options],
+                env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -85,6 +116,13 @@ class Daemon:
             self.process.kill()
             self.process.wait()
             raise
+
+
+def new_token(subject: str) -> tuple[str, str]:
+    """(token, line of a file of tokens) as eagled makes them."""
+    said = subprocess.run([EAGLED, "--new-token", subject], capture_output=True, text=True, check=True).stdout
+    token, row = (text.rpartition(": ")[2] for text in said.splitlines())
+    return token, row
 
 
 def tcp_endpoint(daemon: Daemon) -> str:

@@ -189,6 +189,8 @@ def test_a_kernel_is_shown_as_verified_and_as_compiled(ctl, graph):
     assert code
     assert all("ret" in one["assembly"] and "fadd" in one["llvm"] for one in code)
     assert "ir" not in ctl.json("kernel", "step", "--roles")
+    for_a_gpu = ctl.json("kernel", "step", "--ptx", "--arch", "sm_80")["functions"]
+    assert all(".target sm_80" in one["ptx"] and "mul.rn.f64" in one["ptx"] for one in for_a_gpu)
 
 
 def test_names_that_nobody_knows_are_answered_with_the_nearest(ctl, graph):
@@ -489,6 +491,32 @@ def test_verify_passes_on_this_host():
     assert ("kernels", "native") in names
     assert ("kernels", "x86-64") in names
     assert ("sums", "1 thread") in names
+
+
+def test_verify_and_doctor_look_at_the_gpus_that_there_are(monkeypatch):
+    monkeypatch.setenv("EAGLE_CUDA_DRIVER", str(BUILD / "fake_cuda/libcuda.so.1"))
+    monkeypatch.setenv("EAGLE_FAKE_CUDA", "devices=2")
+    done = eaglectl("--json", "verify", patience_s=150.0)
+    checks = {(one["name"], one["target"]): one for one in json.loads(done.stdout)["checks"]}
+    for name in ("kernels", "graphs"):
+        assert checks[name, "cuda:0, fake GPU 0"]["passed"]
+        assert checks[name, "cuda:1, fake GPU 1"]["passed"]
+    found = json.loads(eaglectl("--json", "doctor", "--no-daemon", "--all", check=False).stdout)["findings"]
+    assert any(one["id"] == "gpu.cuda0" and "sm_90" in one["what"] for one in found)
+
+
+def test_verify_fails_where_a_gpu_does(monkeypatch):
+    monkeypatch.setenv("EAGLE_CUDA_DRIVER", str(BUILD / "fake_cuda/libcuda.so.1"))
+    monkeypatch.setenv("EAGLE_FAKE_CUDA", "fail_launch=3")
+    done = eaglectl("--json", "verify", check=False, patience_s=150.0)
+    assert done.returncode == 3
+    failed = [one for one in json.loads(done.stdout)["checks"] if not one["passed"]]
+    # What is lost after the fault stays so.
+    assert [(one["name"], one["target"]) for one in failed] == [
+        ("kernels", "cuda:0, fake GPU 0"),
+        ("graphs", "cuda:0, fake GPU 0"),
+    ]
+    assert all("CUDA_ERROR_ILLEGAL_ADDRESS" in one["detail"] for one in failed)
 
 
 # ---- over TCP

@@ -72,7 +72,7 @@ ExecStopPost=/bin/systemctl poweroff --force --force
 """
 
 
-def run_in_machine(root: Path, files: dict[str, str], here: Path, keep: str) -> str:
+def run_in_machine(root: Path, files: dict[str, str], here: Path, keep: str, longest_s: float = BOOT_S) -> str:
     """Boots with these files in FOLDER, runs that which is called "script" in `here`, and returns what is in the file
     `keep` of FOLDER then. Units that this machine has enabled are not started: the boot goes to the script and no
     further."""
@@ -93,12 +93,12 @@ def run_in_machine(root: Path, files: dict[str, str], here: Path, keep: str) -> 
             [*boot, "systemd.unit=eagle-test.service", "systemd.show_status=false"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=BOOT_S,
+            timeout=longest_s,
             check=False,
         )
     except subprocess.TimeoutExpired as late:
         so_far = kept.read_text(errors="replace") if kept.exists() else "nothing"
-        raise OSError(f"the machine did not end within {BOOT_S} s; so far:\n{so_far}") from late
+        raise OSError(f"the machine did not end within {longest_s:.0f} s; so far:\n{so_far}") from late
     if not kept.exists():
         raise OSError(f"the machine did not boot: {(done.stdout + done.stderr).decode(errors='replace')[-2000:]}")
     return kept.read_text(errors="replace")

@@ -12,9 +12,9 @@ import eagle
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from harness import BUILD, PATIENCE_S, ROOT, Daemon, tcp_endpoint, wait_until
+from harness import BUILD, PATIENCE_S, ROOT, Beside, Daemon, tcp_endpoint, wait_until
 from operators import Service, service_of, wait_for_log
-from work import Beside, HeldLaunch, add, grow
+from work import HeldLaunch, add, grow
 
 STEPS = 100_000
 
@@ -106,7 +106,7 @@ def test_a_run_of_many_steps_is_finished_before_the_end(patient: Daemon) -> None
                 grow, max_steps=STEPS, x=x, by=1.0, done=done, progress=lambda steps, *_: begun.append(steps)
             )
         )
-        wait_until(lambda: "jobs" in str(session.info()) and patient.info()["launches"] > 0, "the run to begin")
+        wait_until(lambda: len(begun) > 0, "the run to begin")
         patient.process.send_signal(signal.SIGTERM)
         result = run.result()
         assert not isinstance(result, BaseException), result
@@ -167,9 +167,7 @@ def test_a_run_that_waits_for_a_compiler_thread_has_the_time_that_other_work_has
     with eagle.connect(daemon.endpoint) as session, service_of(daemon) as admin:
         y, x, done = session.zeros(8), session.zeros(1000), session.zeros(1000, dtype=bool)
         # There are two threads, and each waits for the compiler.
-        builds = [
-            Beside(lambda: eagle.Graph(session).add(eagle.plan(add).bind(x=y, by=1.0)).build()) for _ in range(2)
-        ]
+        builds = [Beside(lambda: eagle.Graph(session).add(eagle.plan(add).bind(x=y, by=1.0)).build()) for _ in range(2)]
         wait_until(asked.exists, f"the compiler\n{daemon.log()}")
         run = Beside(lambda: eagle.simulate(grow, max_steps=STEPS, x=x, by=1.0, done=done))
         three = "\neagled_calls_under_way 3\n"

@@ -19,7 +19,7 @@ from harness import PATIENCE_S, Daemon, children, tcp_endpoint, wait_until
 from operators import lacks, metrics_url, read_metrics, run_eagled, service_of, wait_for_log, write_config
 from work import HeldLaunch, add
 
-MOST_CONNECTIONS = 16  # server/sockets/metrics_listener.h
+MOST_CONNECTIONS = 16  # server/sockets/http_listener.h
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import eagle
 import pytest
+from eagle import Mutable, Scalar, kernel
 from harness import EAGLED, PATIENCE_S, ROOT, Daemon, children
 from operators import lacks
-from eagle import Mutable, Scalar, kernel
 from work import HeldLaunch, add
 
 UNITS = ROOT / "deploy/systemd"

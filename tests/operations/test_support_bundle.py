@@ -9,10 +9,10 @@ import tarfile
 from pathlib import Path
 
 import eagle
-from harness import Daemon, children, tcp_endpoint, wait_until
+from harness import Beside, Daemon, children, tcp_endpoint, wait_until
 from operators import run_eagled, service_of, wait_for_log, write_config
 from trace_events import check_trace
-from work import Beside, add
+from work import add
 
 
 def files_of(archive: bytes) -> dict[str, str]:

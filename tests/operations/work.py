@@ -1,13 +1,12 @@
 """Work that takes as long as a test wants, given to a daemon from a thread of the test's."""
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import eagle
 from eagle import Mutable, Param, Scalar, Terminated, kernel
 from eagle.graph import opaque
-from harness import PATIENCE_S
+from harness import PATIENCE_S, Beside
 
 
 @kernel
@@ -19,27 +18,6 @@ def grow(x: Mutable[Scalar], by: Param, done: Terminated):
 @kernel
 def add(x: Mutable[Scalar], by: Param):
     x = x + by
-
-
-class Beside:
-    """A call in a thread of its own, whose result or error is had by `result`."""
-
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self._call = call
-        self._outcome: list[Any] = []
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._thread.start()
-
-    def _work(self) -> None:
-        try:
-            self._outcome.append(self._call())
-        except BaseException as error:
-            self._outcome.append(error)
-
-    def result(self) -> Any:
-        self._thread.join(PATIENCE_S)
-        assert self._outcome, "the call did not end"
-        return self._outcome[0]
 
 
 class HeldLaunch:

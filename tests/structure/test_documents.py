@@ -16,7 +16,7 @@ def test_errors_page_is_what_the_table_of_reasons_says():
     assert subprocess.run(command, check=False).returncode == 0, "run docs/tools/errors.py and commit the page"
 
 
-@pytest.mark.parametrize("script", ["docs/tools/numbers.py", "engine/kernel/math/tables.py"])
+@pytest.mark.parametrize("script", ["docs/tools/numbers.py", "docs/tools/gradients.py", "engine/kernel/math/tables.py"])
 def test_what_a_script_makes_is_what_stands_there(script):
     made = subprocess.run([sys.executable, ROOT / script, "--check"], check=False, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
@@ -43,7 +43,15 @@ def test_errors_page_lists_every_reason():
 
 def test_every_package_has_its_reason():
     listed = subprocess.run(
-        ["bash", ROOT / "deploy/install_dependencies.sh", "--sanitizers", "--operations", "--list"],
+        [
+            "bash",
+            ROOT / "deploy/install_dependencies.sh",
+            "--sanitizers",
+            "--operations",
+            "--web",
+            "--deploy",
+            "--list",
+        ],
         capture_output=True,
         text=True,
         check=True,
@@ -54,7 +62,8 @@ def test_every_package_has_its_reason():
 
 
 def test_every_python_requirement_has_its_reason():
-    lines = text(Path("tests/requirements.txt")).splitlines()
+    lists = ("tests/requirements.txt", "tests/gpu/requirements.txt", "deploy/package_requirements.txt")
+    lines = [line for path in lists for line in text(Path(path)).splitlines()]
     names = [re.match(r"[\w.-]+", line).group() for line in lines if line and not line.startswith("#")]
     page = text(Path("docs/design/dependencies.md"))
     assert names

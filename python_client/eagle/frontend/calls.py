@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Union
 from eagle import random
 from eagle.frontend.frame import Results
 from eagle.frontend.functions import call_branch, call_helper, call_local
-from eagle.frontend.names import ACCEPTED_CALLS, Call, Helper, dotted
+from eagle.frontend.names import ACCEPTED_CALLS, Call, Helper, Ruled, dotted
+from eagle.frontend.primitives import call_primitive
 from eagle.frontend.reals import FUNCTIONS
 from eagle.frontend.scope import LocalFunction, TableRef
 from eagle.frontend.tape import BOOL, INTEGER, Block, Constant, Operand, Switch, Type, Value
@@ -66,6 +67,8 @@ class Calls:
             return call_local(self._expressions, node, called)
         if isinstance(called, Helper):
             return call_helper(self._expressions, node, called)
+        if isinstance(called, Ruled):
+            return call_primitive(self._expressions, node, called)
         if called.name == "dispatch":
             return self._dispatch(node)
         if called.name == "matrix":
@@ -81,7 +84,7 @@ class Calls:
             )
         return self._known(node, called.name)
 
-    def _called(self, node: ast.Call) -> Union[Call, Helper, LocalFunction]:
+    def _called(self, node: ast.Call) -> Union[Call, Helper, Ruled, LocalFunction]:
         function, scope = node.func, self._frame.scope
         if isinstance(function, ast.Name) and scope.is_local(function.id):
             found = scope.read(function)
@@ -95,7 +98,7 @@ class Calls:
                 f"Accepted calls are {ACCEPTED_CALLS}.",
             )
         called = self._frame.names.resolve(self._source, function)
-        if not isinstance(called, (Call, Helper)):
+        if not isinstance(called, (Call, Helper, Ruled)):
             self._source.refuse(function, f"'{path}' is a number, not a function", "Leave out the brackets.")
         return called
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable
 
 from eagle import _core
-from eagle.frontend.tape import Block, If, Op, Switch, Type, Value, While
+from eagle.frontend.tape import Block, If, Op, Primitive, Switch, Type, Value, While
 from eagle.frontend.vectors import ALGEBRA
 
 
@@ -31,6 +31,8 @@ class Emitter:
                 self._while(op)
             elif isinstance(op, Switch):
                 self._switch(op)
+            elif isinstance(op, Primitive):
+                self._primitive(op)
             elif op.result is None:
                 value, *indices = [self._made[operand] for operand in op.operands]
                 self._builder.accum_add(op.detail, value, indices)
@@ -88,6 +90,19 @@ class Emitter:
             self._builder.next_case(self._all(case.yields))
         self.block(last)
         self._results(op.results, self._builder.end_switch(self._all(last.yields)))
+
+    def _primitive(self, op: Primitive) -> None:
+        builder = self._builder
+        self._results(op.value.arguments, builder.begin_primitive(self._all(op.operands)))
+        last = op.value
+        for rule, begin in ((op.jvp, builder.primitive_jvp), (op.vjp, builder.primitive_vjp)):
+            if rule is None:
+                continue
+            self.block(last)
+            self._results(rule.arguments, begin(self._all(last.yields)))
+            last = rule
+        self.block(last)
+        self._results(op.results, builder.end_primitive(self._all(last.yields)))
 
     def _results(self, values: list[Value], made: list[_core.Value]) -> None:
         self._made.update(zip(values, made))

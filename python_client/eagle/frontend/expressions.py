@@ -7,7 +7,7 @@ import ast
 from eagle.frontend import refusals
 from eagle.frontend.calls import Calls
 from eagle.frontend.frame import Frame, Results
-from eagle.frontend.names import Call, Helper, Tuple
+from eagle.frontend.names import Call, Helper, Ruled, Tuple
 from eagle.frontend.scope import Binding, TableRef
 from eagle.frontend.tape import Constant, Operand, Value
 
@@ -159,7 +159,7 @@ class Expressions:
             return self.frame.scope.read(node)
         self._refuse_local_attribute(node)
         found = self.frame.names.resolve(self._source, node)
-        if isinstance(found, (Call, Helper)):
+        if isinstance(found, (Call, Helper, Ruled)):
             name = ast.unparse(node)
             self._source.refuse(node, f"the function '{name}' is not a number", f"Call it: {name}(...).")
         return found if isinstance(found, Tuple) else Constant(found)

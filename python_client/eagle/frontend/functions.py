@@ -18,13 +18,26 @@ _MOST_CALLS = 16_384  # more than the operations that a kernel may have
 
 def call_helper(expressions: Expressions, node: ast.Call, helper: Helper) -> Results:
     """A plain function of the surroundings."""
+    enter_helper(expressions, node, helper)
+    function = helper.source.function
+    bound = bind(expressions, node, function.name, function.args, helper.defaults)
+    return read_helper(expressions, node, helper, bound)
+
+
+def enter_helper(expressions: Expressions, node: ast.Call, helper: Helper, decorated: bool = False) -> None:
+    """Refuses what cannot be read, or not to an end."""
     frame = expressions.frame
     function = helper.source.function
     _enter(frame, node, helper.identity, function.name)
-    if function.decorator_list:
+    if function.decorator_list and not decorated:
         frame.source.refuse(
             node, f"the function '{function.name}' has a decorator", "Call a plain function, without decorators."
         )
+
+
+def read_helper(expressions: Expressions, node: ast.Call, helper: Helper, bound: Bindings) -> Results:
+    """What the function returns for these arguments."""
+    frame, function = expressions.frame, helper.source.function
     caller = frame.source.title.split(" (")[0]
     source = helper.source.titled(f"function '{function.name}' (called by {caller}, line {frame.source.line_of(node)})")
     scope = Scope(source, local_names(function.args, function.body))
@@ -35,8 +48,8 @@ def call_helper(expressions: Expressions, node: ast.Call, helper: Helper) -> Res
         frame.path_to(node),
         (*frame.chain, (helper.identity, function.name)),
     )
-    scope.bindings = _bind(expressions, node, function.name, function.args, helper.defaults)
-    return frame.context.read(inner, function.body)
+    scope.bindings = bound
+    return frame.context.read(inner, body_of(function))
 
 
 def call_local(expressions: Expressions, node: ast.Call, function: LocalFunction) -> Results:
@@ -47,7 +60,7 @@ def call_local(expressions: Expressions, node: ast.Call, function: LocalFunction
     if written.args.defaults or any(written.args.kw_defaults):
         frame.source.refuse(written, f"default values of the local function '{name}'", "Give the values in the call.")
     inner = _local_frame(frame, node, function)
-    inner.scope.bindings = _bind(expressions, node, name, written.args, {})
+    inner.scope.bindings = bind(expressions, node, name, written.args, {})
     return frame.context.read(inner, body_of(written))
 
 
@@ -91,7 +104,7 @@ def _enter(frame: Frame, node: ast.AST, identity: object, name: str) -> None:
         )
 
 
-def _bind(expressions: Expressions, node: ast.Call, name: str, spec: ast.arguments, defaults: object) -> Bindings:
+def bind(expressions: Expressions, node: ast.Call, name: str, spec: ast.arguments, defaults: object) -> Bindings:
     """The arguments of a call, by position, by name or by default."""
     refuse = expressions.frame.source.refuse
     star = spec.vararg or spec.kwarg

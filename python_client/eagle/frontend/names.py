@@ -13,6 +13,7 @@ from typing import Any, Callable, Mapping, NoReturn, Union
 import numpy as np
 
 from eagle import language, math, random
+from eagle._primitive import Primitive
 from eagle.errors import KernelSyntaxError
 from eagle.frontend import reals
 from eagle.frontend.source import Source, from_function
@@ -20,6 +21,8 @@ from eagle.frontend.source import Source, from_function
 Number = Union[int, float, bool]
 
 _MISSING = object()
+# Of a function with rules; each is a function of its own.
+_PARTS = ("function", "vjp", "jvp")
 
 
 class UnresolvedName(KernelSyntaxError):
@@ -85,7 +88,27 @@ class Helper:
     defaults: Mapping[str, Any]
 
 
-Resolved = Union[Number, Tuple, Call, Helper]
+@dataclass(frozen=True)
+class FrozenPrimitive:
+    """A function with rules, as it was when a kernel that calls it was pickled."""
+
+    name: str
+    function: FrozenFunction
+    vjp: FrozenFunction | None
+    jvp: FrozenFunction | None
+
+
+@dataclass(frozen=True, eq=False)
+class Ruled:
+    """A plain function with rules for its derivatives, all of which are read into the kernel."""
+
+    name: str
+    function: Helper
+    vjp: Helper | None
+    jvp: Helper | None
+
+
+Resolved = Union[Number, Tuple, Call, Helper, Ruled]
 
 
 class Names:
@@ -151,16 +174,22 @@ class Names:
         frozen: dict[str, Any] = {}
         for path, found in self.used.items():
             frozen[path] = found
-            helper = self._helpers.get(path)
-            if helper is not None:
-                frozen[path] = FrozenFunction(
-                    helper.source.filename,
-                    helper.source.first_line,
-                    helper.source.text,
-                    dict(helper.defaults),
-                    helper.names.snapshot(),
-                )
+            if isinstance(found, (Primitive, FrozenPrimitive)):
+                function, vjp, jvp = (self._frozen(f"{path} {part}") for part in _PARTS)
+                assert function is not None
+                frozen[path] = FrozenPrimitive(found.name, function, vjp, jvp)
+            elif path in self._helpers:
+                frozen[path] = self._frozen(path)
         return frozen
+
+    def _frozen(self, path: str) -> FrozenFunction | None:
+        helper = self._helpers.get(path)
+        if helper is None:
+            return None
+        source = helper.source
+        return FrozenFunction(
+            source.filename, source.first_line, source.text, dict(helper.defaults), helper.names.snapshot()
+        )
 
     def resolve(self, source: Source, node: ast.expr) -> Resolved:
         """The constant or the function behind a name or ``module.name``."""
@@ -184,6 +213,13 @@ class Names:
             return Call(known)
         if isinstance(found, (types.FunctionType, FrozenFunction)) and not _belongs_to_a_library(found):
             return self._helper(source, node, path, found)
+        if isinstance(found, (Primitive, FrozenPrimitive)):
+            function, vjp, jvp = (
+                None if rule is None else self._helper(source, node, f"{path} {part}", rule)
+                for part, rule in zip(_PARTS, (found.function, found.vjp, found.jvp))
+            )
+            assert function is not None
+            return Ruled(found.name, function, vjp, jvp)
         _refuse_object(source, node, path, found)
 
     def _helper(self, source: Source, node: ast.expr, path: str, found: Any) -> Helper:

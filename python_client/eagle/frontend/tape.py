@@ -110,6 +110,18 @@ class Switch:
     results: list[Value] = field(default_factory=list)
 
 
+@dataclass(eq=False)
+class Primitive:
+    """What a function with rules computes, and its rules, each a block that sees its own arguments alone."""
+
+    operands: list[Value]
+    value: Block
+    jvp: Block | None
+    vjp: Block | None
+    place: Place
+    results: list[Value] = field(default_factory=list)
+
+
 # Operations whose execution is counted (an index clamped, a division by zero): they run where they are asked for,
 # and nowhere else.
 _COUNTED = frozenset({"gather", "floor_div", "modulo", "accum_add"})
@@ -119,7 +131,7 @@ _COUNTED = frozenset({"gather", "floor_div", "modulo", "accum_add"})
 class Block:
     """Operations in order; ``arguments`` are what a loop carries in, ``yields`` what leaves the block."""
 
-    ops: list[Union[Op, If, While, Switch]] = field(default_factory=list)
+    ops: list[Union[Op, If, While, Switch, Primitive]] = field(default_factory=list)
     arguments: list[Value] = field(default_factory=list)
     yields: list[Value] = field(default_factory=list)
 
@@ -146,9 +158,11 @@ class Block:
         return all(isinstance(op, Op) and op.code not in _COUNTED for op in self.ops)
 
 
-def _has_effects(op: Union[Op, If, While, Switch]) -> bool:
+def _has_effects(op: Union[Op, If, While, Switch, Primitive]) -> bool:
     if isinstance(op, Op):
         return op.result is None
+    if isinstance(op, Primitive):
+        return False
     if isinstance(op, Switch):
         return any(case.has_effects for case in op.cases)
     sides = (op.then, op.otherwise) if isinstance(op, If) else (op.condition, op.body)

@@ -89,6 +89,28 @@ def two_body(n, threads):
     return work(jax.jit(function), *(s[k] for k in ("r", "v", "t", "t_end")))
 
 
+def two_body_vjp(n, count, threads):
+    h = inputs.J2_STEP
+    start = inputs.satellites(n)
+
+    def point(r):
+        squared = r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
+        return -1.0 / (squared * jnp.sqrt(squared)) * r
+
+    def step(r, v):
+        k1r, k1v = v, point(r)
+        k2r, k2v = v + h / 2 * k1v, point(r + h / 2 * k1r)
+        k3r, k3v = v + h / 2 * k2v, point(r + h / 2 * k2r)
+        k4r, k4v = v + h * k3v, point(r + h * k3r)
+        return r + h / 6 * (k1r + 2 * k2r + 2 * k3r + k4r), v + h / 6 * (k1v + 2 * k2v + 2 * k3v + k4v)
+
+    def back(r, v, bar_r1, bar_v1):
+        return jax.vjp(step, r, v)[1]((bar_r1, bar_v1))
+
+    bars = jnp.asarray(start["v"] + 0.5), jnp.asarray(start["r"] - 0.25)
+    return work(jax.jit(back), jnp.asarray(start["r"]), jnp.asarray(start["v"]), *bars, units=count)
+
+
 def mixed(n, threads):
     def function(x):
         size = jnp.abs(x)
@@ -110,6 +132,7 @@ CASES = {
     "chain": chain,
     "oscillator": oscillator,
     "two_body": two_body,
+    "two_body_vjp": two_body_vjp,
     "mixed": mixed,
     "axpy": axpy,
     "sum": total,
