@@ -12,7 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from made_pages import ROOT, write_or_check
+
 BUILD = Path(os.environ.get("EAGLE_BUILD_DIR", ROOT / "build" / "release"))
 
 # Program, section of the manual, and how it is asked.
@@ -31,21 +32,12 @@ def places(program: str, section: int) -> dict[str, Path]:
 
 
 def main() -> int:
-    check = sys.argv[1:] == ["--check"]
-    wrong = []
+    made = {}
     for program, section, request in PROGRAMS:
         for kind, place in places(program, section).items():
             command = [BUILD / "bin" / program, *request, kind]
-            said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-            if check:
-                if not place.is_file() or place.read_text() != said:
-                    wrong.append(str(place.relative_to(ROOT)))
-            else:
-                place.parent.mkdir(exist_ok=True)
-                place.write_text(said)
-    if wrong:
-        print(f"not what the programs say: {', '.join(wrong)}; run docs/tools/cli.py", file=sys.stderr)
-    return 1 if wrong else 0
+            made[place] = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return write_or_check(made, "the programs say", "cli.py")
 
 
 if __name__ == "__main__":

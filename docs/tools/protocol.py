@@ -13,7 +13,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from made_pages import ROOT, write_or_check
+
 FOLDER = ROOT / "docs/manual/protocol"
 PROTO = ROOT / "proto/eagle/v1"
 #: What the daemon says to its own parts, and writes into files.
@@ -155,18 +156,7 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> int:
-    check = sys.argv[1:] == ["--check"]
-    wrong = []
-    for path, text in pages().items():
-        if check:
-            if not path.is_file() or path.read_text() != text:
-                wrong.append(str(path.relative_to(ROOT)))
-        else:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text)
-    if wrong:
-        print(f"not what the protocol says: {', '.join(wrong)}; run docs/tools/protocol.py", file=sys.stderr)
-    return 1 if wrong else 0
+    return write_or_check(pages(), "the protocol says", "protocol.py")
 
 
 if __name__ == "__main__":
