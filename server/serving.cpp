@@ -199,10 +199,10 @@ void Serving::clear() {
 }
 
 void Serving::stop(const EndOrders& orders, std::chrono::seconds drain) {
-  // Who connects is told: by health, and by refusals of new work.
+  // Who connects is told: by refusals of new work, and by health, which says so only when it is so.
+  daemon_->begin_drain(drain);
   rpc_->set_serving(false);
   tcp_->set_serving(false);
-  daemon_->begin_drain(drain);
   std::atomic<bool> hurry = false;
   {
     const Beside draining([&] { static_cast<void>(daemon_->stop(hurry)); });
