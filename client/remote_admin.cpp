@@ -9,8 +9,6 @@ namespace {
 
 using Stubs = RemoteLink::Stubs;
 
-// Looking at a graph may build it again first, and its code may have to be compiled.
-constexpr milliseconds building{120'000};
 constexpr milliseconds compiling{60'000};
 
 class RemoteAdmin final : public HostAdmin {

@@ -52,6 +52,8 @@ constexpr milliseconds between_resumes{20};
 constexpr int most_repeats = 2;
 // Until a daemon that is being exchanged is asked again.
 constexpr milliseconds pause_between_tries{10};
+// What a call may take beyond a short one where a graph is built again for it, and its code compiled.
+constexpr milliseconds building{120'000};
 
 inline std::string hexadecimal(std::string_view bytes) {
   constexpr std::string_view digits = "0123456789abcdef";

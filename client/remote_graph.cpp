@@ -14,9 +14,6 @@
 namespace eagle {
 namespace {
 
-// What building a graph again may take beyond a short call.
-constexpr milliseconds building{120'000};
-
 // What a description has that decides how its launches go.
 struct Features {
   bool host_nodes = false;

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 using ring::State;
 
 // How often a launch that sleeps looks around.
-constexpr std::chrono::milliseconds look_interval{4};
+constexpr std::chrono::milliseconds ring_look_interval{4};
 // Waiting without sleeping pays where the worker is quick; longer than this a system call is cheap beside it.
 constexpr std::int64_t longest_spin_ns = 50'000;
 constexpr std::int64_t shortest_spin_ns = 2'000;
@@ -126,7 +126,7 @@ std::optional<State> RingClient::wait(ring::Slot& slot, const Caller& caller) {
   while (!mine) {
     const std::uint32_t word = slot.word.load(std::memory_order_acquire);
     slot.sleeping.store(1, std::memory_order_seq_cst);
-    if (is_the_workers(word)) futex_wait(slot.word, word, look_interval);
+    if (is_the_workers(word)) futex_wait(slot.word, word, ring_look_interval);
     slot.sleeping.store(0, std::memory_order_relaxed);
     mine = !is_the_workers(slot.word.load(std::memory_order_acquire));
     if (mine) break;

@@ -39,7 +39,7 @@ constexpr std::size_t secret_bytes = 32;
 constexpr std::chrono::milliseconds backlog_retry{5};
 
 // A socket and the loop that runs its operations, one at a time and each with a deadline.
-struct Connection {
+struct SideConnection {
   asio::io_context io{1};
   Socket socket{io};
 
@@ -90,7 +90,7 @@ Status connect_error(const Endpoint& endpoint, int error) {
 
 // By hand, because Asio takes the EAGAIN of a full backlog for a connection in progress. Nothing else of a
 // unix socket's connect waits.
-Status connect_socket(Connection& connection, const Endpoint& endpoint, Deadline deadline) {
+Status connect_socket(SideConnection& connection, const Endpoint& endpoint, Deadline deadline) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return {Reason::system, std::string("socket: ") + std::strerror(errno)};
   connection.socket.assign(asio::local::stream_protocol(), fd);
@@ -114,7 +114,7 @@ bool is_user_eagled(uid_t uid) {
          found->pw_uid == uid;
 }
 
-Status check_peer(Connection& connection, const Endpoint& endpoint) {
+Status check_peer(SideConnection& connection, const Endpoint& endpoint) {
   ucred peer{};
   socklen_t size = sizeof(peer);
   if (::getsockopt(connection.socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
@@ -127,7 +127,7 @@ Status check_peer(Connection& connection, const Endpoint& endpoint) {
               "); nothing was sent to it. Check who made that socket"};
 }
 
-Status connect_checked(Connection& connection, const Endpoint& endpoint, Deadline deadline) {
+Status connect_checked(SideConnection& connection, const Endpoint& endpoint, Deadline deadline) {
   EAGLE_RETURN_IF_ERROR(connect_socket(connection, endpoint, deadline));
   return check_peer(connection, endpoint);
 }
@@ -139,7 +139,7 @@ struct SideChannel::State {
 
   Endpoint endpoint;
   std::mutex mutex;  // one request and its reply at a time
-  Connection connection;
+  SideConnection connection;
   OpenedSession session;
 
   Status broken(std::string_view what) const {
@@ -276,7 +276,7 @@ struct SideChannel::State {
 };
 
 StatusOr<UniqueFd> connect_to_daemon(const Endpoint& endpoint, Deadline deadline) {
-  Connection connection;
+  SideConnection connection;
   EAGLE_RETURN_IF_ERROR(connect_checked(connection, endpoint, deadline));
   return UniqueFd(connection.socket.release());
 }

@@ -23,7 +23,7 @@ namespace eagle::server {
 namespace {
 
 constexpr int first_fd = 3;
-constexpr int most = 64;
+constexpr int most_sockets = 64;
 
 std::string taken(const char* name) {
   const char* const value = std::getenv(name);
@@ -179,9 +179,9 @@ StatusOr<std::vector<PassedSocket>> passed_sockets() {
   std::vector<PassedSocket> sockets;
   if (count_text.empty() || number(pid) != ::getpid()) return sockets;  // they are not for us
   const std::optional<int> count = number(count_text);
-  if (!count || *count < 0 || *count > most) {
-    return Status(Reason::bad_value, "LISTEN_FDS: expected a number from 0 to " + std::to_string(most) +
-                                         ", found '" + count_text + "'");
+  if (!count || *count < 0 || *count > most_sockets) {
+    return Status(Reason::bad_value, "LISTEN_FDS: expected a number from 0 to " +
+                                         std::to_string(most_sockets) + ", found '" + count_text + "'");
   }
   for (int i = 0; i < *count; ++i) {
     std::string name;

@@ -3,10 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "engine/base/trace_context.h"
 
 namespace eagle::server {
+
+// An id as logs and tools write it: 16 hexadecimal digits.
+std::string id_text(std::uint64_t id);
 
 struct LogIds {
   std::uint64_t session = 0;  // 0: none, as for the others

@@ -32,12 +32,6 @@ std::string time_text(const spdlog::details::log_msg& message, bool utc) {
   return text;
 }
 
-std::string hex(std::uint64_t id) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(id));
-  return text;
-}
-
 std::string_view payload_of(const spdlog::details::log_msg& message) {
   return {message.payload.data(), message.payload.size()};
 }
@@ -51,7 +45,7 @@ void write_text(const spdlog::details::log_msg& message, spdlog::memory_buf_t& l
   append(line, time_text(message, false));
   append(line, " ");
   append(line, level_of(message));
-  if (ids.session != 0) append(line, " session=" + hex(ids.session));
+  if (ids.session != 0) append(line, " session=" + id_text(ids.session));
   if (ids.graph != 0) append(line, " graph=" + std::to_string(ids.graph));
   if (ids.launch != 0) append(line, " launch=" + std::to_string(ids.launch));
   if (ids.trace.given()) append(line, " trace=" + ids.trace.trace_text());
@@ -64,7 +58,7 @@ void write_json(const spdlog::details::log_msg& message, spdlog::memory_buf_t& l
   append(line, "{\"time\":\"" + time_text(message, true) + "Z\",\"level\":\"");
   append(line, level_of(message));
   append(line, "\"");
-  if (ids.session != 0) append(line, ",\"session\":\"" + hex(ids.session) + "\"");
+  if (ids.session != 0) append(line, ",\"session\":\"" + id_text(ids.session) + "\"");
   if (ids.graph != 0) append(line, ",\"graph\":" + std::to_string(ids.graph));
   if (ids.launch != 0) append(line, ",\"launch\":" + std::to_string(ids.launch));
   if (ids.trace.given()) {
@@ -76,6 +70,12 @@ void write_json(const spdlog::details::log_msg& message, spdlog::memory_buf_t& l
 }
 
 }  // namespace
+
+std::string id_text(std::uint64_t id) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(id));
+  return text;
+}
 
 void LogFormat::format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& line) {
   kind_ == Kind::json ? write_json(message, line) : write_text(message, line);

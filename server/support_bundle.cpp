@@ -12,6 +12,7 @@
 
 #include "eagle/v1/state.pb.h"
 #include "engine/view/picture.h"
+#include "server/log_context.h"
 #include "server/metrics_text.h"
 #include "server/recent_log.h"
 #include "server/tar.h"
@@ -20,12 +21,6 @@ namespace eagle::server {
 namespace {
 
 constexpr const char* folder = "eagled-support/";
-
-std::string hex(std::uint64_t id) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(id));
-  return text;
-}
 
 std::string versions(const DaemonInfo& info) {
   utsname system{};
@@ -45,7 +40,7 @@ std::string versions(const DaemonInfo& info) {
 std::string sessions(Daemon& daemon) {
   std::ostringstream text;
   for (const auto& [id, session] : daemon.sessions().by_id()) {
-    text << hex(id) << " client=\"" << loggable(session->client())
+    text << id_text(id) << " client=\"" << loggable(session->client())
          << "\" principal=" << loggable(session->principal().text())
          << " tenant=" << loggable(session->tenant()->name()) << " planes=" << session->planes().list().size()
          << " graphs=" << session->graphs().size() + session->dormant().size() << " jobs=" << session->jobs()
@@ -70,7 +65,8 @@ void add_graphs(Daemon& daemon, Tar& tar) {
   std::size_t pictures = 0;
   const auto add = [&](std::uint64_t session, std::uint64_t graph, const auto& drawn) {
     if (++pictures <= most_pictures)
-      tar.add(folder + ("graphs/" + hex(session) + "-" + std::to_string(graph) + ".txt"), picture_of(drawn));
+      tar.add(folder + ("graphs/" + id_text(session) + "-" + std::to_string(graph) + ".txt"),
+              picture_of(drawn));
   };
   for (const auto& [id, session] : daemon.sessions().by_id()) {
     for (const auto& [number, graph] : session->graphs()) add(id, number, *graph);
@@ -95,7 +91,7 @@ std::string strikes(Daemon& daemon) {
       const auto record = session->records().find(number);
       if (!record.ok()) continue;
       holders[hash_of(record->graph->description(), session->tenant()->name())] +=
-          " " + hex(id) + "-" + std::to_string(number) + "=\"" +
+          " " + id_text(id) + "-" + std::to_string(number) + "=\"" +
           loggable(record->graph->description().name()) + "\"";
     }
   }

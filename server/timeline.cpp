@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "server/json_text.h"
+#include "server/log_context.h"
 #include "server/meters.h"
 
 namespace eagle::server {
@@ -15,12 +16,6 @@ namespace {
 
 constexpr int team_thread = 1;  // in the trace; the team's turns follow each other
 constexpr int work_thread = 2;  // launches, runs and builds, which overlap
-
-std::string hex(std::uint64_t id) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(id));
-  return text;
-}
 
 std::string microseconds(std::int64_t nanoseconds) {
   char text[32];
@@ -73,7 +68,7 @@ private:
     return ids.graph == 0 ? "run" : name_of_(ids.session, ids.graph);
   }
   static std::string args(const WorkIds& ids, const std::string& more) {
-    std::string text = "{\"session\":\"" + hex(ids.session) + "\"";
+    std::string text = "{\"session\":\"" + id_text(ids.session) + "\"";
     if (ids.graph != 0) text += ",\"graph\":" + std::to_string(ids.graph);
     if (ids.launch != 0) text += ",\"launch\":\"" + std::to_string(ids.launch) + "\"";
     if (ids.trace.given())
@@ -101,11 +96,11 @@ private:
   void begin_span(std::string_view category, std::uint64_t id, const std::string& name, std::int64_t at,
                   const std::string& arguments) {
     event("b", category, name, work_thread,
-          ",\"id\":\"0x" + hex(id) + "\",\"ts\":" + microseconds(at) + ",\"args\":" + arguments);
+          ",\"id\":\"0x" + id_text(id) + "\",\"ts\":" + microseconds(at) + ",\"args\":" + arguments);
   }
   void end_span(std::string_view category, std::uint64_t id, const std::string& name, std::int64_t at) {
     event("e", category, name, work_thread,
-          ",\"id\":\"0x" + hex(id) + "\",\"ts\":" + microseconds(at) + ",\"args\":{}");
+          ",\"id\":\"0x" + id_text(id) + "\",\"ts\":" + microseconds(at) + ",\"args\":{}");
   }
   void span(std::string_view category, std::uint64_t id, const std::string& name, std::int64_t begin,
             std::int64_t end, const std::string& arguments) {

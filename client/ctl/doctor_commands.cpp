@@ -18,7 +18,7 @@ using doctor::Finding;
 using doctor::Findings;
 using doctor::Severity;
 
-struct Asked {
+struct AskedDoctor {
   bool all = false;
   bool no_daemon = false;
   std::string python = "python3";
@@ -31,7 +31,7 @@ std::vector<std::string> endpoints_of(const Options& options, const doctor::Mach
   return machine.endpoints;
 }
 
-Findings examine(const Options& options, const Asked& asked) {
+Findings examine(const Options& options, const AskedDoctor& asked) {
   const doctor::Machine machine = doctor::this_machine();
   Findings all;
   const auto add = [&all](Findings found) {
@@ -64,7 +64,7 @@ std::string line_of(const Finding& finding) {
   return text;
 }
 
-StatusOr<Exit> run_doctor(const Options& options, const Asked& asked) {
+StatusOr<Exit> run_doctor(const Options& options, const AskedDoctor& asked) {
   Findings found = examine(options, asked);
   const Severity worst = doctor::worst(found);
   const auto count = [&](Severity severity) {
@@ -101,7 +101,7 @@ StatusOr<Exit> run_doctor(const Options& options, const Asked& asked) {
 void add_doctor_commands(CLI::App& app, Chosen& chosen) {
   CLI::App* const command =
       app.add_subcommand("doctor", "Finds what is wrong with this host and its daemon, and says what to do");
-  const auto asked = std::make_shared<Asked>();
+  const auto asked = std::make_shared<AskedDoctor>();
   command->add_flag("--all", asked->all, "Also what is as it should be");
   command->add_flag("--no-daemon", asked->no_daemon, "This host only: no daemon has to answer");
   command->add_option("--python", asked->python, "The Python interpreter whose packages are looked at")

@@ -222,7 +222,7 @@ StatusOr<Exit> graph(const Options& options, const std::string& which) {
 
 // ---- explain
 
-struct Asked {
+struct AskedGraph {
   std::string graph;
   std::string node;
   std::string other;
@@ -278,7 +278,7 @@ StatusOr<Exit> explain_graph(const Options& options, const Operator& caller, con
   return Exit::well;
 }
 
-StatusOr<Exit> explain(const Options& options, const Asked& asked) {
+StatusOr<Exit> explain(const Options& options, const AskedGraph& asked) {
   EAGLE_ASSIGN_OR_RETURN(const Operator caller, connect_operator(options));
   EAGLE_ASSIGN_OR_RETURN(const Found found, inspect(caller, asked.graph));
   if (asked.node.empty()) return explain_graph(options, caller, found, asked.most);
@@ -325,7 +325,7 @@ void add_graph_commands(CLI::App& app, Chosen& chosen) {
 
   CLI::App* const explain_command =
       app.add_subcommand("explain", "Why nodes wait for each other, and how they run");
-  const auto asked = std::make_shared<Asked>();
+  const auto asked = std::make_shared<AskedGraph>();
   explain_command->add_option("GRAPH", asked->graph, graph_help)->required();
   explain_command->add_option("NODE", asked->node, "A node's label or index; without one: the whole graph");
   explain_command->add_option("OTHER", asked->other, "Another one: why one of the two waits for the other");

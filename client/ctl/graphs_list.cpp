@@ -27,7 +27,7 @@ bool matches(const GraphInfo& graph, std::string_view which) {
          hex_text(graph.session).starts_with(which.substr(0, dot));
 }
 
-std::string quoted(std::string_view text) { return "'" + view::cut(view::escaped(text), 80) + "'"; }
+std::string cited(std::string_view text) { return "'" + view::cut(view::escaped(text), 80) + "'"; }
 
 std::string listed(const std::vector<GraphInfo>& graphs) {
   std::string text;
@@ -49,7 +49,7 @@ StatusOr<GraphInfo> find_graph(const std::vector<GraphInfo>& graphs, std::string
   std::ranges::copy_if(graphs, std::back_inserter(found),
                        [&](const GraphInfo& graph) { return matches(graph, which); });
   if (found.size() == 1) return found.front();
-  const std::string asked = quoted(which);
+  const std::string asked = cited(which);
   if (found.empty()) {
     std::vector<std::string> names;
     for (const GraphInfo& graph : graphs) names.push_back(graph.name.empty() ? id_of(graph) : graph.name);
@@ -57,7 +57,7 @@ StatusOr<GraphInfo> find_graph(const std::vector<GraphInfo>& graphs, std::string
     return Status(Reason::unknown_graph,
                   "there is no graph " + asked + " that you may see; " +
                       (near == nullptr ? "the daemon has none to show"
-                                       : "the nearest is " + quoted(*near) + " of " + listed(graphs)));
+                                       : "the nearest is " + cited(*near) + " of " + listed(graphs)));
   }
   return Status(Reason::bad_value,
                 "several graphs are called " + asked + "; say which by its id: " + listed(found));
@@ -78,17 +78,17 @@ StatusOr<std::size_t> find_name(std::string_view what, const std::vector<std::st
   if (found.empty()) {
     const std::string* const near = nearest(which, names);
     return Status(Reason::unknown_name,
-                  "there is no " + kind + " " + quoted(which) + " in this graph; " +
+                  "there is no " + kind + " " + cited(which) + " in this graph; " +
                       (near == nullptr ? "it has none"
                                        : "the nearest of its " + plural(names.size(), kind) + " is " +
-                                             std::to_string(near - names.data()) + " " + quoted(*near)));
+                                             std::to_string(near - names.data()) + " " + cited(*near)));
   }
   std::string indices;
   for (std::size_t i = 0; i < found.size() && i < most_listed; ++i)
     indices += (i == 0 ? "" : ", ") + std::to_string(found[i]);
   if (found.size() > most_listed) indices += ", ...";
   return Status(Reason::bad_value,
-                "several are called " + quoted(which) + "; say which " + kind + " by its index: " + indices);
+                "several are called " + cited(which) + "; say which " + kind + " by its index: " + indices);
 }
 
 std::string table_of(const std::vector<GraphInfo>& graphs) {

@@ -16,7 +16,7 @@
 namespace eagle::ctl {
 namespace {
 
-struct Asked {
+struct AskedKernel {
   std::string graph;
   std::string kernel;
   bool roles = false;
@@ -133,7 +133,7 @@ StatusOr<int> which_kernel(const v1::InspectReply& details, const std::string& a
                 "say which kernel, by name or index: " + listed + (names.size() > most ? ", ..." : ""));
 }
 
-StatusOr<Exit> kernel(const Options& options, const Asked& asked) {
+StatusOr<Exit> kernel(const Options& options, const AskedKernel& asked) {
   EAGLE_ASSIGN_OR_RETURN(const Operator caller, connect_operator(options));
   EAGLE_ASSIGN_OR_RETURN(const auto all, caller.session.graphs(GraphScope::visible));
   EAGLE_ASSIGN_OR_RETURN(const GraphInfo graph, find_graph(all, asked.graph));
@@ -203,7 +203,7 @@ StatusOr<Exit> kernel(const Options& options, const Asked& asked) {
 void add_kernel_commands(CLI::App& app, Chosen& chosen) {
   CLI::App* const command =
       app.add_subcommand("kernel", "What a kernel of a graph is, and its compiled code");
-  const auto asked = std::make_shared<Asked>();
+  const auto asked = std::make_shared<AskedKernel>();
   command->add_option("GRAPH", asked->graph, "Its name, or its id as `eaglectl graphs` lists it")->required();
   command->add_option("KERNEL", asked->kernel, "Its name or index; may be left out where there is one only");
   command->add_flag("--roles", asked->roles, "Its arguments, as verified (with --ir the default)");

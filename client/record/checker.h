@@ -24,6 +24,9 @@ class RecordRequest;
 
 namespace eagle::record {
 
+// BAD_MESSAGE: what of a recording makes no sense.
+Status bad_recording(const std::string& what);
+
 struct Limits {
   std::uint64_t planes = 100'000;
   std::uint64_t plane_bytes = std::uint64_t{1} << 40;  // of all of them

@@ -24,8 +24,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Status bad(const std::string& what) { return {Reason::bad_message, "recording: " + what}; }
-
 // Where the entries are that belong to a request.
 struct Index {
   struct Rest {
@@ -51,7 +49,7 @@ Status for_each_entry(const File& file, const Limits& limits, bool& cut_short, c
     EAGLE_RETURN_IF_ERROR(visit(entry, at));
     ended = entry.has_end();
   }
-  if (place == File::first_place) return bad("it has no entry");
+  if (place == File::first_place) return bad_recording("it has no entry");
   cut_short = !ended || file.cut_short(place);
   return {};
 }
@@ -192,7 +190,8 @@ private:
 
   static Status shift(v1::View& view, std::uint64_t by) {
     std::int64_t offset = view.offset();
-    if (__builtin_add_overflow(offset, by, &offset)) return bad("a view at a place that no plane has");
+    if (__builtin_add_overflow(offset, by, &offset))
+      return bad_recording("a view at a place that no plane has");
     view.set_offset(offset);
     return {};
   }
@@ -242,7 +241,8 @@ private:
           place.shift = plane.where.offset;
           // A declaration of more bytes than the plane had is one here, too.
           std::uint64_t bytes = declaration.bytes();
-          if (__builtin_add_overflow(bytes, place.shift, &bytes)) return bad("a plane of too many bytes");
+          if (__builtin_add_overflow(bytes, place.shift, &bytes))
+            return bad_recording("a plane of too many bytes");
           declaration.set_bytes(bytes);
           const auto [known, first] = declared.emplace(plane.where.plane.id, declarations.size());
           if (!first) {
@@ -312,7 +312,8 @@ private:
       Plane& plane = plane_of(graph.planes[view.plane]);
       EAGLE_RETURN_IF_ERROR(plane::check(view, plane.bytes));
       EAGLE_ASSIGN_OR_RETURN(const plane::Packed form, plane::Packed::of(view));
-      if (form.bytes() != packed.size()) return bad("what a callable left has another size than its view");
+      if (form.bytes() != packed.size())
+        return bad_recording("what a callable left has another size than its view");
       const auto bytes = std::as_bytes(std::span(packed));
       if (plane.private_bytes) {
         form.write(plane.private_bytes.get(), 0, bytes);
@@ -341,7 +342,7 @@ private:
       EAGLE_RETURN_IF_ERROR(file_.next(place, then).status());
       // Read out of turn, and a second time.
       if (!then.has_outcome() || then.outcome().request() != request.number())
-        return bad("it changes while it is read");
+        return bad_recording("it changes while it is read");
       EAGLE_RETURN_IF_ERROR(check_outcome(then.outcome(), planes_.size()));
     }
     const v1::RecordOutcome& outcome = then.outcome();

@@ -54,9 +54,9 @@ std::vector<plane::View> overwritten(const Step& step) {
   return whole;
 }
 
-class Finding {
+class ActivityFinder {
 public:
-  Finding(const Program& program, const std::vector<std::uint32_t>& params)
+  ActivityFinder(const Program& program, const std::vector<std::uint32_t>& params)
       : program_(program), params_(params), varied_(program), live_(program) {
     found_.varied.resize(program.count());
     found_.useful.resize(program.count());
@@ -160,10 +160,10 @@ private:
 
 Activity find_activity(const Program& program, const std::vector<Place>& inputs,
                        const std::vector<std::uint32_t>& params, const std::vector<Place>& seeds) {
-  Finding finding(program, params);
-  finding.forward(inputs);
-  finding.backward(seeds);
-  return std::move(finding).take();
+  ActivityFinder finder(program, params);
+  finder.forward(inputs);
+  finder.backward(seeds);
+  return std::move(finder).take();
 }
 
 }  // namespace eagle::diff

@@ -16,10 +16,10 @@ using graph::NamedView;
 using kernel::Role;
 using plane::View;
 
-class Finding {
+class NeedsFinder {
 public:
-  Finding(const Program& program, const Activity& activity, const std::vector<ParamPlace>& params,
-          Unknown unknown)
+  NeedsFinder(const Program& program, const Activity& activity, const std::vector<ParamPlace>& params,
+              Unknown unknown)
       : program_(program), activity_(activity), params_(params), unknown_(unknown) {
     needs_.launches.resize(program.count());
     needs_.kept.resize(program.count());
@@ -211,7 +211,7 @@ private:
 
 StatusOr<Needs> find_needs(const Program& program, const Activity& activity,
                            const std::vector<ParamPlace>& params, Unknown unknown) {
-  return Finding(program, activity, params, unknown).find();
+  return NeedsFinder(program, activity, params, unknown).find();
 }
 
 void for_each_reread(const Step& step, const std::function<void(const View&)>& visit) {

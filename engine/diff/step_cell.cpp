@@ -12,7 +12,7 @@ using kernel::Op;
 using kernel::Opcode;
 using kernel::Region;
 
-constexpr kernel::Type i64{kernel::Scalar::i64, 0, {1, 1}};
+constexpr kernel::Type cell_i64{kernel::Scalar::i64, 0, {1, 1}};
 
 bool asks(const Region& region) {
   return std::any_of(region.ops.begin(), region.ops.end(), [](const Op& op) {
@@ -68,13 +68,13 @@ kernel::Kernel with_step_cell(const kernel::Kernel& kernel, const std::string& n
   kernel::Argument cell;
   cell.name = name;
   cell.role = kernel::Role::table;
-  cell.type = i64;
+  cell.type = cell_i64;
   copier.out.arguments.push_back(std::move(cell));
   copier.out.derivative_of = kernel.derivative_of;
 
   Region& body = copier.out.body;
   const kernel::ValueId zero = copier.add(body, Opcode::constant, {}, i64, 0);
-  const kernel::ValueId step = copier.add(body, Opcode::gather, {zero}, i64);
+  const kernel::ValueId step = copier.add(body, Opcode::gather, {zero}, cell_i64);
   body.ops.back().argument = table;
   Region from = kernel.body;
   from.arguments.clear();  // mapped above

@@ -17,12 +17,12 @@ std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& sha
   return strides;
 }
 
-__extension__ typedef unsigned __int128 Wide;
+__extension__ typedef unsigned __int128 UnsignedWide;
 
 StatusOr<Packed> Packed::of(const View& view) {
-  constexpr Wide most = Wide(1) << 62;
+  constexpr UnsignedWide most = UnsignedWide(1) << 62;
   const auto count = static_cast<std::uint64_t>(elements(view));
-  if (Wide(count) * view.item_bytes > most) {
+  if (UnsignedWide(count) * view.item_bytes > most) {
     return Status(Reason::bad_value, "a view of " + to_string(view) +
                                          " has over 2^62 bytes when it is packed; take a part of it");
   }

@@ -11,7 +11,7 @@ namespace eagle::plane {
 namespace {
 
 // Bounds of a view lie in its plane, so sums of its strides fit 64 bits; differences of two bounds do too.
-struct Dimension {
+struct Repeat {
   std::int64_t stride = 0;
   std::int64_t count = 0;
   std::int64_t reach = 0;  // bytes from the first byte of this and the inner dimensions to one past the last
@@ -22,7 +22,7 @@ struct Dimension {
 struct Pieces {
   std::int64_t start = 0;
   std::int64_t width = 0;
-  std::span<const Dimension> dimensions;
+  std::span<const Repeat> dimensions;
 
   [[nodiscard]] std::int64_t reach() const { return dimensions.empty() ? width : dimensions.back().reach; }
   [[nodiscard]] std::int64_t end() const { return start + reach(); }
@@ -34,7 +34,7 @@ struct Pieces {
 struct Canonical {
   std::int64_t start = 0;
   std::int64_t width = 0;
-  std::vector<Dimension> dimensions;
+  std::vector<Repeat> dimensions;
   bool nested = true;  // no two pieces touch the same byte, at any depth
 
   [[nodiscard]] Pieces pieces() const { return {start, width, dimensions}; }
@@ -47,15 +47,15 @@ Canonical canonical(const View& view) {
     if (view.strides[i] < 0) out.start += (view.shape[i] - 1) * view.strides[i];
     out.dimensions.push_back({std::abs(view.strides[i]), view.shape[i], 0});
   }
-  std::ranges::sort(out.dimensions, {}, &Dimension::stride);
-  std::vector<Dimension> kept;
-  for (const Dimension& next : out.dimensions) {
+  std::ranges::sort(out.dimensions, {}, &Repeat::stride);
+  std::vector<Repeat> kept;
+  for (const Repeat& next : out.dimensions) {
     if (kept.empty() && next.stride <= out.width) {  // runs that touch are one run
       out.width += (next.count - 1) * next.stride;
       continue;
     }
     // i*s + j*k*s with k <= the number of i's takes every multiple of s up to the sum: one dimension.
-    Dimension* const last = kept.empty() ? nullptr : &kept.back();
+    Repeat* const last = kept.empty() ? nullptr : &kept.back();
     if (last != nullptr && next.stride % last->stride == 0 && next.stride / last->stride <= last->count) {
       last->count += (next.count - 1) * (next.stride / last->stride);
     } else {
@@ -63,7 +63,7 @@ Canonical canonical(const View& view) {
     }
   }
   std::int64_t reach = out.width;
-  for (Dimension& dimension : kept) {
+  for (Repeat& dimension : kept) {
     out.nested = out.nested && dimension.stride >= reach;
     reach += (dimension.count - 1) * dimension.stride;
     dimension.reach = reach;
@@ -110,7 +110,7 @@ private:
 
   static std::int64_t bytes_in(const Pieces& pieces) {
     std::int64_t bytes = pieces.width;
-    for (const Dimension& dimension : pieces.dimensions) bytes *= dimension.count;
+    for (const Repeat& dimension : pieces.dimensions) bytes *= dimension.count;
     return bytes;
   }
 
@@ -122,7 +122,7 @@ private:
       const std::int64_t first = std::max(low, pieces.start);
       return add(first, times * (std::min(high, pieces.end()) - first));
     }
-    const Dimension& rows = pieces.dimensions.back();
+    const Repeat& rows = pieces.dimensions.back();
     const std::int64_t row = pieces.inner(0).reach();
     const auto index = [&](std::int64_t bytes) {  // rows that begin before so many bytes
       return bytes <= 0 ? 0 : std::min(rows.count, (bytes - 1) / rows.stride + 1);
@@ -155,7 +155,7 @@ private:
 
   // Each row of `outer`, which is the wider of the two, on its own.
   void count_steps(const Pieces& outer, const Pieces& other, std::int64_t times) {
-    const Dimension& rows = outer.dimensions.back();
+    const Repeat& rows = outer.dimensions.back();
     const std::int64_t row = outer.inner(0).reach();
     const std::int64_t before = other.start - outer.start - row;  // rows that end by then are skipped
     std::int64_t i = before < 0 ? 0 : before / rows.stride;
@@ -198,7 +198,7 @@ std::vector<Interval> intervals(const Pieces& pieces) {
 // More than `limit` is `limit` + 1.
 std::int64_t number_of(const Pieces& pieces, std::int64_t limit) {
   std::int64_t number = 1;
-  for (const Dimension& dimension : pieces.dimensions) {
+  for (const Repeat& dimension : pieces.dimensions) {
     if (dimension.count > limit / number) return limit + 1;
     number *= dimension.count;
   }

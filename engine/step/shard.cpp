@@ -186,9 +186,9 @@ StatusOr<RunResult> combine(std::span<const RunResult> given) {
   for (const RunResult& result : given) shards.push_back(&result);
   // Equal ones in the order in which they were given.
   std::sort(shards.begin(), shards.end(), [](const RunResult* a, const RunResult* b) {
-    const Shard none{};
-    const Shard& first = a->report.shard ? *a->report.shard : none;
-    const Shard& second = b->report.shard ? *b->report.shard : none;
+    const Shard not_one{};
+    const Shard& first = a->report.shard ? *a->report.shard : not_one;
+    const Shard& second = b->report.shard ? *b->report.shard : not_one;
     return std::tuple(first.base, first.count, a) < std::tuple(second.base, second.count, b);
   });
   EAGLE_RETURN_IF_ERROR(check_one_batch(shards));

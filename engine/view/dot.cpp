@@ -8,13 +8,13 @@
 namespace eagle::view {
 namespace {
 
-std::string id_of(const Figure& figure, std::uint32_t shape) {
+std::string dot_id_of(const Figure& figure, std::uint32_t shape) {
   return (figure.shapes[shape].frame ? "f" : "n") + std::to_string(shape);
 }
 
-class Writer {
+class DotWriter {
 public:
-  explicit Writer(const Figure& figure) : figure_(figure), ends_(figure.shapes.size(), false) {
+  explicit DotWriter(const Figure& figure) : figure_(figure), ends_(figure.shapes.size(), false) {
     for (const FigureEdge& edge : figure.edges) ends_[edge.source] = ends_[edge.destination] = true;
   }
 
@@ -56,24 +56,24 @@ private:
 
   void write_node(std::uint32_t index) {
     const FigureShape& shape = figure_.shapes[index];
-    text_ += indent() + id_of(figure_, index) + " [label=" + dot_quoted(shape.text) +
+    text_ += indent() + dot_id_of(figure_, index) + " [label=" + dot_quoted(shape.text) +
              ", tooltip=" + dot_quoted(shape.title) + (shape.dashed ? ", style=dashed" : "") + "]\n";
   }
 
   void open_frame(std::uint32_t index) {
     const FigureShape& shape = figure_.shapes[index];
-    text_ += indent() + "subgraph cluster_" + id_of(figure_, index) + " {\n";
+    text_ += indent() + "subgraph cluster_" + dot_id_of(figure_, index) + " {\n";
     open_.push_back(static_cast<std::int32_t>(index));
     text_ += indent() + "graph [label=" + dot_quoted(shape.text) + ", tooltip=" + dot_quoted(shape.title) +
              ", style=rounded]\n";
-    if (ends_[index]) text_ += indent() + id_of(figure_, index) + " [shape=point, style=invis]\n";
+    if (ends_[index]) text_ += indent() + dot_id_of(figure_, index) + " [shape=point, style=invis]\n";
   }
 
   void write_edge(const FigureEdge& edge) {
     const bool from_frame = figure_.shapes[edge.source].frame;
     const bool to_frame = figure_.shapes[edge.destination].frame;
-    const std::string source = id_of(figure_, edge.source);
-    const std::string destination = id_of(figure_, edge.destination);
+    const std::string source = dot_id_of(figure_, edge.source);
+    const std::string destination = dot_id_of(figure_, edge.destination);
     text_ += "  " + source + " -> " + destination + " [label=" + dot_quoted(edge.text) +
              ", style=" + std::string(style_of(edge.kind).dot_style) + ", color=\"" +
              std::string(style_of(edge.kind).colour) + "\"" + ", tooltip=" + dot_quoted(edge.title) +
@@ -111,6 +111,6 @@ std::string dot_quoted(std::string_view text) {
   return out + "\"";
 }
 
-std::string to_dot(const Figure& figure) { return Writer(figure).run(); }
+std::string to_dot(const Figure& figure) { return DotWriter(figure).run(); }
 
 }  // namespace eagle::view

@@ -111,11 +111,11 @@ std::string planes(const std::vector<PlaneExplanation>& planes) {
 
 // One line a neighbour, with every hazard between.
 std::string edges(const NodeExplanation& node, const std::vector<graph::Edge>& edges, bool in) {
-  struct Line {
+  struct EdgeLine {
     std::uint32_t neighbour = 0;
     std::string hazards;
   };
-  std::vector<Line> lines;
+  std::vector<EdgeLine> lines;
   for (const graph::Edge& edge : edges) {
     const std::uint32_t neighbour = in ? edge.source : edge.destination;
     if (lines.empty() || lines.back().neighbour != neighbour) lines.push_back({neighbour, ""});

@@ -152,8 +152,10 @@ TEST(Formats, EdgesTellKindsPlanesAndBytes) {
   const Figure figure = make_figure(sketch.graph());
   ASSERT_EQ(figure.edges.size(), 1U);
   EXPECT_EQ(figure.edges.front().title, "a (0) → b (1)\nRAW p → q, bytes 16 to 31 of 'x': data flows");
-  EXPECT_THAT(to_svg(figure), HasSubstr("<title>a (0) → b (1)\nRAW p → q, bytes 16 to 31 of 'x': data flows</title>"));
-  EXPECT_THAT(to_dot(figure), HasSubstr("tooltip=\"a (0) → b (1)\\nRAW p → q, bytes 16 to 31 of 'x': data flows\""));
+  EXPECT_THAT(to_svg(figure),
+              HasSubstr("<title>a (0) → b (1)\nRAW p → q, bytes 16 to 31 of 'x': data flows</title>"));
+  EXPECT_THAT(to_dot(figure),
+              HasSubstr("tooltip=\"a (0) → b (1)\\nRAW p → q, bytes 16 to 31 of 'x': data flows\""));
 }
 
 // Which of the edge's kinds it is drawn as.

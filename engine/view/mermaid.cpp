@@ -28,13 +28,13 @@ bool starts_keyword(std::string_view rest) {
   });
 }
 
-std::string id_of(const Figure& figure, std::uint32_t shape) {
+std::string mermaid_id_of(const Figure& figure, std::uint32_t shape) {
   return (figure.shapes[shape].frame ? "f" : "n") + std::to_string(shape);
 }
 
-class Writer {
+class MermaidWriter {
 public:
-  explicit Writer(const Figure& figure) : figure_(figure) {}
+  explicit MermaidWriter(const Figure& figure) : figure_(figure) {}
 
   std::string run() {
     text_ = "flowchart TD\n  accTitle: " + figure_.title + "\n";
@@ -69,16 +69,17 @@ private:
         text_ += "  %% " + figure_.stages[stage++].text + "\n";
       }
       const std::string label = "[\"" + mermaid_escaped(shape.text) + "\"]";
-      text_ += indent() + (shape.frame ? "subgraph " : "") + id_of(figure_, i) + label + "\n";
+      text_ += indent() + (shape.frame ? "subgraph " : "") + mermaid_id_of(figure_, i) + label + "\n";
       if (shape.frame) open_.push_back(static_cast<std::int32_t>(i));
     }
     close_until(-1);
   }
 
   void write_edge(const FigureEdge& edge) {
-    text_ += "  " + id_of(figure_, edge.source) + " " + std::string(style_of(edge.kind).mermaid_arrow);
+    text_ +=
+        "  " + mermaid_id_of(figure_, edge.source) + " " + std::string(style_of(edge.kind).mermaid_arrow);
     if (!edge.text.empty()) text_ += "|\"" + mermaid_escaped(edge.text) + "\"|";
-    text_ += " " + id_of(figure_, edge.destination) + "\n";
+    text_ += " " + mermaid_id_of(figure_, edge.destination) + "\n";
   }
 
   void write_classes() {
@@ -88,7 +89,7 @@ private:
       std::string* const list = figure_.shapes[i].frame    ? &frames
                                 : figure_.shapes[i].dashed ? &opaque
                                                            : nullptr;
-      if (list != nullptr) *list += (list->empty() ? "" : ",") + id_of(figure_, i);
+      if (list != nullptr) *list += (list->empty() ? "" : ",") + mermaid_id_of(figure_, i);
     }
     if (!opaque.empty()) text_ += "  classDef opaque stroke-dasharray:5 3\n  class " + opaque + " opaque\n";
     if (!frames.empty()) text_ += "  classDef frame fill:none\n  class " + frames + " frame\n";
@@ -129,6 +130,6 @@ std::string mermaid_escaped(std::string_view text) {
   return out;
 }
 
-std::string to_mermaid(const Figure& figure) { return Writer(figure).run(); }
+std::string to_mermaid(const Figure& figure) { return MermaidWriter(figure).run(); }
 
 }  // namespace eagle::view

@@ -99,9 +99,9 @@ std::string id_for(const Figure& figure) {
   return std::string("eagle-") + digits;
 }
 
-class Writer {
+class SvgWriter {
 public:
-  explicit Writer(const Figure& figure) : figure_(figure) {}
+  explicit SvgWriter(const Figure& figure) : figure_(figure) {}
 
   std::string run() {
     open();
@@ -243,6 +243,6 @@ std::string xml_escaped(std::string_view text) {
 
 std::string svg_style_sheet() { return style_sheet(); }
 
-std::string to_svg(const Figure& figure) { return Writer(figure).run(); }
+std::string to_svg(const Figure& figure) { return SvgWriter(figure).run(); }
 
 }  // namespace eagle::view

@@ -24,7 +24,7 @@ TEST(Width, MarksTakeNoColumn) {
 
 TEST(Width, AnEmojiIsTwoColumnsHoweverItIsMade) {
   EXPECT_EQ(display_width("🎉"), 2);
-  EXPECT_EQ(display_width("👍🏽"), 2);                // with a skin tone
+  EXPECT_EQ(display_width("👍🏽"), 2);            // with a skin tone
   EXPECT_EQ(display_width("❤\uFE0F"), 2);             // a narrow symbol shown as an emoji
   EXPECT_EQ(display_width("👩‍👩‍👧"), 2);  // three people, joined
   EXPECT_EQ(display_width("🇯🇵🇫🇷"), 4);                // two flags of two letters

@@ -18,9 +18,9 @@
 namespace eagle::server {
 namespace {
 
-constexpr std::uint64_t magic = 0x31'4c'4e'52'4a'4c'47'45;  // "EGLJRNL1", little-endian
-struct Header {
-  std::uint64_t magic_number = magic;
+constexpr std::uint64_t journal_magic = 0x31'4c'4e'52'4a'4c'47'45;  // "EGLJRNL1", little-endian
+struct JournalHeader {
+  std::uint64_t magic_number = journal_magic;
   std::uint64_t committed = 0;  // where the records end
 };
 
@@ -35,7 +35,7 @@ struct Record {
 
 constexpr std::size_t checksum_bytes = sizeof(Record::checksum);
 
-std::uint32_t checksum_of(std::string_view record) {
+std::uint32_t checksum_of_record(std::string_view record) {
   boost::crc_32_type crc;
   crc.process_bytes(record.data() + checksum_bytes, record.size() - checksum_bytes);
   return crc.checksum();
@@ -51,20 +51,20 @@ std::string record_of(const StateChange& change) {
   std::string record(sizeof header, '\0');
   std::memcpy(record.data(), &header, sizeof header);
   record += change.value;
-  header.checksum = checksum_of(record);
+  header.checksum = checksum_of_record(record);
   std::memcpy(record.data(), &header, checksum_bytes);
   return record;
 }
 
-Status failed(const char* call) {
+Status journal_failed(const char* call) {
   return {Reason::system, std::string("the journal: ") + call + ": " + std::strerror(errno)};
 }
 
-Status damaged(const std::string& found) {
+Status damaged_journal(const std::string& found) {
   return {Reason::bad_message, "expected a journal of this version's format, found " + found};
 }
 
-std::string bytes_of(const Header& header) {
+std::string bytes_of(const JournalHeader& header) {
   std::string bytes(sizeof header, '\0');
   std::memcpy(bytes.data(), &header, sizeof header);
   return bytes;
@@ -105,15 +105,16 @@ struct Parsed {
 };
 StatusOr<Parsed> parse(std::string_view data) {
   Record header;
-  if (data.size() < sizeof header) return damaged("a record cut short");
+  if (data.size() < sizeof header) return damaged_journal("a record cut short");
   std::memcpy(&header, data.data(), sizeof header);
-  if (header.value_bytes > data.size() - sizeof header) return damaged("a record cut short");
+  if (header.value_bytes > data.size() - sizeof header) return damaged_journal("a record cut short");
   Parsed parsed;
   parsed.bytes = sizeof header + header.value_bytes;
-  if (checksum_of(data.substr(0, parsed.bytes)) != header.checksum) return damaged("a wrong checksum");
+  if (checksum_of_record(data.substr(0, parsed.bytes)) != header.checksum)
+    return damaged_journal("a wrong checksum");
   if (header.kind < static_cast<std::uint32_t>(StateKind::session) ||
       header.kind > static_cast<std::uint32_t>(last_state_kind) || header.gone > 1) {
-    return damaged("a record of kind " + std::to_string(header.kind));
+    return damaged_journal("a record of kind " + std::to_string(header.kind));
   }
   parsed.change.key = {header.session, static_cast<StateKind>(header.kind), header.id};
   parsed.change.gone = header.gone != 0;
@@ -133,7 +134,7 @@ public:
     if (mapped_ != nullptr) ::munmap(mapped_, bytes_);
   }
   [[nodiscard]] std::string_view all() const {
-    return std::string_view(static_cast<const char*>(mapped_), bytes_).substr(sizeof(Header));
+    return std::string_view(static_cast<const char*>(mapped_), bytes_).substr(sizeof(JournalHeader));
   }
 
 private:
@@ -142,19 +143,19 @@ private:
 };
 StatusOr<Records> committed(int fd) {
   struct stat file {};
-  if (::fstat(fd, &file) != 0) return failed("fstat");
+  if (::fstat(fd, &file) != 0) return journal_failed("fstat");
   const auto size = static_cast<std::uint64_t>(file.st_size);
-  if (size < sizeof(Header)) return damaged("a file of " + std::to_string(size) + " bytes");
-  EAGLE_ASSIGN_OR_RETURN(const std::string head, read_at(fd, 0, sizeof(Header)));
-  Header header;
+  if (size < sizeof(JournalHeader)) return damaged_journal("a file of " + std::to_string(size) + " bytes");
+  EAGLE_ASSIGN_OR_RETURN(const std::string head, read_at(fd, 0, sizeof(JournalHeader)));
+  JournalHeader header;
   std::memcpy(&header, head.data(), sizeof header);
-  if (header.magic_number != magic) return damaged("another beginning");
+  if (header.magic_number != journal_magic) return damaged_journal("another beginning");
   if (header.committed < sizeof header || header.committed > size) {
-    return damaged("one of " + std::to_string(header.committed) + " bytes in a file of " +
-                   std::to_string(size));
+    return damaged_journal("one of " + std::to_string(header.committed) + " bytes in a file of " +
+                           std::to_string(size));
   }
   void* const mapped = ::mmap(nullptr, header.committed, PROT_READ, MAP_SHARED, fd, 0);
-  if (mapped == MAP_FAILED) return failed("mmap");
+  if (mapped == MAP_FAILED) return journal_failed("mmap");
   return Records(mapped, header.committed);
 }
 
@@ -163,14 +164,14 @@ StatusOr<Records> committed(int fd) {
 StatusOr<Journal> Journal::create() {
   EAGLE_ASSIGN_OR_RETURN(UniqueFd file, plane::make_memfd("eagled-journal"));
   Journal journal(std::move(file));
-  EAGLE_RETURN_IF_ERROR(journal.commit(sizeof(Header)));
+  EAGLE_RETURN_IF_ERROR(journal.commit(sizeof(JournalHeader)));
   return journal;
 }
 
 StatusOr<Journal> Journal::adopt(UniqueFd file) {
   EAGLE_ASSIGN_OR_RETURN(const Records records, committed(file.get()));
   Journal journal(std::move(file));
-  journal.end_ = sizeof(Header) + records.all().size();
+  journal.end_ = sizeof(JournalHeader) + records.all().size();
   for (std::string_view rest = records.all(); !rest.empty();) {
     EAGLE_ASSIGN_OR_RETURN(const Parsed record, parse(rest));
     const std::uint64_t offset = journal.end_ - rest.size();
@@ -182,7 +183,7 @@ StatusOr<Journal> Journal::adopt(UniqueFd file) {
 }
 
 Status Journal::commit(std::uint64_t end) {
-  EAGLE_RETURN_IF_ERROR(write_at(file_.get(), bytes_of({magic, end}), 0).within("the journal"));
+  EAGLE_RETURN_IF_ERROR(write_at(file_.get(), bytes_of({journal_magic, end}), 0).within("the journal"));
   end_ = end;
   return {};
 }
@@ -231,7 +232,7 @@ Status Journal::compact() {
 StatusOr<UniqueFd> Journal::reader() const {
   const std::string path = "/proc/self/fd/" + std::to_string(file_.get());
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return failed("open");
+  if (!fd.valid()) return journal_failed("open");
   return fd;
 }
 

@@ -31,7 +31,7 @@ std::uint32_t checksum_of(std::string_view message) {
   return crc.checksum();
 }
 
-Status damaged(const std::string& found) {
+Status damaged_state(const std::string& found) {
   return {Reason::bad_message, "expected the state of a keeper, found " + found};
 }
 
@@ -90,10 +90,10 @@ StatusOr<LeftState> read_left_state(int fd) {
   if (::fstat(fd, &file) != 0) return Status(Reason::system, std::string("fstat: ") + std::strerror(errno));
   Header header;
   const auto size = static_cast<std::uint64_t>(file.st_size);
-  if (size < sizeof header) return damaged("a file of " + std::to_string(size) + " bytes");
+  if (size < sizeof header) return damaged_state("a file of " + std::to_string(size) + " bytes");
   EAGLE_ASSIGN_OR_RETURN(const std::string head, read_at(fd, 0, sizeof header));
   std::memcpy(&header, head.data(), sizeof header);
-  if (header.magic_number != magic) return damaged("another beginning");
+  if (header.magic_number != magic) return damaged_state("another beginning");
   if (header.version < oldest_left_state_version || header.version > left_state_version) {
     return Status(Reason::bad_message, "expected the state of a keeper in format " +
                                            std::to_string(oldest_left_state_version) + " to " +
@@ -102,11 +102,11 @@ StatusOr<LeftState> read_left_state(int fd) {
                                            "; exchange eagled for a version next to the one that runs, or "
                                            "restart it, which loses what clients hold");
   }
-  if (header.bytes != size - sizeof header) return damaged("one that was cut short");
+  if (header.bytes != size - sizeof header) return damaged_state("one that was cut short");
   EAGLE_ASSIGN_OR_RETURN(const std::string text, read_at(fd, sizeof header, header.bytes));
   v1::KeeperState message;
   if (checksum_of(text) != header.checksum || !message.ParseFromString(text)) {
-    return damaged("a wrong checksum");
+    return damaged_state("a wrong checksum");
   }
   LeftState state;
   state.epoch = message.epoch();

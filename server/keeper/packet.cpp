@@ -11,7 +11,7 @@
 namespace eagle::server {
 namespace {
 
-Status failed(const char* call) {
+Status exchange_failed(const char* call) {
   return {Reason::system, std::string("between keeper and worker: ") + call + ": " + std::strerror(errno)};
 }
 
@@ -21,7 +21,8 @@ bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
 StatusOr<std::pair<UniqueFd, UniqueFd>> packet_sockets() {
   int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return failed("socketpair");
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return exchange_failed("socketpair");
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
@@ -31,7 +32,7 @@ StatusOr<bool> send_packet(int socket, std::string_view bytes, std::span<const i
     if (send_with_descriptors(socket, bytes, descriptors, flags) >= 0) return true;
     if (errno == EINTR) continue;
     if (would_wait()) return false;
-    return failed("sendmsg");
+    return exchange_failed("sendmsg");
   }
 }
 
@@ -50,7 +51,7 @@ StatusOr<std::optional<Packet>> receive_packet(int socket, Wait wait) {
     // A peer that died with packets of ours unread: told once, before what it had sent itself.
     if (got < 0 && (errno == EINTR || errno == ECONNRESET)) continue;
     if (got < 0 && would_wait()) return std::optional<Packet>();
-    if (got < 0) return failed("recvmsg");
+    if (got < 0) return exchange_failed("recvmsg");
     take_descriptors(message, packet.descriptors);
     if (got == 0) return Status(Reason::connection_lost, "between keeper and worker: the other one is gone");
     if ((message.msg_flags & MSG_CTRUNC) != 0) {

@@ -1,4 +1,5 @@
 #include "server/sockets/http_listener.h"
+#include "server/sockets/listening_socket.h"
 
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
@@ -37,7 +38,6 @@ using boost::system::error_code;
 
 constexpr std::chrono::seconds patience{5};  // for a request's header, and for taking the answer
 constexpr std::chrono::seconds idle{75};     // between requests; Prometheus asks each minute or sooner
-constexpr std::chrono::milliseconds pause_after_failure{100};
 constexpr std::uint32_t most_header_bytes = 8u << 10;
 
 using Stream = beast::basic_stream<asio::generic::stream_protocol>;

@@ -17,6 +17,7 @@
 
 #include "server/sockets/connection.h"
 #include "server/sockets/grpc_connections.h"
+#include "server/sockets/listening_socket.h"
 
 namespace eagle::server {
 namespace {
@@ -24,8 +25,6 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// How long nothing is accepted after the process ran out of descriptors or memory.
-constexpr std::chrono::milliseconds pause_after_failure{100};
 // Accepted at a time, so that connecting in a loop does not keep the thread from those that are connected.
 constexpr int accepts_a_turn = 64;
 // How often leases are looked at, and life is shown.

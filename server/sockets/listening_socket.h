@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,9 @@
 #include "engine/base/unique_fd.h"
 
 namespace eagle::server {
+
+// How long a listener accepts nobody after the process ran out of descriptors or memory.
+constexpr std::chrono::milliseconds pause_after_failure{100};
 
 // The path of "unix:PATH". BAD_ENDPOINT names the scheme that cannot be used, or the length of a path that
 // no socket address can hold.

@@ -19,6 +19,7 @@
 
 #include "server/log_limit.h"
 #include "server/sockets/grpc_connections.h"
+#include "server/sockets/listening_socket.h"
 
 namespace eagle::server {
 namespace {
@@ -26,8 +27,6 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// As in listener.cpp.
-constexpr std::chrono::milliseconds pause_after_failure{100};
 constexpr int accepts_a_turn = 64;
 
 // What counts as one peer: an IPv4 address, or the network of an IPv6 one, of which a host may have any
