@@ -142,6 +142,11 @@ StatusOr<LaunchReport> Graph::launch(std::int64_t n, const LaunchOptions& option
   return state_->launch("launch", n, options, nullptr);
 }
 
+LaunchReport Graph::report() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->last;
+}
+
 bool Graph::computes_long(std::int64_t n) const {
   return n > state_->brief_replays.load(std::memory_order_relaxed);
 }

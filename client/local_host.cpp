@@ -8,7 +8,6 @@
 #include <cstring>
 #include <mutex>
 #include <new>
-#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -206,12 +205,12 @@ public:
       control_->caller = options.cancel;
       if (options.timeout) control_->deadline = Clock::now() + *options.timeout;
       const std::scoped_lock lock(shared_.mutex_);
-      shared_.running_.insert(control_.get());
+      shared_.running_.push_back(control_.get());
       if (shared_.state.closed()) control_->cancel = true;
     }
     ~Call() {
       const std::scoped_lock lock(shared_.mutex_);
-      shared_.running_.erase(control_.get());
+      std::erase(shared_.running_, control_.get());
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -224,7 +223,7 @@ public:
 
 private:
   std::mutex mutex_;
-  std::set<run::Control*> running_;
+  std::vector<run::Control*> running_;
 };
 
 // The memory behind a description's planes, and the buffers that hold it.

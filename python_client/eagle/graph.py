@@ -31,7 +31,7 @@ import math
 import os
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, NamedTuple, Sequence, overload
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Literal, Mapping, NamedTuple, Sequence, overload
 
 from eagle import _core, _plot
 from eagle._addresses import param_rows, plane_rows
@@ -170,10 +170,9 @@ class Graph:
         self._home = session
         self._core = None if session is None else self._new_core(session)
         self._calls: dict[int, Callable[[], Any]] = {}
-        # What the last launch said, and of which build; `report` makes something of it when it is asked for.
-        self._said: tuple[_core.LaunchReport, tuple[ScratchUse, ...], Execution] | None = None
         self._starting: set[_core.CancelFlag] = set()  # of `launch_async`, also of one whose launch has yet to begin
-        self._report: GraphReport | None = None
+        # What the last launch said; `_UNREAD` until somebody asks for it.
+        self._report: GraphReport | Literal["unread"] | None = None
         self._counters: tuple[Conditional, ...] | None = None  # the loops of the graph, once it was launched
         self._scratch: tuple[ScratchUse, ...] = ()
         self._execution = Execution("", (), 0, 0)
@@ -324,9 +323,15 @@ class Graph:
         KeyboardInterrupt; a handler of yours for SIGINT that does not raise leaves an EagleError with reason
         CANCELLED. Raises GraphState before the build, Busy, SessionClosed, DeadlineExceeded after the timeout.
         """
-        number = n if type(n) is int and 0 <= n < 2**63 else _count("launch", n)
-        seconds = _seconds("launch", timeout)
-        self._take(self._built("launch").launch(number, self._calls, seconds), number)
+        core = self._core
+        if core is None or timeout is not None or type(n) is not int or not 0 <= n < 2**63:
+            n, seconds = _count("launch", n), _seconds("launch", timeout)
+            self._built("launch").launch(n, self._calls, seconds)
+        else:
+            core.replay(n, self._calls)  # the usual launch takes a microsecond: nothing more happens here than must
+        self._report = "unread"
+        if self._counters != ():
+            self._count_trips(n)
         return self
 
     def enqueue(self, n: int = 1) -> Graph:
@@ -347,10 +352,11 @@ class Graph:
         """
         seconds = _seconds("synchronize", timeout)
         core = self._built("synchronize")
-        report = core.synchronize(self._calls, seconds)
+        core.synchronize(self._calls, seconds)
         number, self._enqueued = self._enqueued, 0
         if number > 0:
-            self._take(report, number)
+            self._report = "unread"
+            self._count_trips(number)
         return self
 
     async def launch_async(self, n: int = 1, *, timeout: float | None = None) -> Graph:
@@ -373,12 +379,13 @@ class Graph:
         flag = _core.CancelFlag()
         self._starting.add(flag)
         try:
-            report = await run_async(
+            await run_async(
                 lambda calls: core.launch(number, calls, seconds, flag), self._calls, key=self._home, cancel=flag.set
             )
         finally:
             self._starting.discard(flag)
-        self._take(report, number)
+        self._report = "unread"
+        self._count_trips(number)
         return self
 
     def cancel(self) -> Graph:
@@ -496,9 +503,9 @@ class Graph:
     @property
     def report(self) -> GraphReport | None:
         """What the last launch said about itself; None before the first."""
-        if self._report is None and self._said is not None:
-            said, scratch, execution = self._said
-            self._report = GraphReport(*LaunchReport.of(said), scratch, execution)
+        if self._report == "unread":
+            said = LaunchReport.of(self._built("report").report())
+            self._report = GraphReport(*said, self._scratch, self._execution)
         return self._report
 
     @property
@@ -569,17 +576,17 @@ class Graph:
 
     def _look_at(self, core: _core.Graph) -> None:
         """What became of scratch planes and kernels at the build."""
+        _ = self.report  # it is of the planes and the execution that were
         self._scratch = tuple(ScratchUse(*row) for row in core.scratch())
         fusion, groups, left_out, size = core.execution()
         self._execution = Execution(fusion, tuple(ExecutedGroup(*row) for row in groups), left_out, size)
 
-    def _take(self, report: _core.LaunchReport, number: int) -> None:
-        """What a launch of ``number`` runs reported."""
-        self._said, self._report = (report, self._scratch, self._execution), None
+    def _count_trips(self, number: int) -> None:
+        """What the loops of the graph say of the last launch, of ``number`` runs."""
         if self._counters is None:
             self._counters = tuple(_loops_of(item for add in self._adds for item in add.items))
         if self._counters and number > 0:
-            for loop, count in zip(self._counters, report.iterations):
+            for loop, count in zip(self._counters, self._built("launch").report().iterations):
                 loop._iterations = count
 
     def _new_core(self, home: Session) -> _core.Graph:

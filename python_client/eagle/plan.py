@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any, Callable, Iterable, NamedTuple
+from typing import Any, Callable, Iterable, Literal, NamedTuple
 
 import numpy as np
 
@@ -172,8 +172,7 @@ class BoundPlan:
         self._arguments = {**given, **arguments}
         self._node = node
         self._graph: _core.Graph | None = None
-        self._said: _core.LaunchReport | None = None  # of the last launch
-        self._report: LaunchReport | None = None  # the same, once it was asked for
+        self._report: LaunchReport | Literal["unread"] | None = None  # of the last launch, once it was asked for
 
     def rebind(self, **arguments: Any) -> BoundPlan:
         """Binds again: these arguments are new, the others stay. Returns itself.
@@ -207,8 +206,8 @@ class BoundPlan:
     @property
     def report(self) -> LaunchReport | None:
         """What the last ``launch`` said about itself; None before the first."""
-        if self._report is None and self._said is not None:
-            self._report = LaunchReport.of(self._said)
+        if self._report == "unread":
+            self._report = None if self._graph is None else LaunchReport.of(self._graph.report())
         return self._report
 
     def launch(self) -> BoundPlan:
@@ -225,7 +224,8 @@ class BoundPlan:
             graph.add(self._node, self.kernel.name)
             graph.build()
             self._graph = graph
-        self._said, self._report = self._graph.launch(1, {}), None
+        self._graph.replay(1, {})
+        self._report = "unread"
         return self
 
     def returned(self, shown: Callable[[str, Array], Any] = lambda name, plane: plane) -> Any:

@@ -185,6 +185,8 @@ public:
   // Through a daemon: returns once the launch is queued, and the graph is busy until `synchronize`, where
   // host nodes run and errors come out; `options` are those of `synchronize` then. In process it is a launch.
   Status enqueue(std::int64_t n = 1, const LaunchOptions& options = {});
+  // Of the last launch that was whole; of none, before the first.
+  [[nodiscard]] LaunchReport report() const;
   // The report of the launch that was enqueued, or of the last one where none is in flight.
   StatusOr<LaunchReport> synchronize(const LaunchOptions& options = {});
   // A launch in a thread of its own, in which the graph is busy. Host nodes run in the session's one callback
