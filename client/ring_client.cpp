@@ -9,12 +9,12 @@
 
 #include "engine/base/futex.h"
 #include "engine/base/spin.h"
+#include "engine/base/ticks.h"
 #include "engine/run/host.h"
 
 namespace eagle {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using ring::State;
 
 // How often a launch that sleeps looks around.
@@ -101,11 +101,11 @@ bool RingClient::spin(const ring::Slot& slot) {
   const auto mine = [&] { return !is_the_workers(slot.word.load(std::memory_order_acquire)); };
   const std::int64_t longest = time_to_spin();
   if (longest == 0) return mine();
-  const Clock::time_point start = Clock::now();
+  const Ticks start = ticks_now();
   std::int64_t waited = 0;
   do {
     for (int i = 0; i < 32 && !mine(); ++i) pause_a_little();
-    waited = std::chrono::nanoseconds(Clock::now() - start).count();
+    waited = static_cast<std::int64_t>(1e9 * seconds_of(ticks_now() - start));
   } while (!mine() && waited < longest);
   const bool in_time = mine();
   const std::int64_t next = in_time ? 4 * waited : longest / 2;
