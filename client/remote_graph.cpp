@@ -110,8 +110,8 @@ public:
     TimeLeft time(options);
     std::uint64_t lost = 0;  // the id of an attempt that may have begun
     for (;;) {
-      EAGLE_ASSIGN_OR_RETURN(const LaunchOptions left, time.left("launch"));
-      auto outcome = try_launch(request, left, host_call);
+      EAGLE_ASSIGN_OR_RETURN(const LaunchOptions* const left, time.left("launch"));
+      auto outcome = try_launch(request, *left, host_call);
       if (outcome.ok()) return outcome;
       Status status = outcome.status();
       // The next worker will not have the graph any more: what became of this launch it cannot say.
@@ -181,8 +181,8 @@ public:
           return connection_->settle("synchronize", status);
         }
       }
-      EAGLE_ASSIGN_OR_RETURN(const LaunchOptions left, time.left("synchronize"));
-      outcome = ask("synchronize", in_flight_, left);
+      EAGLE_ASSIGN_OR_RETURN(const LaunchOptions* const left, time.left("synchronize"));
+      outcome = ask("synchronize", in_flight_, *left);
     }
   }
 
@@ -253,16 +253,16 @@ private:
     explicit TimeLeft(const LaunchOptions& options) : options_(options) {
       if (options.timeout) until_ = Clock::now() + *options.timeout;
     }
-    // DEADLINE, CANCELLED: it has not begun.
-    StatusOr<LaunchOptions> left(std::string_view operation) {
-      LaunchOptions left = options_;
-      if (++attempts_ == 1) return left;
+    // Until the next call of it. DEADLINE, CANCELLED: it has not begun.
+    StatusOr<const LaunchOptions*> left(std::string_view operation) {
+      if (++attempts_ == 1) return &options_;
       if (wants_to_stop()) {
         return Status(Reason::cancelled, std::string(operation) + ": cancelled before the launch began");
       }
-      if (!until_) return left;
-      left.timeout = std::chrono::duration_cast<milliseconds>(*until_ - Clock::now());
-      if (left.timeout->count() > 0) return left;
+      if (!until_) return &options_;
+      left_ = options_;
+      left_.timeout = std::chrono::duration_cast<milliseconds>(*until_ - Clock::now());
+      if (left_.timeout->count() > 0) return &left_;
       return Status(Reason::deadline,
                     std::string(operation) + ": the timeout passed before the launch began");
     }
@@ -272,6 +272,7 @@ private:
 
   private:
     const LaunchOptions& options_;
+    LaunchOptions left_;
     std::optional<Deadline> until_;
     int attempts_ = 0;
   };
