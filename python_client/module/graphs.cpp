@@ -163,8 +163,8 @@ LaunchReport launch(Graph& graph, std::int64_t n, const nb::dict& calls, double 
                          [&](const LaunchOptions& options) { return graph.launch(n, options); }));
 }
 
-// A launch without a deadline, which leaves its report with the graph. Without names and defaults of arguments:
-// nanobind calls such a function in half the time.
+// A launch without a deadline, which leaves its report with the graph. Without names and defaults of
+// arguments: nanobind calls such a function in half the time.
 void replay(Graph& graph, std::int64_t n, const nb::dict& calls) {
   check(with_calls(graph.session(), "launch", calls, 0, CancelFlag(), graph.computes_long(n),
                    [&](const LaunchOptions& options) { return graph.launch(n, options).status(); }));
