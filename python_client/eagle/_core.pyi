@@ -1,3 +1,4 @@
+import builtins
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -254,13 +255,13 @@ class GraphFile:
     hash: str
     made_by: str
     nodes: int
-    bytes: bytes
+    bytes: builtins.bytes
     planes: list[tuple[str, tuple[str, ...], str, tuple[int, ...], int, bool, bool]]
     calls: list[str]
     @staticmethod
     def read(path: str) -> GraphFile: ...
     @staticmethod
-    def parse(bytes: bytes) -> GraphFile: ...
+    def parse(bytes: builtins.bytes) -> GraphFile: ...
     def write(self, path: str) -> None: ...
     def picture(self) -> str: ...
 

@@ -14,8 +14,7 @@ from eagle.session import Array, Session, default_session, session_of
 if TYPE_CHECKING:
     from eagle.graph import Graph
 
-    G = TypeVar("G", bound=Graph)
-
+G = TypeVar("G", bound="Storable")
 Source = Union[str, "os.PathLike[str]", bytes, "GraphFile"]
 
 
@@ -127,7 +126,8 @@ class Storable:
         >>> loaded.planes["y"]
         array([2., 8.])
         """
-        GraphFile.of(self).write(path)
+        graph: Any = self
+        GraphFile.of(graph).write(path)
         return self
 
     @classmethod
@@ -161,7 +161,8 @@ class Storable:
         numbered = _numbered(calls or {}, home)
         known = set(given)
         made = {plane.name: _made(home, plane) for plane in file.planes.values() if not known.intersection(plane.names)}
-        graph = cls(home, record=record, name=file.name or None)
+        made_by: Any = cls
+        graph: Any = made_by(home, record=record, name=file.name or None)
         rows = [(label, number) for number, (label, _) in numbered.items()]
         graph._core = _core.load_graph(home._core, file._core, {**given, **made}, rows, file.name, record)
         graph._calls.update({number: call for number, (_, call) in numbered.items()})
@@ -169,7 +170,8 @@ class Storable:
         graph._planes = {
             plane.name: every[next(name for name in plane.names if name in every)] for plane in file.planes.values()
         }
-        return graph
+        loaded: G = graph
+        return loaded
 
     @property
     def planes(self) -> dict[str, Any]:

@@ -14,8 +14,8 @@ import numpy as np
 from eagle import _core
 from eagle._addresses import param_number
 from eagle._derivative import Derivative
-from eagle._kernel import Kernel
 from eagle._imported import refuse_moved, watched_of
+from eagle._kernel import Kernel
 from eagle._scratch import Scratch
 from eagle._shown import pairs_html, pairs_text, seconds_text
 from eagle.errors import refusal

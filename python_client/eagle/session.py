@@ -244,8 +244,8 @@ class Session:
         """A torch tensor on the CPU whose memory is an array of this session, so that kernels see what torch stores.
 
         ``of`` is a shape (zeros), an array of this session (the same memory), or another tensor or array, whose values
-        are copied once; a tensor that lies there already is returned as it is, without its gradient. ``dtype`` is torch's or
-        numpy's. ``param.data = session.tensor(param.data)`` moves a parameter;
+        are copied once; a tensor that lies there already is returned as it is, without its gradient. ``dtype`` is
+        torch's or numpy's. ``param.data = session.tensor(param.data)`` moves a parameter;
         :func:`eagle.interop.share_parameters` does it for a module. Raises MissingPackage.
         """
         from eagle.interop._exports import tensor  # torch is not needed before

@@ -43,8 +43,10 @@ def test_a_loaded_graph_computes_the_same_over_other_arrays(session, tmp_path):
     mine, result = session.asarray(np.arange(5.0)), session.zeros(5)
     loaded = eagle.Graph.load(tmp_path / "line.eagle", {"x": mine, "map.y": result}).build().launch(2)
     assert result.tolist() == [1.0, 3.0, 5.0, 7.0, 9.0]
-    assert loaded.planes["y"] is result and loaded.planes["x"] is mine
-    assert loaded.node_labels() == ["map"] and y.tolist() == [0.0] * 5
+    assert loaded.planes["y"] is result
+    assert loaded.planes["x"] is mine
+    assert loaded.node_labels() == ["map"]
+    assert y.tolist() == [0.0] * 5
 
 
 def test_planes_that_are_not_given_are_made_in_the_session(session):
@@ -52,7 +54,8 @@ def test_planes_that_are_not_given_are_made_in_the_session(session):
     loaded = eagle.load_graph(session, data).build()
     loaded.planes["x"][...] = [1.0, 2.0, 3.0]
     loaded.launch()
-    assert loaded.planes["y"].tolist() == [3.0, 5.0, 7.0] and session.owns(loaded.planes["y"])
+    assert loaded.planes["y"].tolist() == [3.0, 5.0, 7.0]
+    assert session.owns(loaded.planes["y"])
 
 
 def test_arrays_that_share_bytes_are_one_plane_and_keep_their_edges(session):
@@ -63,7 +66,8 @@ def test_arrays_that_share_bytes_are_one_plane_and_keep_their_edges(session):
     file = eagle.GraphFile.read(saved(g))
     assert sorted(file.planes) == ["first.x", "first.y", "second.y"]
     shared = file.planes["first.y"]
-    assert shared.nbytes == 48 and "second.x" in shared.names
+    assert shared.nbytes == 48
+    assert "second.x" in shared.names
 
     values = session.zeros(6)
     loaded = eagle.Graph.load(file, {"second.x": values}, session=session)
@@ -104,10 +108,12 @@ def test_every_kind_of_node_comes_back(session):
         session=session,
     )
     assert arrays.keys() <= {name for plane in file.planes.values() for name in plane.names}
-    assert str(loaded) == str(g) and loaded.node_labels() == g.node_labels()
+    assert str(loaded) == str(g)
+    assert loaded.node_labels() == g.node_labels()
     assert [tuple(edge) for edge in loaded.edges()] == [tuple(edge) for edge in g.edges()]
     loaded.build().launch(2)
-    assert again == [1, 1] and told == []
+    assert again == [1, 1]
+    assert told == []
     assert saved(loaded) == data
 
 
@@ -221,7 +227,8 @@ def test_a_file_is_replaced_whole_or_not_at_all(local, tmp_path):
     path = tmp_path / "g.eagle"
     path.write_bytes(b"what was there")
     g.save(path)
-    assert path.read_bytes() == saved(g) and [p.name for p in tmp_path.iterdir()] == ["g.eagle"]
+    assert path.read_bytes() == saved(g)
+    assert [p.name for p in tmp_path.iterdir()] == ["g.eagle"]
     with pytest.raises(RuntimeError, match=r"save: '.*g\.eagle': cannot be made: No such file"):
         g.save(tmp_path / "missing" / "g.eagle")
     with pytest.raises(eagle.GraphState, match="save: this graph is empty"):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 import eagle
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))  # harness.py
 
 
 def package(name: str):

@@ -1,6 +1,6 @@
 """What raptor-hawk itself computes of hawk_examples.py on the CPU: run in an environment that has it and raptor-eagle.
 
-    python hawk_answers.py OUT.npz
+python hawk_answers.py OUT.npz
 """
 
 import pathlib

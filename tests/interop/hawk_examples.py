@@ -88,7 +88,7 @@ def gather(i: Index, t: Table[Scalar], y: Mutable[Scalar]):
 
 
 @hawk.kernel
-def gather_named(i: Index, t: Table["row":5, "column":3], y: Mutable[Scalar]):  # noqa: F821
+def gather_named(i: Index, t: Table["row":5, "column":3], y: Mutable[Scalar]):
     y = t.at(row=i, column=1) + t.at(row=0, column=2)
 
 

@@ -12,7 +12,7 @@ def counted(n: Int32, out: Mutable[Int32]):
 
 @hawk.kernel
 def solved(m: Matrix[3, 3], v: Vector[3], out: Mutable[Vector[3]]):
-    solution, info = hm.solve(m, v)
+    solution, _info = hm.solve(m, v)
     out = solution
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import ctypes
 import mmap
+from typing import ClassVar
 
 import eagle
 import numpy as np
@@ -153,7 +154,7 @@ def test_each_failure_says_why():
 @pytest.mark.parametrize(("kind", "name"), [(2, "a CUDA GPU"), (10, "a ROCm GPU"), (99, "a device of kind 99")])
 def test_memory_of_a_device_is_refused_with_the_way_out(kind, name):
     class OnDevice:
-        __cuda_array_interface__ = {"shape": (2,), "typestr": "<f8", "data": (1 << 40, False), "version": 3}
+        __cuda_array_interface__: ClassVar = {"shape": (2,), "typestr": "<f8", "data": (1 << 40, False), "version": 3}
 
         def __dlpack__(self, **given):
             raise AssertionError("nobody asks for memory that cannot be used")
@@ -181,7 +182,7 @@ def test_a_capsule_of_the_future_and_a_copy_are_refused():
 
 
 def test_what_is_required_is_checked_at_once():
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="is not what is required") as caught:
         eagle.interop.import_buffer(b"12345678", {"dtype": "f8", "shape": (1,), "writable": True, "contiguous": True})
     message = str(caught.value)
     assert "dtype: expected float64, found uint8" in message
@@ -231,7 +232,7 @@ def test_a_launch_after_the_owner_moved_is_refused_by_name():
         g = eagle.Graph().add(plan, name="model").build().launch()
         old, model.values = model.values, np.array([0.0, 5.0])
         with pytest.raises(
-            eagle.GraphState, match="launch: node 'model': plane 't' is bound to memory that a .*Model had"
+            eagle.GraphState, match=r"launch: node 'model': plane 't' is bound to memory that a .*Model had"
         ):
             g.launch()
         with pytest.raises(eagle.GraphState, match="enqueue: node 'model'"):

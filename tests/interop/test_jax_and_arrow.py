@@ -29,7 +29,7 @@ def test_a_launch_over_a_jax_array_that_is_gone_is_refused_by_name(jax):
     with eagle.local(threads=1):
         bound = eagle.plan(square).bind(x=eagle.interop.import_buffer(values)).launch()
         values.delete()
-        with pytest.raises(eagle.GraphState, match="node 'square': plane 'x'.* it is gone now"):
+        with pytest.raises(eagle.GraphState, match=r"node 'square': plane 'x'.* it is gone now"):
             bound.launch()
 
 

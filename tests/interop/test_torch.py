@@ -98,5 +98,5 @@ def test_every_dtype_that_numpy_has(torch, name):
 
 
 def test_bfloat16_is_refused_by_name(torch):
-    with pytest.raises(TypeError, match="__dlpack__: .*(code 4, 16 bits|bfloat16|BFloat16)"):
+    with pytest.raises(TypeError, match=r"__dlpack__: .*(code 4, 16 bits|bfloat16|BFloat16)"):
         eagle.interop.import_buffer(torch.ones(2, dtype=torch.bfloat16))

@@ -78,8 +78,9 @@ private:
   }
 
   Status load() {
-    EAGLE_ASSIGN_OR_RETURN(eagle::Session session,
-                           eagle::connect(options_.endpoint, {.client_name = "example-service"}));
+    eagle::ConnectOptions connecting;
+    connecting.client_name = "example-service";
+    EAGLE_ASSIGN_OR_RETURN(eagle::Session session, eagle::connect(options_.endpoint, connecting));
     eagle::NamedArrays planes;
     for (const auto& [plane, name] : options_.open) {
       EAGLE_ASSIGN_OR_RETURN(const eagle::PublishedArray opened, session.open(name));
@@ -112,8 +113,9 @@ private:
                             eagle::row_major_strides(plane.shape, plane.item_bytes),
                             false,
                             buffer};
-      EAGLE_ASSIGN_OR_RETURN(const eagle::PublishedArray published,
-                             session.publish(view, options_.publish + "." + plane.name, {.writable = true}));
+      EAGLE_ASSIGN_OR_RETURN(
+          const eagle::PublishedArray published,
+          session.publish(view, options_.publish + "." + plane.name, {.writable = true, .to = {}}));
       if (published.moved) view = published.view;
       planes.emplace_back(plane.name, std::move(view));
     }

@@ -33,14 +33,15 @@ def as_jax(array: Any) -> Any:
     if found.dtype.itemsize == 8 and not jax.config.jax_enable_x64:
         raise refusal(
             "WRONG_DTYPE",
-            f"as_jax: {found.dtype} would be narrowed; say jax.config.update('jax_enable_x64', True) first, or use 32 bits",
+            f"as_jax: {found.dtype} would be narrowed; say jax.config.update('jax_enable_x64', True) first, or "
+            "use 32 bits",
         )
     made = jax.dlpack.from_dlpack(found)
     if found.size and made.unsafe_buffer_pointer() != found.__array_interface__["data"][0]:
         raise refusal(
             "COPY_BOUND_PLANE",
-            "as_jax: JAX would copy this array (it takes contiguous memory at a multiple of 64 bytes); pass an array of a "
-            "session whole, or jax.numpy.asarray(array) for a copy",
+            "as_jax: JAX would copy this array (it takes contiguous memory at a multiple of 64 bytes); pass an array "
+            "of a session whole, or jax.numpy.asarray(array) for a copy",
         )
     return made
 
@@ -55,8 +56,8 @@ def as_arrow(array: Any) -> Any:
     if found.ndim != 1 or found.dtype == np.bool_ or not found.flags.c_contiguous:
         raise refusal(
             "COPY_BOUND_PLANE",
-            f"as_arrow: expected one contiguous axis of numbers, found {found.dtype} {found.shape}; pass a row of it, or "
-            "pyarrow.array(array) for a copy",
+            f"as_arrow: expected one contiguous axis of numbers, found {found.dtype} {found.shape}; pass a row of it, "
+            "or pyarrow.array(array) for a copy",
         )
     return arrow.Array.from_buffers(arrow.from_numpy_dtype(found.dtype), found.size, [None, arrow.py_buffer(found)])
 
@@ -83,14 +84,13 @@ def tensor(session: Session, of: Any, dtype: Any = None, name: str | None = None
         made.copy_(data)
         return made
     if isinstance(of, np.ndarray):
-        values = of if dtype is None else of.astype(_dtype(torch, dtype), copy=False)
-        return _over(torch, session.asarray(values, name=name))
+        return _over(torch, session.asarray(of, None if dtype is None else _dtype(torch, dtype), name=name))
     wanted = np.dtype(np.float32) if dtype is None else _dtype(torch, dtype)  # torch's own default
     return _over(torch, session.zeros(of, wanted, name=name))
 
 
 def share_parameters(module: Module, session: Session | None = None) -> Module:
-    """Moves the parameters and buffers of a torch module into a session's memory: copied once, where they are not there.
+    """Moves the parameters and buffers of a torch module into a session's memory; what is not there is copied once.
 
     From then on kernels of that session read what the optimizer has stored last, and nothing travels. It is
     ``param.data = session.tensor(param.data)`` for each: do it before anything is bound to them. Returns the module.

@@ -1,7 +1,8 @@
 """Kernels that were written for raptor-hawk, as kernels of ours.
 
 :func:`kernel` reads what hawk has traced (``k.walk``) and writes it down in our language; the result is a kernel like
-any other, whose ``source()`` is that text. Nothing of hawk runs, and it is not imported here: who has a hawk kernel has it.
+any other, whose ``source()`` is that text. Nothing of hawk runs, and it is not imported here: who has a hawk kernel
+has it.
 What has no counterpart is refused by name, with the way out.
 """
 
@@ -59,8 +60,8 @@ def kernel(k: Any, name: str | None = None, *, own_random: bool = False) -> Kern
     Random numbers of raptor-hawk come from another stream than ours, so a kernel that draws some is refused, unless
     ``own_random`` says that numbers of the same distribution from :mod:`eagle.random` will do.
 
-    Raises EagleError: TypeError for what is no kernel of hawk's, and a ValueError that names each operation or plane that
-    has no counterpart, with what to do instead.
+    Raises EagleError: TypeError for what is no kernel of hawk's, and a ValueError that names the operation or plane
+    that has no counterpart, with what to do instead.
     """
     found = getattr(k, "one_step", None) or k
     if not hasattr(found, "walk") or not hasattr(found, "sinks") or not hasattr(found, "planes"):
@@ -356,7 +357,8 @@ class _Writer:
             self._refuse(
                 f"operation '{kind}'",
                 node,
-                "its numbers are of another stream; say own_random=True for numbers of eagle.random, or pass them as an array",
+                "its numbers are of another stream; say own_random=True for numbers of eagle.random, or pass them as "
+                "an array",
             )
         if kind in simple:
             return simple[kind].format(*operands)
@@ -391,7 +393,7 @@ class _Writer:
             node,
             _CURES.get(
                 kind,
-                "write it with the operations of docs/manual/kernels.md (matrices are factored nowhere here: solve small "
+                "write it with the operations of docs/manual/kernels.md (nothing factors matrices here: solve small "
                 "systems by components)",
             ),
         )

@@ -6,7 +6,7 @@ the first of a Vector's), any number of them; they are one axis to the kernel, w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 
 import numpy as np
 
@@ -102,8 +102,8 @@ def _plain(kernel: Kernel, name: str, value: Any, labels: _Labels) -> Any:
     if not isinstance(data, np.ndarray):
         raise refusal(
             "WRONG_TYPE",
-            f"{kernel.name}: argument '{name}' holds a {type(data).__module__.split('.')[0]}.{type(data).__name__}; load "
-            f"it first: {name}.load()",
+            f"{kernel.name}: argument '{name}' holds a {type(data).__module__.split('.')[0]}.{type(data).__name__}; "
+            f"load it first: {name}.load()",
         )
     if name not in kernel.arguments or not _per_sample(kernel.role(name)):
         return data
@@ -112,8 +112,8 @@ def _plain(kernel: Kernel, name: str, value: Any, labels: _Labels) -> Any:
     if flat.size and not np.may_share_memory(flat, data):
         raise refusal(
             "COPY_BOUND_PLANE",
-            f"{kernel.name}: argument '{name}' of dimensions {tuple(value.dims)} and strides {data.strides} would have to "
-            f"be copied; pass {name}.copy(data=np.ascontiguousarray({name}.data))",
+            f"{kernel.name}: argument '{name}' of dimensions {tuple(value.dims)} and strides {data.strides} would have "
+            f"to be copied; pass {name}.copy(data=np.ascontiguousarray({name}.data))",
         )
     return flat
 
