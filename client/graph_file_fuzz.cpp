@@ -52,7 +52,8 @@ Graph chain(const Session& session) {
   const BoundPlan second{kernel, {{"x", between}, {"y", tail}, {"a", 3.0}}};
   const bool added =
       graph.add(first).ok() && graph.add(second, "second").ok() &&
-      graph.add_node(repeat_while({{"body", second}}, {{"live", live.view()}}, 4)).ok() &&
+      graph.add_node(repeat_while({{"body", second}}, {{"live", live.view()}, std::nullopt, false}, 4))
+          .ok() &&
       graph.add_node(opaque([] { return Status(); }, {.reads = {{"x", tail}}, .writes = {}})).ok();
   if (!added) broken("the seed is refused");
   return graph;

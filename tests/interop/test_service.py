@@ -106,7 +106,7 @@ def test_it_launches_what_python_saved_and_says_so(serve, growing):
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(service.url + "x", timeout=30)
     with pytest.raises(urllib.error.HTTPError, match="405"):
-        urllib.request.urlopen(service.url, data=b"x", timeout=30)
+        urllib.request.urlopen(urllib.request.Request(service.url, method="POST"), timeout=30)
     assert service.stop() == 0
 
 
