@@ -75,7 +75,7 @@ std::string hash_of(const v1::GraphDescription& description, const graph::Graph&
 }
 
 // Whole, however long.
-std::string quoted(const std::string& path) { return "'" + kernel::escaped(path, '\'') + "'"; }
+std::string spelled(const std::string& path) { return "'" + kernel::escaped(path, '\'') + "'"; }
 
 Status too_large(std::string_view what, std::uint64_t bytes) {
   return {Reason::graph_limit, std::string(what) + " has " + std::to_string(bytes) +
@@ -184,7 +184,7 @@ StatusOr<GraphFile> GraphFile::parse(std::string_view bytes) {
 }
 
 StatusOr<GraphFile> GraphFile::read(const std::string& path) {
-  const std::string where = "load: " + quoted(path);
+  const std::string where = "load: " + spelled(path);
   const UniqueFd file(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would wait for a writer
   if (!file.valid()) return Status(Reason::bad_value, where + " cannot be opened: " + std::strerror(errno));
@@ -203,7 +203,7 @@ StatusOr<GraphFile> GraphFile::read(const std::string& path) {
 }
 
 Status GraphFile::write(const std::string& path) const {
-  const std::string where = "save: " + quoted(path);
+  const std::string where = "save: " + spelled(path);
   const auto failed = [&](const char* what) {
     return Status(Reason::system, where + ": " + what + ": " + std::strerror(errno));
   };

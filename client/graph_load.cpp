@@ -224,7 +224,8 @@ private:
 };
 
 // The callables by their numbers; each of the file is given, and nothing else is.
-StatusOr<std::vector<std::function<Status()>>> calls_of(const GraphFile& file, const LoadOptions& options) {
+StatusOr<std::vector<std::function<Status()>>> callables_of(const GraphFile& file,
+                                                            const LoadOptions& options) {
   std::vector<std::function<Status()>> calls(file.calls().size());
   for (const auto& [name, call] : options.calls) {
     const auto found = std::find(file.calls().begin(), file.calls().end(), name);
@@ -246,7 +247,7 @@ StatusOr<std::vector<std::function<Status()>>> calls_of(const GraphFile& file, c
 }
 
 // By plane of the file; those that were not given are made.
-StatusOr<std::map<std::uint32_t, Given>> planes_of(const Session& session, const GraphFile& file,
+StatusOr<std::map<std::uint32_t, Given>> arrays_of(const Session& session, const GraphFile& file,
                                                    const std::vector<saved::Place>& places,
                                                    const LoadOptions& options) {
   std::map<std::string_view, const saved::Place*> by_name;
@@ -292,9 +293,9 @@ StatusOr<std::map<std::uint32_t, Given>> planes_of(const Session& session, const
 
 StatusOr<Graph> Session::load(const GraphFile& file, const LoadOptions& options) const {
   const auto load = [&]() -> StatusOr<Graph> {
-    EAGLE_ASSIGN_OR_RETURN(auto calls, calls_of(file, options));
+    EAGLE_ASSIGN_OR_RETURN(auto calls, callables_of(file, options));
     const std::vector<saved::Place> places = saved::planes_of(file.graph());
-    EAGLE_ASSIGN_OR_RETURN(auto planes, eagle::planes_of(*this, file, places, options));
+    EAGLE_ASSIGN_OR_RETURN(auto planes, arrays_of(*this, file, places, options));
     NamedArrays named;
     for (const saved::Place& place : places)
       named.emplace_back(place.plane.name, planes.at(place.index).array);

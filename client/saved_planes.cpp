@@ -121,6 +121,23 @@ void describe(const std::vector<const Use*>& uses, std::uint64_t bytes, Place& p
   }
 }
 
+// Planes in the order in which nodes come to them: where memory lay says nothing.
+void number_planes(v1::GraphDescription& description) {
+  constexpr auto none = static_cast<std::uint32_t>(-1);
+  std::vector<std::uint32_t> number(static_cast<std::size_t>(description.planes_size()), none);
+  std::vector<v1::PlaneDeclaration> in_order;
+  record::for_each_view(description, [&](v1::View& view) {
+    std::uint32_t& known = number[view.plane()];
+    if (known == none) {
+      known = static_cast<std::uint32_t>(in_order.size());
+      in_order.push_back(description.planes(static_cast<int>(view.plane())));
+    }
+    view.set_plane(known);
+  });
+  description.clear_planes();
+  for (v1::PlaneDeclaration& plane : in_order) *description.add_planes() = std::move(plane);
+}
+
 }  // namespace
 
 StatusOr<v1::GraphDescription> detached(const v1::GraphDescription& description) {
@@ -168,6 +185,7 @@ StatusOr<v1::GraphDescription> detached(const v1::GraphDescription& description)
   made.clear_planes();
   Backing unused;
   views.finish([&]() -> v1::PlaneDeclaration& { return *made.add_planes(); }, unused);
+  number_planes(made);
   std::uint32_t calls = 0;
   for_each_node(*made.mutable_stages(), [&](v1::Node& node) {
     if (node.has_host()) node.mutable_host()->set_call(calls++);

@@ -128,6 +128,15 @@ def test_params_are_what_they_were_updated_to(session):
     assert loaded.planes["y"].tolist() == [8.0, 8.0]
 
 
+def test_files_do_not_depend_on_where_memory_lies(session):
+    memory = session.zeros(8)
+
+    def made(x, y):
+        return saved(eagle.Graph(session).add(eagle.plan(affine).bind(x=x, a=1.0, b=0.0, y=y)))
+
+    assert made(memory[:4], memory[4:]) == made(memory[4:], memory[:4])
+
+
 def test_a_hash_says_what_is_computed_and_not_where(session):
     def made(name, size, a):
         filler = session.zeros(size)
