@@ -39,7 +39,8 @@ std::vector<Place> planes_of(const graph::Graph& graph);
 // Of each callable, by its number.
 std::vector<std::string> calls_of(const graph::Graph& graph);
 
-// Numbers of Params that were given after the build, in order (a later one wins), take the place of the old ones.
+// Numbers of Params that were given after the build, in order (a later one wins), take the place of the old
+// ones.
 Status apply(const std::vector<graph::ParamUpdate>& updates, v1::GraphDescription& description);
 
 // Every node in the order of addresses: each before those of its body. Of groups their nodes alone.
