@@ -79,8 +79,16 @@ Status Graph::State::update(const std::vector<ParamUpdate>& params) {
     for (const auto& [target, bits] : changed) recording->params[{target.launch, target.argument}] = bits;
     ++recording->params_changed;
   }
+  remember(params);
   counting::add(counting::of_process().updates);
   return {};
+}
+
+// What a file of the graph says of its Params.
+void Graph::State::remember(const std::vector<ParamUpdate>& params) {
+  const std::scoped_lock lock(mutex);
+  for (const ParamUpdate& update : params)
+    updated[{update.address.node, update.address.leaf, update.address.name}] = {++updates, update.value};
 }
 
 Status Graph::State::rebind(const std::vector<PlaneUpdate>& planes) {

@@ -4,10 +4,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -32,6 +35,9 @@ StatusOr<graph::Graph> read_for(const Host& host, const v1::GraphDescription& de
 // Sets the policies of the description's kernels as the choices want them. BAD_VALUE.
 Status apply_dispatch(const std::vector<kernel::PolicyChoice>& choices, v1::GraphDescription& description);
 
+// An address as a key: label, index and name.
+using AddressKey = std::tuple<std::string, std::optional<std::uint32_t>, std::string>;
+
 struct Graph::State {
   State(Session its_session, GraphOptions its_options)
       : session(std::move(its_session)), options(std::move(its_options)) {}
@@ -49,7 +55,11 @@ struct Graph::State {
   std::shared_ptr<const graph::Graph> looked;           // of the first `looked_stages` stages
   std::size_t looked_stages = 0;
   std::vector<kernel::PolicyChoice> dispatch;  // of `built`
-  Backing backing;                             // of `built`, and outliving it
+  NamedArrays loaded_planes;                   // of a graph that was loaded, by the file's names
+  std::map<AddressKey, std::pair<std::uint64_t, graph::Number>>
+      updated;  // since the build, numbered in order
+  std::uint64_t updates = 0;
+  Backing backing;  // of `built`, and outliving it
   std::unique_ptr<HostGraph> built;
   std::atomic<std::int64_t> brief_replays = 0;  // of `built`
   std::shared_ptr<std::atomic<bool>> running;   // stops the launch that runs
@@ -89,6 +99,7 @@ struct Graph::State {
       std::string_view method, const LaunchOptions& launch_options, CallbackThread* callbacks,
       const std::function<StatusOr<LaunchReport>(const LaunchOptions&, const HostCall&)>& run);
   Status update(const std::vector<ParamUpdate>& params);
+  void remember(const std::vector<ParamUpdate>& params);  // for files of the graph
   Status rebind(const std::vector<PlaneUpdate>& planes);
 };
 

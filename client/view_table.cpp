@@ -103,7 +103,11 @@ Status ViewTable::add(const ArrayView& array, std::string_view where, v1::View& 
 
   const std::uint64_t bytes = bounds.last - bounds.first;
   const auto data = reinterpret_cast<std::uintptr_t>(array.data);
-  if (auto address = host_.find(reinterpret_cast<const void*>(bounds.first), bytes)) {
+  if (host_ == nullptr) {
+    private_.push_back({bounds.first, bounds.last, data, &message});
+    return {};
+  }
+  if (auto address = host_->find(reinterpret_cast<const void*>(bounds.first), bytes)) {
     message.set_plane(index_of(*address));
     message.set_offset(static_cast<std::int64_t>(address->offset + (data - bounds.first)));
     keep_alive_.push_back(std::move(address->keep_alive));
@@ -111,14 +115,14 @@ Status ViewTable::add(const ArrayView& array, std::string_view where, v1::View& 
   }
   if (bytes > 0) {
     const auto other = PlaneRegistry::of_process().session_at(bounds.first, bounds.last);
-    if (other == host_.name()) {
+    if (other == host_->name()) {
       return {Reason::view_outside_plane, std::string(where) + " reaches outside the array of " +
-                                              host_.name() +
+                                              host_->name() +
                                               " that it starts in; check its shape and strides"};
     }
     if (other) {
       return {Reason::mixed_sessions,
-              std::string(where) + " lies in memory of " + *other + ", and this is " + host_.name() +
+              std::string(where) + " lies in memory of " + *other + ", and this is " + host_->name() +
                   "; make all arrays of a graph or run in one session, or copy the values"};
     }
   }

@@ -21,7 +21,9 @@ namespace eagle {
 
 class ViewTable {
 public:
-  explicit ViewTable(const Host& host) : host_(host) {}
+  explicit ViewTable(const Host& host) : host_(&host) {}
+  // By bytes alone: all memory is private, and nobody's.
+  ViewTable() = default;
 
   // Fills `message`, which stays where it is until `finish`. `where` begins an error's text.
   Status add(const ArrayView& array, std::string_view where, v1::View& message);
@@ -45,7 +47,7 @@ private:
   };
   std::uint32_t index_of(const PlaneAddress& address);
 
-  const Host& host_;
+  const Host* host_ = nullptr;
   std::vector<SharedPlane> shared_;
   std::unordered_map<std::uint64_t, std::uint32_t> shared_index_;  // plane id -> index
   std::unordered_map<const ScratchPlane*, std::uint32_t> scratch_index_;

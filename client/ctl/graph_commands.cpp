@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "client/ctl/command.h"
+#include "client/ctl/graph_files.h"
 #include "client/ctl/graphs_list.h"
 #include "client/ctl/json.h"
 #include "client/ctl/output.h"
@@ -336,12 +337,22 @@ void add_graph_commands(CLI::App& app, Chosen& chosen) {
     chosen.command = [asked](const Options& options) { return explain(options, *asked); };
   });
 
-  CLI::App* const graph_command =
-      app.add_subcommand("graph", "Nodes, edges, schedule, and what the executor made of them");
+  CLI::App* const graph_command = app.add_subcommand(
+      "graph",
+      "Nodes, edges, schedule, and what the executor made of them; or `graph load FILE`, a saved graph");
   const auto inspected = std::make_shared<std::string>();
-  graph_command->add_option("GRAPH", *inspected, graph_help)->required();
-  graph_command->final_callback([&chosen, inspected] {
-    chosen.command = [inspected](const Options& options) { return graph(options, *inspected); };
+  const auto loaded = std::make_shared<LoadAsked>();
+  graph_command->add_option("GRAPH", *inspected, std::string(graph_help) + "; or the word load")->required();
+  graph_command->add_option("FILE", loaded->file, "After load: what g.save(FILE) has written");
+  graph_command->add_option("--launches", loaded->launches, "After load: launch it so often, over zeros")
+      ->check(CLI::Range(0, 1'000'000'000));
+  graph_command->final_callback([&chosen, inspected, loaded] {
+    chosen.command = [inspected, loaded](const Options& options) -> StatusOr<Exit> {
+      if (loaded->file.empty()) return graph(options, *inspected);
+      if (*inspected == "load") return load_graph_file(options, *loaded);
+      return Status(Reason::bad_value,
+                    "graph: a file goes with the word load alone: eaglectl graph load FILE");
+    };
   });
 }
 

@@ -13,6 +13,7 @@ _eaglectl() {
     --interval) COMPREPLY=(); return ;;
     --count) COMPREPLY=(); return ;;
     --most) COMPREPLY=(); return ;;
+    --launches) COMPREPLY=(); return ;;
     --arch) COMPREPLY=(); return ;;
     -o|--output) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     --tenant) COMPREPLY=(); return ;;
@@ -59,7 +60,7 @@ _eaglectl() {
       [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -W "$(eaglectl graphs 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$word"); return; }
       ;;
     graph)
-      flags+=' --help'
+      flags+=' --help --launches'
       [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -W "$(eaglectl graphs 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$word"); return; }
       ;;
     kernel)

@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eagle import _openmp as _openmp  # before anything else loads the engine
 
@@ -23,6 +23,7 @@ from eagle import diff, graph
 from eagle import math as math
 from eagle import random as random
 from eagle._core import __version__
+from eagle._graph_files import GraphFile, load_graph
 from eagle._kernel import Kernel, kernel
 from eagle._pipeline import GraphPipeline
 from eagle._primitive import primitive
@@ -95,6 +96,7 @@ __all__ = [
     "DerivativeKernel",
     "EagleError",
     "Graph",
+    "GraphFile",
     "GraphPipeline",
     "GraphState",
     "Index",
@@ -136,6 +138,7 @@ __all__ = [
     "full",
     "graph",
     "kernel",
+    "load_graph",
     "local",
     "matrix",
     "n_samples",
@@ -163,3 +166,12 @@ __all__ = [
 ]
 
 share_from_the_start()
+
+
+def __getattr__(name: str) -> Any:
+    """The parts that few programs need."""
+    if name == "interop":
+        import eagle.interop
+
+        return eagle.interop
+    raise AttributeError(f"module 'eagle' has no attribute {name!r}")

@@ -1,3 +1,4 @@
+import builtins
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -248,6 +249,33 @@ class Graph:
     def node_labels(self) -> list[str]: ...
     def schedule(self) -> list[str]: ...
     def built(self) -> bool: ...
+
+def import_dlpack(capsule: Any) -> tuple[Any, bool]: ...
+
+class GraphFile:
+    name: str
+    hash: str
+    made_by: str
+    nodes: int
+    bytes: builtins.bytes
+    planes: list[tuple[str, tuple[str, ...], str, tuple[int, ...], int, bool, bool]]
+    calls: list[str]
+    @staticmethod
+    def read(path: str) -> GraphFile: ...
+    @staticmethod
+    def parse(bytes: builtins.bytes) -> GraphFile: ...
+    def write(self, path: str) -> None: ...
+    def picture(self) -> str: ...
+
+def graph_file(graph: Graph) -> GraphFile: ...
+def load_graph(
+    session: Session,
+    file: GraphFile,
+    planes: Mapping[str, Any],
+    calls: Sequence[tuple[str, int]],
+    name: str,
+    recorded: bool,
+) -> Graph: ...
 
 class EdgeList:
     def __init__(self, graph: Graph) -> None: ...

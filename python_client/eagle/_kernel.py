@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 import types
-from typing import TYPE_CHECKING, Any, Callable, Mapping, overload
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, overload
 
 import numpy as np
 
@@ -124,6 +125,8 @@ class Kernel:
         Values of one sample (numbers or 0-d arrays, (w,) for vectors, (R, C) for matrices, for all arguments) run
         as a batch of one and come back as values of one sample.
 
+        Of ``xarray.DataArray`` arguments dimensions and coordinates are kept: outputs have those of the samples.
+
         Raises EagleError (a TypeError or ValueError) before anything runs where an argument does not fit.
         """
         from eagle.plan import Plan  # here: plan.py needs Kernel
@@ -137,7 +140,12 @@ class Kernel:
         twice = sorted(given.keys() & kwargs.keys())
         if twice:
             raise refusal("BAD_BINDING", f"{self.name}: argument '{twice[0]}' is given twice")
-        return Plan(self, scalar_type).call(session, {**given, **kwargs})
+        every = {**given, **kwargs}
+        if "xarray" in sys.modules and _is_labelled(every.values()):
+            from eagle.interop import xarray
+
+            return xarray.call(self, every, session, scalar_type)
+        return Plan(self, scalar_type).call(session, every)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the text with the constants and functions that it uses, as they stand now."""
@@ -215,6 +223,12 @@ def _thaw(
         returned = keyed or types.GenericAlias(dict, (str, outputs.roles[0]))
     evaluated = {**arguments, **({} if returned is None else {"return": returned})}
     return Kernel(frontend.Source(filename, first_line, text), frontend.Names.of_mapping(constants), evaluated)
+
+
+def _is_labelled(values: Iterable[Any]) -> bool:
+    """Whether one is a DataArray; xarray is loaded."""
+    labelled = getattr(sys.modules["xarray"], "DataArray", ())
+    return any(isinstance(value, labelled) for value in values)
 
 
 def _annotations(function: types.FunctionType) -> Mapping[str, Any]:

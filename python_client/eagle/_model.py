@@ -7,6 +7,7 @@ from typing import Any, Callable, Sequence, Union
 import numpy as np
 
 from eagle import _core
+from eagle._imported import refuse_moved
 from eagle._kernel import Kernel
 from eagle._nodes import Conditional, Node
 from eagle.errors import EagleError, refusal
@@ -90,7 +91,10 @@ class Model:
         return found
 
     def nodes(self) -> list[_core.Node]:
-        """The parts, for the core."""
+        """The parts, for the core: a run is about to begin."""
+        for part in self.parts:
+            if isinstance(part, BoundPlan) and part._watched:
+                refuse_moved(self._where, part._watched)
         return [part._node for part in self.parts if part._node is not None]
 
     def roles(self) -> dict[str, str]:

@@ -31,12 +31,14 @@ import math
 import os
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Literal, Mapping, NamedTuple, Sequence, overload
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Literal, Mapping, Sequence, overload
 
 from eagle import _core, _plot
 from eagle._addresses import param_rows, plane_rows
 from eagle._edges import Edge, Edges
 from eagle._explain import Meeting, NodeExplanation, PairExplanation, PlaneExplanation, explain
+from eagle._graph_files import Storable
+from eagle._imported import Watched, refuse_moved, watched_after, watched_of
 from eagle._kinds import NodeKind, register_node_kind
 from eagle._nodes import (
     Conditional,
@@ -58,11 +60,12 @@ from eagle._nodes import (
 )
 from eagle._policies import policies
 from eagle._records import GraphRecord
+from eagle._reports import ExecutedGroup, Execution, GraphReport, ScratchUse
 from eagle._running import seconds_of
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text
 from eagle.plan import BoundPlan, LaunchReport
-from eagle.session import Host, Session, _dtype, _shape, default_session, local_session, session_of
+from eagle.session import Session, _dtype, _shape, default_session, local_session, session_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,56 +102,7 @@ __all__ = [
 ]
 
 
-class ScratchUse(NamedTuple):
-    """What became of a scratch plane: ``offset`` is in the graph's own memory, where planes may take turns."""
-
-    name: str
-    bytes: int
-    in_memory: bool
-    offset: int
-
-
-class ExecutedGroup(NamedTuple):
-    """Kernels that run block of samples by block of samples; see ``docs/manual/execution.md``.
-
-    ``functions`` are compiled functions, in order, each the ``(index, label)`` of its nodes. ``block`` samples go
-    through all of them before the next ones do. ``bytes`` is what one run loads and stores of planes of samples.
-    """
-
-    functions: tuple[tuple[tuple[int, str], ...], ...]
-    samples: int
-    block: int
-    threads: int
-    bytes: int
-
-
-class Execution(NamedTuple):
-    """How the kernels of a graph run: ``fusion`` is ``"full"``, or what ``EAGLED_FUSION`` said.
-
-    ``bytes`` is of a launch in which every node runs once; ``left_out`` counts groups that are not listed.
-    """
-
-    fusion: str
-    groups: tuple[ExecutedGroup, ...]
-    left_out: int
-    bytes: int
-
-
-class GraphReport(NamedTuple):
-    """What a launch says about itself, and the graph: :class:`eagle.plan.LaunchReport`, scratch planes, execution."""
-
-    host: Host
-    launches: int
-    threads: int
-    wall_s: float
-    clamped: int
-    zero_divisions: int
-    dropped: int
-    scratch: tuple[ScratchUse, ...]
-    execution: Execution
-
-
-class Graph:
+class Graph(Storable):
     """Nodes in the order they are added; what may run at the same time is a group.
 
     Edges are derived from the arrays that nodes touch, never drawn. Every verb returns the graph. ``build``
@@ -179,6 +133,7 @@ class Graph:
         self._enqueued = 0  # runs that `synchronize` will report
         self._numbers = itertools.count()  # of scratch planes without a name
         self._record: GraphRecord | None = None
+        self._watched: list[Watched] = []  # arrays of other packages, as they were at the build
 
     # ---- adding
 
@@ -312,6 +267,7 @@ class Graph:
                 self._core.set_recorded(self._recorded)
                 raise
             self._recorded = recorded
+            self._watched = [row for add in self._adds for row in add.watched()]
             self._look_at(self._core)
         return self
 
@@ -324,7 +280,7 @@ class Graph:
         CANCELLED. Raises GraphState before the build, Busy, SessionClosed, DeadlineExceeded after the timeout.
         """
         core = self._core
-        if core is None or timeout is not None or type(n) is not int or not 0 <= n < 2**63:
+        if core is None or self._watched or timeout is not None or type(n) is not int or not 0 <= n < 2**63:
             n, seconds = _count("launch", n), _seconds("launch", timeout)
             self._built("launch").launch(n, self._calls, seconds)
         else:
@@ -430,7 +386,9 @@ class Graph:
         Busy, GraphState before the build, EagleError for another dtype (TypeError) or shape (ValueError).
         """
         core = self._built("rebind")
-        core.rebind(plane_rows("rebind", {**(planes or {}), **named}))
+        rows = plane_rows("rebind", {**(planes or {}), **named})
+        core.rebind(rows)
+        self._watched = watched_after(self._watched, rows)
         self._look_at(core)
         return self
 
@@ -572,6 +530,8 @@ class Graph:
     def _built(self, method: str) -> _core.Graph:
         if self._core is None:
             raise refusal("GRAPH_STATE", f"{method}: this graph is empty and not built; add nodes, then call build()")
+        if self._watched and method in ("launch", "launch_async", "enqueue"):
+            refuse_moved(method, self._watched)
         return self._core
 
     def _look_at(self, core: _core.Graph) -> None:
@@ -649,6 +609,13 @@ class _Add:
     def arrays(self) -> Iterable[Any]:
         for item in self.items:
             yield from item.planes.values() if isinstance(item, BoundPlan) else item._arrays
+
+    def watched(self) -> Iterable[Watched]:
+        """The planes of kernels and callables whose memory is another package's."""
+        for label, item in self.labelled():
+            named = item.planes if isinstance(item, BoundPlan) else getattr(item, "_planes", {})
+            kind = item.kernel.name if isinstance(item, BoundPlan) else "callable"
+            yield from watched_of(label or kind, named.items())
 
     def calls(self) -> dict[int, Callable[[], Any]]:
         found: dict[int, Callable[[], Any]] = {}

@@ -14,6 +14,7 @@ import numpy as np
 from eagle import _core
 from eagle._addresses import param_number
 from eagle._derivative import Derivative
+from eagle._imported import refuse_moved, watched_of
 from eagle._kernel import Kernel
 from eagle._scratch import Scratch
 from eagle._shown import pairs_html, pairs_text, seconds_text
@@ -170,6 +171,7 @@ class BoundPlan:
         self._form, self._outputs = translation.form, translation.outputs
         self.planes: dict[str, Array] = {**planes, **_oriented(arguments)}
         self._arguments = {**given, **arguments}
+        self._watched = watched_of(self.kernel.name, self.planes.items())
         self._node = node
         self._graph: _core.Graph | None = None
         self._report: LaunchReport | Literal["unread"] | None = None  # of the last launch, once it was asked for
@@ -219,6 +221,8 @@ class BoundPlan:
                     f"launch: kernel '{self.kernel.name}': argument '{name}' is the {plane._label()}, which has memory "
                     "in its graph only; add the plan to that graph",
                 )
+        if self._watched:
+            refuse_moved("launch", self._watched)
         if self._graph is None:
             graph = _core.Graph(self.session._core, self.kernel.name, isinstance(self.kernel, Derivative))
             graph.add(self._node, self.kernel.name)

@@ -240,6 +240,18 @@ class Session:
         """``a`` as an array that the engine can reach: the same as :meth:`asarray`."""
         return self.asarray(a, name=name)
 
+    def tensor(self, of: Any, dtype: Any = None, name: str | None = None) -> Any:
+        """A torch tensor on the CPU whose memory is an array of this session, so that kernels see what torch stores.
+
+        ``of`` is a shape (zeros), an array of this session (the same memory), or another tensor or array, whose values
+        are copied once; a tensor that lies there already is returned as it is, without its gradient. ``dtype`` is
+        torch's or numpy's. ``param.data = session.tensor(param.data)`` moves a parameter;
+        :func:`eagle.interop.share_parameters` does it for a module. Raises MissingPackage.
+        """
+        from eagle.interop._exports import tensor  # torch is not needed before
+
+        return tensor(self, of, dtype, name)
+
     def owns(self, array: Array) -> bool:
         """Whether the array (or the array that it is a view of) lies in this session's memory."""
         return self._core.owns(array)

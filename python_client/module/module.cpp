@@ -22,9 +22,11 @@ NB_MODULE(_core, m) {
   eagle::python::bind_sessions(m);
   eagle::python::bind_graphs(m);
   eagle::python::bind_functions(m);
+  eagle::python::bind_graph_files(m);
   eagle::python::bind_looking(m);
   eagle::python::bind_shared_arrays(m);
   eagle::python::bind_reverse(m);
   eagle::python::bind_runs(m);
   eagle::python::bind_transfers(m);
+  eagle::python::bind_dlpack(m);
 }

@@ -43,6 +43,7 @@ class GraphDescription;
 namespace eagle {
 
 struct Backing;
+class GraphFile;
 
 using graph::Edge;
 using graph::Hazard;
@@ -227,6 +228,14 @@ public:
   // them with `view::to_text` (engine/view/explain_text.h). BAD_VALUE for nodes that are not there.
   StatusOr<graph::PairExplanation> explain(const NodeReference& node, const NodeReference& other) const;
   StatusOr<graph::NodeExplanation> explain(const NodeReference& node) const;
+  // The graph without its arrays, for other programs (graph_file.h); built or not, with the numbers that
+  // Params have now. GRAPH_STATE for an empty graph, GRAPH_LIMIT.
+  [[nodiscard]] StatusOr<GraphFile> file() const;
+  // As a file; one that is there is replaced. SYSTEM.
+  [[nodiscard]] Status save(const std::string& path) const;
+  // Of a graph that Session::load made: its arrays, given and made, by the names of the file's planes.
+  [[nodiscard]] NamedArrays planes() const;
+
   // What the graph did lately in its daemon: launches, their turns on the team, host calls and builds, as
   // JSON in Chrome's trace-event format, which chrome://tracing and ui.perfetto.dev show. GRAPH_STATE before
   // the build, and for a session in this process.
@@ -251,6 +260,7 @@ public:
 private:
   friend StatusOr<Reverse> reverse(const Record& record, const std::vector<std::string>& seeds,
                                    const ReverseOptions& options);
+  friend class Session;
   struct State;
   explicit Graph(std::shared_ptr<State> state) : state_(std::move(state)) {}
   // A built graph made of its description. `backing` is the description's.

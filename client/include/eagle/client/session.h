@@ -35,6 +35,10 @@ namespace view {
 enum class Format : std::uint8_t;  // engine/view/picture.h
 }
 
+class Graph;      // graph.h
+class GraphFile;  // graph_file.h
+struct LoadOptions;
+
 class Host;  // client/host.h: the interface behind a session, with its two implementations
 
 // How a daemon and its client prove who they are over TCP. PEM files.
@@ -239,6 +243,12 @@ public:
   // Steps the model until every sample has finished or max_steps is reached; state and mask are updated
   // in place. One request, however many steps.
   StatusOr<RunResult> simulate(const BoundPlan& model, const SimulateOptions& options) const;
+
+  // A graph of a file's nodes, to be built: over the arrays that are given, and arrays of zeros that are
+  // made. UNKNOWN_NAME lists what the file has; WRONG_SHAPE, WRONG_DTYPE; BAD_BINDING for a callable that is
+  // missing; what Graph::add refuses.
+  [[nodiscard]] StatusOr<Graph> load(const GraphFile& file, const LoadOptions& options) const;
+  [[nodiscard]] StatusOr<Graph> load(const GraphFile& file) const;
 
   // As messages call it, and unique in this process: "local session 1", "session 2 at unix:/run/eagled.sock".
   [[nodiscard]] const std::string& name() const;

@@ -1,0 +1,150 @@
+// DLPack capsules, versioned and legacy, as numpy arrays over the same memory.
+//
+// The structs are the standard's (dmlc.github.io/dlpack), major version 1. A capsule that was taken is
+// renamed, and its memory is given back when the last array over it goes.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bindings.h"
+#include "engine/plane/packed.h"
+#include "engine/plane/view.h"
+#include "errors.h"
+
+namespace eagle::python {
+namespace {
+
+struct Device {
+  std::int32_t kind;
+  std::int32_t number;
+};
+struct ElementType {
+  std::uint8_t code;
+  std::uint8_t bits;
+  std::uint16_t lanes;
+};
+struct Tensor {
+  void* data;
+  Device device;
+  std::int32_t dimensions;
+  ElementType dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;  // in elements; null: row-major
+  std::uint64_t byte_offset;
+};
+struct Legacy {
+  Tensor tensor;
+  void* context;
+  void (*deleter)(Legacy*);
+};
+struct Versioned {
+  std::uint32_t major;
+  std::uint32_t minor;
+  void* context;
+  void (*deleter)(Versioned*);
+  std::uint64_t flags;
+  Tensor tensor;
+};
+constexpr std::uint64_t read_only_flag = 1;
+constexpr std::uint64_t copied_flag = 2;
+constexpr const char* versioned_name = "dltensor_versioned";
+constexpr const char* legacy_name = "dltensor";
+
+// What keeps the memory of a capsule that was taken.
+struct Held {
+  Legacy* legacy = nullptr;
+  Versioned* versioned = nullptr;
+  Held() = default;
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() {
+    if (legacy != nullptr && legacy->deleter != nullptr) legacy->deleter(legacy);
+    if (versioned != nullptr && versioned->deleter != nullptr) versioned->deleter(versioned);
+  }
+};
+
+[[noreturn]] void refuse(const std::string& what) { throw StatusError({Reason::wrong_type, what}); }
+
+std::string typestr_of(const ElementType& type) {
+  const bool whole = type.bits % 8 == 0 && type.lanes == 1;
+  const std::string bytes = std::to_string(type.bits / 8);
+  const bool known = type.bits == 8 || type.bits == 16 || type.bits == 32 || type.bits == 64;
+  if (whole && type.code == 0 && known) return "i" + bytes;
+  if (whole && type.code == 1 && known) return "u" + bytes;
+  if (whole && type.code == 2 && known && type.bits > 8) return "f" + bytes;
+  if (whole && type.code == 5 && (type.bits == 64 || type.bits == 128)) return "c" + bytes;
+  if (whole && type.code == 6 && type.bits == 8) return "b1";
+  refuse("elements of DLPack type (code " + std::to_string(type.code) + ", " + std::to_string(type.bits) +
+         " bits, " + std::to_string(type.lanes) +
+         " lanes), which numpy has no name for; convert it, for example to float32");
+}
+
+// The array, and whether the capsule says who may write.
+nb::tuple import_dlpack(const nb::capsule& capsule) {
+  auto held = std::make_unique<Held>();
+  Tensor tensor{};
+  bool read_only = false;
+  bool states_access = false;
+  const char* const name = capsule.name();
+  if (name != nullptr && std::strcmp(name, versioned_name) == 0) {
+    auto* const managed = static_cast<Versioned*>(capsule.data());
+    if (managed->major != 1)
+      refuse("a capsule of DLPack " + std::to_string(managed->major) +
+             "; this eagle reads 1 and the legacy form");
+    if ((managed->flags & copied_flag) != 0)
+      refuse("it would export a copy, and its own memory is asked for");
+    tensor = managed->tensor;
+    read_only = (managed->flags & read_only_flag) != 0;
+    states_access = true;
+    held->versioned = managed;
+  } else if (name != nullptr && std::strcmp(name, legacy_name) == 0) {
+    auto* const managed = static_cast<Legacy*>(capsule.data());
+    tensor = managed->tensor;
+    held->legacy = managed;
+  } else {
+    refuse(std::string("expected a capsule named dltensor, found one named ") +
+           (name == nullptr ? "nothing" : name) + "; a capsule can be taken once");
+  }
+  // From here on the memory is ours to give back.
+  PyCapsule_SetName(capsule.ptr(), held->versioned != nullptr ? "used_dltensor_versioned" : "used_dltensor");
+
+  if (tensor.dimensions < 0 || tensor.dimensions > plane::max_dimensions)
+    refuse(std::to_string(tensor.dimensions) + " dimensions; at most " +
+           std::to_string(plane::max_dimensions) + " are possible");
+  const std::string typestr = typestr_of(tensor.dtype);
+  const auto item = static_cast<std::int64_t>(tensor.dtype.bits / 8);
+  const auto dimensions = static_cast<std::size_t>(tensor.dimensions);
+  std::vector<std::int64_t> shape(tensor.shape, tensor.shape + dimensions);
+  std::vector<std::int64_t> strides = plane::row_major_strides(shape, static_cast<std::uint32_t>(item));
+  if (tensor.strides != nullptr) {
+    for (std::size_t i = 0; i < dimensions; ++i) strides[i] = tensor.strides[i] * item;
+  }
+  const plane::View view{0, 0, plane::DType::other, static_cast<std::uint32_t>(item), shape, strides};
+  const plane::Extent bytes = plane::extent(view);
+  auto* const first = static_cast<std::uint8_t*>(tensor.data) + tensor.byte_offset + bytes.first;
+  const nb::capsule owner(held.release(), [](void* memory) noexcept { delete static_cast<Held*>(memory); });
+  const auto size = static_cast<std::size_t>(bytes.last - bytes.first);
+  static std::uint8_t nothing = 0;  // under arrays without elements
+  const nb::object whole =
+      nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(size == 0 ? &nothing : first, {size}, owner),
+               nb::rv_policy::reference);
+  const nb::object array =
+      nb::module_::import_("numpy").attr("ndarray")(nb::tuple(nb::cast(shape)), nb::str(typestr.c_str()),
+                                                    whole, -bytes.first, nb::tuple(nb::cast(strides)));
+  if (read_only) array.attr("flags").attr("writeable") = false;
+  return nb::make_tuple(array, states_access);
+}
+
+}  // namespace
+
+void bind_dlpack(nb::module_& m) { m.def("import_dlpack", import_dlpack); }
+
+}  // namespace eagle::python

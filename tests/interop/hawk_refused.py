@@ -1,0 +1,35 @@
+"""Kernels of raptor-hawk that have no counterpart."""
+
+import hawk
+from hawk import Int32, Matrix, Mutable, Scalar, Vector
+from hawk import math as hm
+
+
+@hawk.kernel
+def counted(n: Int32, out: Mutable[Int32]):
+    out = n + 1
+
+
+@hawk.kernel
+def solved(m: Matrix[3, 3], v: Vector[3], out: Mutable[Vector[3]]):
+    solution, _info = hm.solve(m, v)
+    out = solution
+
+
+@hawk.kernel
+def spaced(x: Scalar, out: Mutable[Scalar]):
+    out = hm.spacing(x)
+
+
+@hawk.kernel
+def noisy(x: Scalar, y: Mutable[Scalar]):
+    y = x + hm.random.uniform(7, 3)
+
+
+def cases():
+    """(kernel, what the refusal says)."""
+    return [
+        (counted, "kernel 'counted' has plane '(n|out)' of int32.*integers of kernels have 64 bits here"),
+        (solved, "kernel 'solved' has operation '.*' of type .*, which has no counterpart here: write it with"),
+        (spaced, r"kernel 'spaced' has operation 'spacing' of type .*: eagle has no spacing\(\)"),
+    ]
