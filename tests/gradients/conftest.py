@@ -1,19 +1,48 @@
-"""A session of each kind, and JAX with float64."""
+"""A session of each kind, and the frameworks."""
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
+import warnings
+from types import ModuleType
 
 import eagle
 import pytest
 
 
+def framework(name: str) -> ModuleType:
+    """The package, or a skip that says why there is none; a failure where tests/run.sh has just installed it."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if missing.name != name:
+            raise
+    why = f"{name} is not in {sys.prefix}; tests/run.sh --suite gradients installs it (tests/gradients/make_venv.sh)"
+    if name == "torch" and os.environ.get("EAGLE_TOOLS_INSTALLED"):
+        pytest.fail(why)
+    pytest.skip(why)
+
+
 @pytest.fixture(scope="session")
 def jax():
-    """JAX, or a skip that says why not."""
+    """JAX, with float64."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    found = pytest.importorskip("jax", reason="jax could not be installed (tests/gradients/make_venv.sh)")
+    found = framework("jax")
     found.config.update("jax_enable_x64", True)
+    return found
+
+
+@pytest.fixture(scope="session")
+def torch():
+    """Torch for CPUs."""
+    found = framework("torch")
+    with warnings.catch_warnings():
+        # Debian's was built for numpy 1, says once that it meets a newer one, and does without it. What is tested here
+        # goes through DLPack, of which numpy's binary interface is no part.
+        warnings.filterwarnings("ignore", "Failed to initialize NumPy", UserWarning)
+        found.linspace(0.0, 1.0, 2)
     return found
 
 
