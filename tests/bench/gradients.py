@@ -1,4 +1,4 @@
-"""Reverse derivatives beside JAX's: line 17 of the table, both in one process, by turns. Writes docs/measurements/gradients.md.
+"""Reverse derivatives beside JAX's: line 17 of the table, in one process, by turns. Fills docs/measurements/gradients.md.
 
     build/release/frameworks-venv/bin/python tests/bench/gradients.py [--repeats 15] [--processor-time] [--write]
 
@@ -20,19 +20,19 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "peers")]
 
-import machine
-from cases import line17_vjp
-from frame import IN_PROCESS, OTHER, ROOT, Bench, Clock, Form, Measured, Row, measure
-from report import shown
+import machine  # noqa: E402
+from cases import line17_vjp  # noqa: E402
+from frame import IN_PROCESS, OTHER, ROOT, Bench, Clock, Form, Measured, Row, measure  # noqa: E402
+from report import shown  # noqa: E402
 
 PAGE = ROOT / "docs/measurements/gradients.md"
 ASKED = 3.0  # times as fast as JAX, in process, at 65,536 samples
 SIZES = ((65_536, 10), (4_096, 100))
 HEAD = """# Reverse derivatives beside JAX's
 
-What `eagle.diff.vjp` makes of one RK4 step of the two-body problem, next to `jax.vjp` of the same step under `jax.jit` and a
-derivative written by hand in C++ (`tests/bench/cases/line17_vjp.py`), in one process by turns. Three times JAX's throughput is
-asked for at 65,536 samples. Each table was appended by
+What `eagle.diff.vjp` makes of one RK4 step of the two-body problem, next to `jax.vjp` of the same step under `jax.jit`
+and a derivative written by hand in C++ (`tests/bench/cases/line17_vjp.py`), in one process by turns. Three times JAX's
+throughput is asked for at 65,536 samples. Each table was appended by
 
 ```sh
 build/release/frameworks-venv/bin/python tests/bench/gradients.py --write [--processor-time]
