@@ -1,4 +1,4 @@
-"""Reverse derivatives beside JAX's: line 17 of the table, in one process, by turns. Fills docs/measurements/gradients.md.
+"""Reverse derivatives beside JAX's: line 17 of the table, in one process. Fills docs/measurements/gradients.md.
 
     build/release/frameworks-venv/bin/python tests/bench/gradients.py [--repeats 15] [--processor-time] [--write]
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import tempfile
 import warnings
+from pathlib import Path
 from types import ModuleType
 
 import eagle
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
+from harness import Daemon, tcp_endpoint, wait_until
 
 
 def framework(name: str) -> ModuleType:
@@ -46,8 +51,24 @@ def torch():
     return found
 
 
-@pytest.fixture(params=["local", "daemon"])
+@pytest.fixture(params=["local", "daemon", "tcp"])
 def session(request):
-    """In process, and a daemon of the test's own process."""
-    with eagle.local(threads=2) if request.param == "local" else eagle.connect() as opened:
+    """In process, a daemon of the test's own process, and one without memory in common: values travel."""
+    if request.param == "local":
+        opened = eagle.local(threads=2)
+    elif request.param == "daemon":
+        opened = eagle.connect()
+    else:
+        opened = eagle.connect(request.getfixturevalue("tcp_daemon"))
+    with opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def tcp_daemon():
+    """Where a daemon listens that serves other machines."""
+    with tempfile.TemporaryDirectory(prefix="eagle-") as folder:
+        daemon = Daemon(Path(folder), "--listen", "dns:127.0.0.1:0")
+        wait_until(lambda: " serves " in daemon.log(), "eagled to say where it serves")
+        yield tcp_endpoint(daemon)
+        assert daemon.stop() == 0, daemon.log()

@@ -172,7 +172,7 @@ def test_a_callable_in_place_within_a_loop_is_recorded_and_called_back(session):
     x, live = session.asarray([0.5, 0.25]), session.full(1, 3, dtype=np.int64)
     calls = []
 
-    def model():
+    def model(x=x):  # given by name where it is on another machine
         calls.append(np.array(x))
         x[...] = x * x + 0.1
 
@@ -227,7 +227,7 @@ def test_other_arrays_are_what_the_record_is_of(session):
 def recorded(session):
     x, y = session.asarray([1.0, 2.0]), session.zeros(2)
     g = eagle.Graph(session, record=True)
-    g.add_node(opaque(lambda: np.multiply(x, 2.0, out=y), reads={"x": x}, writes={"y": y}), name="model")
+    g.add_node(opaque(lambda x=x, y=y: np.multiply(x, 2.0, out=y), reads={"x": x}, writes={"y": y}), name="model")
     return g
 
 

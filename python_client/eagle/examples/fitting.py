@@ -71,7 +71,7 @@ def fit(session: eagle.Session, start: tuple[float, float] = (2.5, 0.0), most: i
     last: tuple[np.ndarray, np.ndarray] | None = None
     for _ in range(most):
         result = run.reset().run()
-        off, fast = result.x - ends, result.v - speeds
+        off, fast = np.asarray(result.x) - ends, np.asarray(result.v) - speeds  # wherever they are
         misfits.append(float(np.mean(off**2 + fast**2)))
         slope = eagle.diff.reverse(run.record, {"x": 2 * off / n, "v": 2 * fast / n}, wrt="p")["p"]
         if np.linalg.norm(slope) < 1e-9:
