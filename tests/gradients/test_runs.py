@@ -98,6 +98,24 @@ def test_the_peak_memory_of_taking_a_run_back_grows_with_the_square_root_of_its_
     assert bytes_of[4096] < 2.3 * bytes_of[1024]
 
 
+def test_the_budget_is_charged_what_the_record_and_the_pass_report(session):
+    """And so it grows as they do: with the square root of the steps."""
+    n = 4096
+    charged = {}
+    for steps in (256, 1024, 4096):
+        given = planes(session, n)
+        before = session.info().plane_bytes
+        run = eagle.diff.simulate(oscillator, max_steps=steps, dt=1e-3, t_end=1e9, **given)
+        report = eagle.diff.reverse(run.record, {"x": np.ones(n)}).report
+        charged[steps] = session.info().plane_bytes - before
+        assert run.result.steps == steps
+        # Each memory is whole pages; a small record finds room in a segment that is charged already.
+        assert report.nbytes <= charged[steps] < report.nbytes + report.record_nbytes + 16 * 4096
+        del run, given
+    assert charged[1024] < 2.3 * charged[256]
+    assert charged[4096] < 2.3 * charged[1024]
+
+
 def test_kernels_of_one_step_share_their_planes_and_params(session, jax):
     @kernel
     def kick(v: Mutable[Scalar], x: Scalar, k: Param, dt: Param):
