@@ -6,7 +6,7 @@ import eagle
 import numpy as np
 import pytest
 from eagle import Accum, Index, Mutable, Param, Scalar, Table, Terminated, Vector, kernel
-from eagle.graph import opaque
+from eagle.graph import Node, opaque, register_node_kind
 
 N = 64
 
@@ -290,3 +290,73 @@ def test_a_masked_kernel_keeps_the_derivative_of_stopped_samples(session):
     x, done = session.asarray([1.0, 5.0]), session.asarray([False, True])
     g = eagle.Graph(session, record=True).add(eagle.plan(grow).bind(x=x, done=done)).build().launch()
     close(eagle.diff.reverse(g.record, {"x": [1.0, 1.0]})["x"], [3.0, 1.0])
+
+
+def test_integers_masks_and_random_numbers_on_the_way_carry_no_derivative_and_are_none_to_ask_for(session):
+    @kernel
+    def cut(x: Scalar) -> Index:
+        i = int(4.0 * x)
+        return i
+
+    @kernel
+    def join(i: Index, x: Scalar) -> Scalar:
+        y = 0.25 * i + 2.0 * x + eagle.random.uniform(7, 0)
+        return y
+
+    @kernel
+    def stop(y: Mutable[Scalar], done: Terminated):
+        y = 3.0 * y
+        done = y > 2.0
+
+    x, i, y = session.asarray([0.3, 0.9]), session.zeros(2, dtype=np.int64), session.zeros(2)
+    done = session.zeros(2, dtype=bool)
+    g = eagle.Graph(session, record=True)
+    g.add(eagle.plan(cut).bind(session=session, x=x, i=i), name="cut")
+    g.add(eagle.plan(join).bind(session=session, i=i, x=x, y=y), name="join")
+    g.add(eagle.plan(stop).bind(session=session, y=y, done=done), name="stop")
+    g.build().launch()
+    found = eagle.diff.reverse(g.record, {"stop.y": [1.0, 1.0]}, wrt=["x"])
+    close(found["x"], [6.0, 6.0])  # through join alone
+    for name, said in (("i", "int64"), ("join.i", "int64"), ("done", "bool")):
+        with pytest.raises(eagle.EagleError, match=f"wrt '{name}' is {said}.*float64 and float32"):
+            eagle.diff.reverse(g.record, {"stop.y": [1.0, 1.0]}, wrt=name)
+    for seed, said in (("i", "int64"), ("done", "bool")):
+        with pytest.raises(eagle.EagleError, match=f"seed '{seed}' is {said}.*float64 and float32"):
+            eagle.diff.reverse(g.record, {seed: [1, 1]})
+
+
+def one_in_one_out(lower):
+    rows = {"reads": lambda planes: [("x", planes["x"], "in")], "writes": lambda planes: [("y", planes["y"], "out")]}
+    return {**rows, "lower_cpu": lower}
+
+
+@kernel
+def twice(x: Scalar) -> Scalar:
+    y = 2.0 * x
+    return y
+
+
+def square(planes):
+    return lambda x=planes["x"], y=planes["y"]: np.multiply(x, x, out=y)
+
+
+register_node_kind("gradients_square", **one_in_one_out(square))
+register_node_kind("gradients_twice", **one_in_one_out(lambda planes: eagle.plan(twice).bind(**planes)))
+
+
+def of_kind(kind, session):
+    planes = {"x": session.asarray([0.5, 3.0]), "y": session.zeros(2)}
+    return eagle.Graph(session, record=True).add_node(Node(kind, planes), name="mine").build().launch()
+
+
+def test_a_registered_kind_that_calls_needs_a_vjp(session):
+    g = of_kind("gradients_square", session)
+    with pytest.raises(eagle.EagleError, match=r"'mine' is a callable.*vjps=\{'mine': vjp\}"):
+        eagle.diff.reverse(g.record, {"y": [1.0, 2.0]})
+    vjps = {"mine": lambda primals, cotangents: {"x": 2 * primals["x"] * cotangents["y"]}}
+    close(eagle.diff.reverse(g.record, {"y": [1.0, 2.0]}, vjps=vjps)["x"], [1.0, 12.0])
+
+
+def test_a_registered_kind_of_kernels_needs_none(session):
+    g = of_kind("gradients_twice", session)
+    close(eagle.diff.reverse(g.record, {"y": [1.0, 2.0]})["x"], [2.0, 4.0])
