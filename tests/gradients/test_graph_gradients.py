@@ -5,7 +5,7 @@ from __future__ import annotations
 import eagle
 import numpy as np
 import pytest
-from eagle import Accum, Index, Mutable, Param, Scalar, Table, Terminated, Vector, kernel
+from eagle import Accum, Index, Mutable, Param, Reduce, Scalar, Table, Terminated, Vector, kernel
 from eagle.graph import Node, opaque, register_node_kind
 
 N = 64
@@ -166,6 +166,46 @@ def test_tables_accumulators_and_vectors(session, jax):
     expected = jax.grad(objective, argnums=(0, 1))(np.array(t), np.array(v))
     close(found["t"], expected[0])
     close(found["v"], expected[1])
+
+
+def test_extremes_of_kernels_go_back_to_the_first_of_their_samples(session, jax):
+    @kernel
+    def far(x: Scalar, w: Scalar, k: Param, most: Reduce("max"), least: Reduce("min")) -> Scalar:
+        y = eagle.math.sqrt(x) * w
+        most = k * x * w
+        least = x + w
+        return y
+
+    jnp = jax.numpy
+    x0, w0 = np.array([0.0, 2.0, 2.0, 0.5, 3.0]), np.array([1.0, 1.5, 1.5, 0.25, 0.5])
+    x, w, y = session.asarray(x0), session.asarray(w0), session.zeros(5)
+    most, least = session.zeros(1), session.zeros(1)
+    g = eagle.Graph(session, record=True)
+    g.add(eagle.plan(far).bind(session=session, x=x, w=w, k=2.0, y=y, most=most, least=least), name="far")
+    g.add_node(eagle.copy(y, x), name="over")  # the samples are told from what the launch has found
+    g.build().launch()
+    found = eagle.diff.reverse(g.record, {"most": [1.0], "least": [3.0]}, wrt=["far.x", "w", "k"])
+    # 6 is the largest number of samples 1 and 2, 0.75 the smallest one of sample 3; the root of 0 has no part in it.
+    close(found["far.x"], [0.0, 3.0, 0.0, 3.0, 0.0])
+    close(found["w"], [0.0, 4.0, 0.0, 3.0, 0.0])
+    close(found["k"], 3.0)
+    found = eagle.diff.reverse(g.record, {"y": [0.0, 1.0, 1.0, 1.0, 1.0]}, wrt="w")
+    close(found["w"], jnp.sqrt(x0) * np.array([0.0, 1.0, 1.0, 1.0, 1.0]))
+
+
+def test_an_extreme_of_running_samples_alone_knows_no_stopped_one(session):
+    @kernel
+    def fastest(v: Mutable[Scalar], most: Reduce("max"), done: Terminated):
+        v = 0.5 * v
+        most = v * v
+        done = v < 0.1
+
+    v, done = session.asarray([9.0, 4.0, 0.1]), session.asarray([True, False, False])
+    most = session.zeros(1)
+    g = eagle.Graph(session, record=True)
+    g.add(eagle.plan(fastest).bind(session=session, v=v, most=most, done=done), name="one").build().launch()
+    close(most, [4.0])
+    close(eagle.diff.reverse(g.record, {"most": [1.0]}, wrt="v")["v"], [0.0, 2.0, 0.0])
 
 
 def test_a_callable_in_place_within_a_loop_is_recorded_and_called_back(session):

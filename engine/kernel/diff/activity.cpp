@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/kernel/copier.h"
+#include "engine/kernel/diff/derivative.h"
 #include "engine/kernel/diff/rules.h"
 
 namespace eagle::kernel::diff {
@@ -24,7 +25,13 @@ Activity::Activity(const Kernel& kernel, std::vector<bool> arguments)
   bool weaker = true;
   while (weaker) {
     std::vector<bool> sure(kernel.value_types.size());
-    for (const ValueId yield : kernel.body.yields) sure[yield] = varied_[yield];
+    std::size_t yield = 0;
+    for (const Argument& argument : kernel.arguments) {
+      if (!is_committed(argument.role)) continue;
+      const ValueId committed = kernel.body.yields[yield++];
+      // Of an extreme one sample alone has an adjoint.
+      if (!is_extreme(argument)) sure[committed] = varied_[committed];
+    }
     weaker = weaken(kernel.body, sure);
   }
 }
