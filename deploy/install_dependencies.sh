@@ -28,7 +28,7 @@ operations_packages=(prometheus systemd systemd-container curl openssl)
 web_packages=(chromium chromium-driver fonts-dejavu-core)
 gradients_packages=(python3-torch)
 package_packages=(dpkg-dev file libzstd-dev zlib1g-dev)
-deploy_packages=(bubblewrap buildah debootstrap systemd systemd-container openssl)
+deploy_packages=(pkg-config bubblewrap buildah debootstrap systemd systemd-container openssl)
 
 fail() {
   printf 'install_dependencies: %s\n' "$*" >&2
