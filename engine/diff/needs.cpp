@@ -107,8 +107,7 @@ private:
       reverse.wrt[i] = read && is_varied(step, kernel.arguments[i].name);
       if (reverse.wrt[i] || kernel::is_committed(role) || role == Role::accum)
         bars[i] = &*launch.arguments[i].view;
-      if (kernel::diff::is_extreme(kernel.arguments[i]))
-        reverse.asked[i] = is_useful(step, kernel.arguments[i].name);
+      if (kernel::is_committed(role)) reverse.asked[i] = is_useful(step, kernel.arguments[i].name);
       stores |= kernel::is_committed(role) && role != Role::reduce;
     }
     const int mask = kernel.terminated_argument();
@@ -118,7 +117,11 @@ private:
     kernel::diff::Options options;
     options.sum_params = true;
     options.extremes = true;
+    bool extremes = false;
     for (std::size_t i = 0; i < count; ++i) {
+      extremes |= reverse.asked[i] && kernel::diff::is_extreme(kernel.arguments[i]);
+      if (bars[i] != nullptr && kernel::is_committed(kernel.arguments[i].role) && !reverse.asked[i])
+        options.unasked.push_back(kernel.arguments[i].name);
       if (!reverse.wrt[i]) continue;
       options.wrt.push_back(kernel.arguments[i].name);
       const Role role = kernel.arguments[i].role;
@@ -131,8 +134,7 @@ private:
       if (reverse.direct[i] && role == Role::read) options.accumulate.push_back(kernel.arguments[i].name);
     }
     EAGLE_RETURN_IF_ERROR(derive(step, launch.kernel, options, reverse));
-    if (std::find(reverse.asked.begin(), reverse.asked.end(), true) != reverse.asked.end())
-      EAGLE_RETURN_IF_ERROR(find_terms(step, launch.kernel, reverse));
+    if (extremes) EAGLE_RETURN_IF_ERROR(find_terms(step, launch.kernel, reverse));
     for (std::size_t i = 0; i < count; ++i) {
       const bool unknown =
           reverse.derivative == nullptr &&
@@ -158,6 +160,8 @@ private:
     for (const std::string& name : options.wrt) key += "," + name;
     key += ";";
     for (const std::string& name : options.accumulate) key += "," + name;
+    key += ";";
+    for (const std::string& name : options.unasked) key += "," + name;
     auto& known = derivatives_[key];
     if (known == nullptr) {
       StatusOr<kernel::diff::Derivative> made = kernel::diff::vjp(*program_.graph().kernels[index], options);

@@ -20,7 +20,7 @@ struct LaunchReverse {
   std::shared_ptr<const kernel::diff::Derivative> derivative;  // null: nothing that it reads is asked about
   // What the samples give to its maxima and minima; null: a seed depends on none of these.
   std::shared_ptr<const kernel::diff::Derivative> terms;
-  std::vector<bool> asked;  // by argument of the kernel: a maximum or minimum that a seed depends on
+  std::vector<bool> asked;  // by argument of the kernel: what it commits, where a seed depends on it
   std::vector<bool> wrt;    // by argument of the kernel
   std::vector<bool>
       direct;  // its adjoint plane is added to in place: nothing else of the launch has its bytes

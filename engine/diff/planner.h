@@ -84,7 +84,6 @@ private:
                 Stages& into);
   // The same for each argument of a launch that is a maximum or minimum somebody asks about.
   std::map<std::uint32_t, View> winners_of(const Step& step, const graph::KernelLaunch& launch, Stages& into);
-  View nobody();
   void clear_bars(const Step& step, Stages& into);
   void clear_outputs(const Step& step, const graph::KernelLaunch& launch, Stages& into);
   void add_param(const Step& step, std::uint32_t argument, const View& sum, Stages& into);

@@ -132,8 +132,7 @@ Status Planner::reverse(const Step& step, const graph::KernelLaunch& launch, Sta
         params.back() = argument;
       }
     } else if (plane.part == kernel::diff::Part::first) {
-      const auto found = firsts.find(argument);
-      values.emplace_back(found != firsts.end() ? found->second : nobody());
+      values.emplace_back(firsts.at(argument));
     } else if (declared.role == Role::param) {
       const bool wide = declared.type.scalar == kernel::Scalar::f64;
       sums.emplace_back(argument, emit_->reserve_cell(wide ? plane::DType::f64 : plane::DType::f32));
@@ -271,15 +270,6 @@ View Planner::first_of(const Step& step, const View& x, std::int64_t rows, std::
   }
   emit_->reduce(into, labelled("first of", step), numbers, first, kernel::ReduceOp::min);
   return first;
-}
-
-// A cell with the number of no sample.
-View Planner::nobody() {
-  ArenaConstant number;
-  number.offset = emit_->reserve(8);
-  number.values = {-1};
-  out_.constants.push_back(number);
-  return row(emit_->arena(), number.offset, plane::DType::i64, 1);
 }
 
 std::map<std::uint32_t, View> Planner::winners_of(const Step& step, const graph::KernelLaunch& launch,

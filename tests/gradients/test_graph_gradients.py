@@ -191,6 +191,20 @@ def test_extremes_of_kernels_go_back_to_the_first_of_their_samples(session):
     close(eagle.diff.reverse(g.record, {"far.y": np.ones(5)}, wrt="w")["w"], np.exp(-x0))
 
 
+def test_an_infinite_slope_to_what_no_seed_depends_on_makes_no_nan(session):
+    @kernel
+    def both(x: Scalar, s: Mutable[Scalar]) -> dict[str, Scalar]:
+        s = s + eagle.math.sqrt(x)
+        return {"y": 3.0 * x, "z": eagle.math.sqrt(x)}
+
+    x, s, y, z = session.zeros(2), session.full(2, 1.0), session.zeros(2), session.zeros(2)
+    g = eagle.Graph(session, record=True).add(eagle.plan(both).bind(session=session, x=x, s=s, y=y, z=z)).build()
+    g.launch()
+    found = eagle.diff.reverse(g.record, {"y": [1.0, 1.0]}, wrt=["x", "s"])
+    close(found["x"], [3.0, 3.0])
+    close(found["s"], [0.0, 0.0])
+
+
 def test_an_extreme_of_running_samples_alone_knows_no_stopped_one(session):
     @kernel
     def fastest(v: Mutable[Scalar], most: Reduce("max"), done: Terminated):

@@ -8,7 +8,7 @@
 
 namespace eagle::kernel::diff {
 
-Activity::Activity(const Kernel& kernel, std::vector<bool> arguments)
+Activity::Activity(const Kernel& kernel, std::vector<bool> arguments, const std::vector<bool>& unasked)
     : kernel_(kernel),
       arguments_(std::move(arguments)),
       varied_(kernel.value_types.size()),
@@ -26,11 +26,12 @@ Activity::Activity(const Kernel& kernel, std::vector<bool> arguments)
   while (weaker) {
     std::vector<bool> sure(kernel.value_types.size());
     std::size_t yield = 0;
-    for (const Argument& argument : kernel.arguments) {
+    for (std::size_t a = 0; a < kernel.arguments.size(); ++a) {
+      const Argument& argument = kernel.arguments[a];
       if (!is_committed(argument.role)) continue;
       const ValueId committed = kernel.body.yields[yield++];
       // Of an extreme one sample alone has an adjoint.
-      if (!is_extreme(argument)) sure[committed] = varied_[committed];
+      if (!is_extreme(argument) && (unasked.empty() || !unasked[a])) sure[committed] = varied_[committed];
     }
     weaker = weaken(kernel.body, sure);
   }

@@ -48,6 +48,10 @@ struct Options {
   // in `first_r` which sample the value is of; of several equal ones the first. A number that no sample has
   // means that none is asked about. Without this such kernels are refused: no sample knows who won.
   bool extremes = false;
+  // vjp: arguments of whose value after the step nobody asks: their adjoint is 0, and has no part in
+  // anything. An infinite slope on the way to one of them thus makes no NaN. Outputs and reductions have no
+  // bar_ plane then; that of a mutable in wrt is still stored.
+  std::vector<std::string> unasked;
   // step_index() becomes the value of an i64 param, the last argument: for whoever goes back over the steps
   // of a run. Without effect where the kernel does not ask for its step.
   bool step_param = false;

@@ -126,6 +126,11 @@ StatusOr<Request> checked_request(const Kernel& kernel, const Options& options, 
     }
     request.accumulate[a] = true;
   }
+  request.unasked.assign(count, false);
+  for (const std::string& name : options.unasked) {
+    EAGLE_ASSIGN_OR_RETURN(const std::size_t a, find(kernel, name, where));
+    request.unasked[a] = true;
+  }
   return request;
 }
 
