@@ -75,7 +75,7 @@ find_package(LLVM 19.1 CONFIG REQUIRED)
 # Nor does anything here call a solver (Z3), which LLVM names for its static analyser.
 set_target_properties(LLVMSupport PROPERTIES INTERFACE_LINK_LIBRARIES
   "rt;dl;m;ZLIB::ZLIB;${archive_zstd};LLVMDemangle")
-llvm_map_components_to_libnames(archives x86codegen aarch64codegen runtimedyld passes)
+llvm_map_components_to_libnames(archives x86codegen aarch64codegen nvptxcodegen runtimedyld passes)
 add_library(eagle_llvm INTERFACE IMPORTED)
 target_link_libraries(eagle_llvm INTERFACE ${archives})
 

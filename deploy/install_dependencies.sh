@@ -2,11 +2,13 @@
 # Installs the Debian packages that building and testing need, and that are not there yet. Nothing missing:
 # no network, no privileges, under a second. docs/design/dependencies.md says why each is needed.
 #
-#   deploy/install_dependencies.sh [--sanitizers] [--operations] [--web] [--packages] [--deploy] [--list]
+#   deploy/install_dependencies.sh [--sanitizers] [--operations] [--web] [--gradients] [--packages] [--deploy]
+#                                  [--list]
 #
 #   --sanitizers   also what the asan and tsan presets need
 #   --operations   also what the operations suite of the tests looks with
 #   --web          also the browser that the web suite looks at the dashboard with
+#   --gradients    also the torch that the gradients suite looks at its face with
 #   --packages     also what deploy/package.sh needs
 #   --deploy       also what the deploy suite of the tests needs
 #   --list         print the package names and stop
@@ -24,8 +26,9 @@ packages=(
 sanitizer_packages=(clang-19 libclang-rt-19-dev libomp-19-dev)
 operations_packages=(prometheus systemd systemd-container curl openssl)
 web_packages=(chromium chromium-driver fonts-dejavu-core)
+gradients_packages=(python3-torch)
 package_packages=(dpkg-dev file libzstd-dev zlib1g-dev)
-deploy_packages=(bubblewrap buildah debootstrap systemd systemd-container openssl)
+deploy_packages=(pkg-config bubblewrap buildah debootstrap systemd systemd-container openssl)
 
 fail() {
   printf 'install_dependencies: %s\n' "$*" >&2
@@ -70,10 +73,12 @@ for argument in "$@"; do
     --sanitizers) packages+=("${sanitizer_packages[@]}") ;;
     --operations) packages+=("${operations_packages[@]}") ;;
     --web) packages+=("${web_packages[@]}") ;;
+    --gradients) packages+=("${gradients_packages[@]}") ;;
     --packages) packages+=("${package_packages[@]}") ;;
     --deploy) packages+=("${package_packages[@]}" "${deploy_packages[@]}") ;;
     --list) list=true ;;
-    *) fail "unknown option '$argument'; known are --sanitizers, --operations, --web, --packages, --deploy and --list" ;;
+    *) fail "unknown option '$argument'; known are --sanitizers, --operations, --web, --gradients," \
+      "--packages, --deploy and --list" ;;
   esac
 done
 if $list; then

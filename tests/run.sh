@@ -65,6 +65,7 @@ prepare() {
   local tools=()
   if wants operations || wants docs; then tools+=(--operations); fi
   if wants web; then tools+=(--web); fi
+  if wants gradients; then tools+=(--gradients); fi
   if wants deploy; then tools+=(--deploy); fi
   install_packages "${tools[@]}"
   if [[ ${#tools[@]} -gt 0 ]]; then export EAGLE_TOOLS_INSTALLED=1; fi  # from here on a tool that is missing is a failure

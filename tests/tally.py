@@ -8,6 +8,7 @@ A runner that crashed, ran no test, or failed without a failed test counts as on
 cannot go missing.
 """
 
+import ast
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -31,7 +32,17 @@ def skip_reason(skipped: ElementTree.Element, output: str) -> str | None:
     if message.startswith("SKIP_"):  # ctest matched GoogleTest's own words; the reason is in the output
         found = re.search(r": Skipped\n(.*?)(?:\n\n|\n\[|\Z)", output, re.DOTALL)
         return found.group(1).strip() if found else "no reason given"
+    if message == "collection skipped":  # a whole module by pytest: ('path', line, 'Skipped: reason')
+        return module_reason(skipped.text or "")
     return message if skipped.get("type") == "pytest.skip" else None
+
+
+def module_reason(text: str) -> str:
+    """The reason in what pytest writes of a module that skipped itself."""
+    try:
+        return str(ast.literal_eval(text.strip())[-1]).removeprefix("Skipped: ")
+    except (ValueError, SyntaxError, LookupError, TypeError):
+        return text.strip() or "no reason given"
 
 
 def read_case(case: ElementTree.Element, outcome: Outcome) -> None:

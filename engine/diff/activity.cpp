@@ -61,7 +61,11 @@ public:
     found_.varied.resize(program.count());
     found_.useful.resize(program.count());
     found_.varied_reads.resize(program.count());
-    program.for_each([&](const Step& step) { found_.varied_reads[step.number].resize(step.reads.size()); });
+    found_.useful_writes.resize(program.count());
+    program.for_each([&](const Step& step) {
+      found_.varied_reads[step.number].resize(step.reads.size());
+      found_.useful_writes[step.number].resize(step.writes.size());
+    });
   }
 
   void forward(const std::vector<Place>& inputs) {
@@ -134,9 +138,13 @@ private:
       });
       return any;
     }
-    const bool useful = std::any_of(
-        step.writes.begin(), step.writes.end(),
-        [&](const graph::NamedView& written) { return is_real(written.view) && live_.meets(written.view); });
+    bool useful = false;
+    for (std::size_t i = 0; i < step.writes.size(); ++i) {
+      const plane::View& view = step.writes[i].view;
+      if (!is_real(view) || !live_.meets(view)) continue;
+      found_.useful_writes[step.number][i] = true;
+      useful = true;
+    }
     if (!useful) return false;
     bool added = !found_.useful[step.number];
     found_.useful[step.number] = true;

@@ -21,6 +21,8 @@ struct Activity {
   std::vector<bool> useful;  // a seed depends on what it writes
   // Real views that it reads and that depend on an input, by Step::number and index into Step::reads.
   std::vector<std::vector<bool>> varied_reads;
+  // Real views that it writes and that a seed depends on, by Step::number and index into Step::writes.
+  std::vector<std::vector<bool>> useful_writes;
 };
 
 // `params`: launches (Step::launch) with a Param that is an input. Derivatives flow from what writes to what

@@ -78,12 +78,20 @@ private:
     return false;
   }
 
+  [[nodiscard]] bool is_useful(const Step& step, const std::string& name) const {
+    for (std::size_t i = 0; i < step.writes.size(); ++i) {
+      if (step.writes[i].name == name && activity_.useful_writes[step.number][i]) return true;
+    }
+    return false;
+  }
+
   Status look(const Step& step, const graph::KernelLaunch& launch) {
     const kernel::Kernel& kernel = *program_.graph().kernels[launch.kernel];
     LaunchReverse& reverse = needs_.launches[step.number];
     const std::size_t count = kernel.arguments.size();
     reverse.wrt.resize(count);
     reverse.direct.resize(count);
+    reverse.asked.resize(count);
     if (launch.samples == 0) return {};
     std::vector<const View*> bars(count);  // of arguments whose adjoint the derivative touches
     bool stores = false;
@@ -99,6 +107,7 @@ private:
       reverse.wrt[i] = read && is_varied(step, kernel.arguments[i].name);
       if (reverse.wrt[i] || kernel::is_committed(role) || role == Role::accum)
         bars[i] = &*launch.arguments[i].view;
+      if (kernel::is_committed(role)) reverse.asked[i] = is_useful(step, kernel.arguments[i].name);
       stores |= kernel::is_committed(role) && role != Role::reduce;
     }
     const int mask = kernel.terminated_argument();
@@ -107,7 +116,12 @@ private:
 
     kernel::diff::Options options;
     options.sum_params = true;
+    options.extremes = true;
+    bool extremes = false;
     for (std::size_t i = 0; i < count; ++i) {
+      extremes |= reverse.asked[i] && kernel::diff::is_extreme(kernel.arguments[i]);
+      if (bars[i] != nullptr && kernel::is_committed(kernel.arguments[i].role) && !reverse.asked[i])
+        options.unasked.push_back(kernel.arguments[i].name);
       if (!reverse.wrt[i]) continue;
       options.wrt.push_back(kernel.arguments[i].name);
       const Role role = kernel.arguments[i].role;
@@ -120,20 +134,24 @@ private:
       if (reverse.direct[i] && role == Role::read) options.accumulate.push_back(kernel.arguments[i].name);
     }
     EAGLE_RETURN_IF_ERROR(derive(step, launch.kernel, options, reverse));
+    if (extremes) EAGLE_RETURN_IF_ERROR(find_terms(step, launch.kernel, reverse));
     for (std::size_t i = 0; i < count; ++i) {
-      const bool kept = reverse.derivative == nullptr ? kernel::has_entry_value(kernel.arguments[i].role) ||
-                                                            kernel.arguments[i].role == Role::table
-                                                      : needed(*reverse.derivative, i);
+      const bool unknown =
+          reverse.derivative == nullptr &&
+          (kernel::has_entry_value(kernel.arguments[i].role) || kernel.arguments[i].role == Role::table);
+      const bool kept = unknown || needed(reverse.derivative, i) || needed(reverse.terms, i);
       if (kept && launch.arguments[i].view) keep(step, *launch.arguments[i].view);
     }
     return {};
   }
 
-  static bool needed(const kernel::diff::Derivative& derivative, std::size_t argument) {
-    return std::any_of(
-        derivative.planes.begin(), derivative.planes.end(), [&](const kernel::diff::Plane& plane) {
-          return plane.part == kernel::diff::Part::primal && plane.argument == argument && plane.needed;
-        });
+  static bool needed(const std::shared_ptr<const kernel::diff::Derivative>& derivative,
+                     std::size_t argument) {
+    return derivative != nullptr && std::any_of(derivative->planes.begin(), derivative->planes.end(),
+                                                [&](const kernel::diff::Plane& plane) {
+                                                  return plane.part == kernel::diff::Part::primal &&
+                                                         plane.argument == argument && plane.needed;
+                                                });
   }
 
   Status derive(const Step& step, std::uint32_t index, const kernel::diff::Options& options,
@@ -142,18 +160,32 @@ private:
     for (const std::string& name : options.wrt) key += "," + name;
     key += ";";
     for (const std::string& name : options.accumulate) key += "," + name;
+    key += ";";
+    for (const std::string& name : options.unasked) key += "," + name;
     auto& known = derivatives_[key];
     if (known == nullptr) {
       StatusOr<kernel::diff::Derivative> made = kernel::diff::vjp(*program_.graph().kernels[index], options);
-      if (!made.ok()) {
-        if (unknown_ == Unknown::taken_for_all) return {};
-        return made.status().within("node " + std::to_string(step.leaf) + " " +
-                                    kernel::quote_name(step.node->label));
-      }
+      if (!made.ok()) return refused(step, made.status());
       known = std::make_shared<const kernel::diff::Derivative>(*std::move(made));
     }
     reverse.derivative = known;
     return {};
+  }
+
+  Status find_terms(const Step& step, std::uint32_t index, LaunchReverse& reverse) {
+    auto& known = terms_[index];
+    if (known == nullptr) {
+      StatusOr<kernel::diff::Derivative> made = kernel::diff::terms(*program_.graph().kernels[index]);
+      if (!made.ok()) return refused(step, made.status());
+      known = std::make_shared<const kernel::diff::Derivative>(*std::move(made));
+    }
+    reverse.terms = known;
+    return {};
+  }
+
+  [[nodiscard]] Status refused(const Step& step, const Status& why) const {
+    if (unknown_ == Unknown::taken_for_all) return {};
+    return why.within("node " + std::to_string(step.leaf) + " " + kernel::quote_name(step.node->label));
   }
 
   // From the last step to the first: which blocks somebody later will look at as they are at this point.
@@ -204,6 +236,7 @@ private:
   const std::vector<ParamPlace>& params_;
   const Unknown unknown_;
   std::map<std::string, std::shared_ptr<const kernel::diff::Derivative>> derivatives_;
+  std::map<std::uint32_t, std::shared_ptr<const kernel::diff::Derivative>> terms_;  // by kernel
   Needs needs_;
 };
 

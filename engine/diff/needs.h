@@ -18,7 +18,10 @@ namespace eagle::diff {
 // How one launch is reversed.
 struct LaunchReverse {
   std::shared_ptr<const kernel::diff::Derivative> derivative;  // null: nothing that it reads is asked about
-  std::vector<bool> wrt;                                       // by argument of the kernel
+  // What the samples give to its maxima and minima; null: a seed depends on none of these.
+  std::shared_ptr<const kernel::diff::Derivative> terms;
+  std::vector<bool> asked;  // by argument of the kernel: what it commits, where a seed depends on it
+  std::vector<bool> wrt;    // by argument of the kernel
   std::vector<bool>
       direct;  // its adjoint plane is added to in place: nothing else of the launch has its bytes
 };

@@ -78,6 +78,12 @@ private:
   Status reverse_in_segments(const Step& step, const graph::Conditional& loop, const LoopPlan& plan,
                              Stages& into);
   StatusOr<LoopPlan> plan_loop(const Step& step, const graph::Conditional& loop) const;
+  // The number of the first sample that has the largest or smallest number, of each of `rows` rows of `x`,
+  // which lie one behind the other; `x` is given as it is reduced.
+  View first_of(const Step& step, const View& x, std::int64_t rows, std::int64_t samples, kernel::ReduceOp op,
+                Stages& into);
+  // The same for each argument of a launch that is a maximum or minimum somebody asks about.
+  std::map<std::uint32_t, View> winners_of(const Step& step, const graph::KernelLaunch& launch, Stages& into);
   void clear_bars(const Step& step, Stages& into);
   void clear_outputs(const Step& step, const graph::KernelLaunch& launch, Stages& into);
   void add_param(const Step& step, std::uint32_t argument, const View& sum, Stages& into);

@@ -114,6 +114,7 @@ Status Planner::reverse(const Step& step, const graph::KernelLaunch& launch, Sta
     View from;
     View into;
   };
+  const std::map<std::uint32_t, View> firsts = winners_of(step, launch, into);
   std::vector<Later> additions;
   std::vector<std::pair<std::uint32_t, View>> sums;
   std::vector<Value> values;
@@ -130,6 +131,8 @@ Status Planner::reverse(const Step& step, const graph::KernelLaunch& launch, Sta
         values.emplace_back(bound.bits);
         params.back() = argument;
       }
+    } else if (plane.part == kernel::diff::Part::first) {
+      values.emplace_back(firsts.at(argument));
     } else if (declared.role == Role::param) {
       const bool wide = declared.type.scalar == kernel::Scalar::f64;
       sums.emplace_back(argument, emit_->reserve_cell(wide ? plane::DType::f64 : plane::DType::f32));
@@ -244,24 +247,63 @@ Status Planner::reverse(const Step& step, const graph::Reduce& reduce, Stages& i
   if (reduce.op == kernel::ReduceOp::sum) {
     emit_->launch(into, label, spread(reduce.scalar), {g, n, bar_x});
   } else {
-    const View x = value(step, reduce.x.view);
-    const View m = emit_->reserve_like(reduce.out.view);
-    const std::int64_t all = reduce.rows * reduce.samples;
-    View numbers = row(emit_->arena(), emit_->reserve(all * 8), plane::DType::i64, all);
-    const View first = row(emit_->arena(), emit_->reserve(reduce.rows * 8), plane::DType::i64, reduce.rows);
-    emit_->reduce(into, labelled("again", step), x, m, reduce.op);
-    const View best = row(m.plane, m.offset, m.dtype, reduce.rows);
-    emit_->launch(into, labelled("winners of", step), find_winners(reduce.scalar),
-                  {as_row(x), best, n, numbers});
-    if (reduce.x.view.shape.size() > 1) {
-      numbers.shape = {reduce.rows, reduce.samples};
-      numbers.strides = {reduce.samples * 8, 8};
-    }
-    emit_->reduce(into, labelled("first of", step), numbers, first, kernel::ReduceOp::min);
+    const View first =
+        first_of(step, value(step, reduce.x.view), reduce.rows, reduce.samples, reduce.op, into);
     emit_->launch(into, label, give_to_winner(reduce.scalar), {g, first, n, bar_x});
   }
   emit_->clear(into, labelled("clear after", step), bar_out);
   return {};
+}
+
+View Planner::first_of(const Step& step, const View& x, std::int64_t rows, std::int64_t samples,
+                       kernel::ReduceOp op, Stages& into) {
+  const std::int64_t bytes = rows * static_cast<std::int64_t>(x.item_bytes);
+  const View best = row(emit_->arena(), emit_->reserve(bytes), x.dtype, rows);
+  View numbers = row(emit_->arena(), emit_->reserve(rows * samples * 8), plane::DType::i64, rows * samples);
+  const View first = row(emit_->arena(), emit_->reserve(rows * 8), plane::DType::i64, rows);
+  emit_->reduce(into, labelled("again", step), x, best, op);
+  emit_->launch(into, labelled("winners of", step), find_winners(scalar_of(x)),
+                {as_row(x), best, static_cast<std::uint64_t>(samples), numbers});
+  if (x.shape.size() > 1) {
+    numbers.shape = {rows, samples};
+    numbers.strides = {samples * 8, 8};
+  }
+  emit_->reduce(into, labelled("first of", step), numbers, first, kernel::ReduceOp::min);
+  return first;
+}
+
+std::map<std::uint32_t, View> Planner::winners_of(const Step& step, const graph::KernelLaunch& launch,
+                                                  Stages& into) {
+  std::map<std::uint32_t, View> firsts;
+  const LaunchReverse& how = needs_.launches[step.number];
+  if (how.terms == nullptr) return firsts;
+  const kernel::Kernel& kernel = *program_.graph().kernels[launch.kernel];
+  std::map<std::uint32_t, View> given;
+  std::vector<Value> values;
+  std::vector<std::optional<std::uint32_t>> params;
+  for (const kernel::diff::Plane& plane : how.terms->planes) {
+    const auto argument = static_cast<std::uint32_t>(plane.argument);
+    const graph::Bound& bound = launch.arguments[argument];
+    params.emplace_back(std::nullopt);
+    if (plane.part == kernel::diff::Part::term) {
+      const plane::DType dtype = bound.view->dtype;
+      const std::int64_t bytes = launch.samples * static_cast<std::int64_t>(bound.view->item_bytes);
+      given[argument] = row(emit_->arena(), emit_->reserve(bytes), dtype, launch.samples);
+      values.emplace_back(given[argument]);
+    } else if (bound.view) {
+      values.emplace_back(value(step, *bound.view));
+    } else {
+      values.emplace_back(bound.bits);
+      params.back() = argument;
+    }
+  }
+  const std::string label = emit_->launch(into, labelled("terms of", step), how.terms->kernel, values);
+  link_params(step, how.terms->kernel, label, params);
+  for (const auto& [argument, term] : given) {
+    if (how.asked[argument])
+      firsts[argument] = first_of(step, term, 1, launch.samples, kernel.arguments[argument].reduce, into);
+  }
+  return firsts;
 }
 
 Status Planner::reverse(const Step& step, const graph::Copy& copy, Stages& into) {

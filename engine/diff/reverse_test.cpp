@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -99,6 +100,10 @@ public:
       const auto after = machine.planes;
       arena_.provide(*reverse);
       for (std::size_t i = 0; i < after.size(); ++i) arena_.planes[i] = after[i];
+      for (const ArenaConstant& constant : planned->constants) {
+        std::memcpy(arena_.planes[planned->arena].data() + constant.offset, constant.values.data(),
+                    constant.values.size() * sizeof(std::int64_t));
+      }
       for (std::size_t i = 0; i < planned->seeds.size(); ++i) {
         std::vector<double> weights(static_cast<std::size_t>(plane::elements(planned->seeds[i].view)));
         for (std::size_t k = 0; k < weights.size(); ++k) weights[k] = weight(i, k);
@@ -185,6 +190,44 @@ TEST(ReversePass, AddsUpWhatSeveralNodesReadAndSumsAndMaximaGoBack) {
            .wrt = std::vector<std::string>{"first.x", "first.w"},
            .vjps = {},
            .trips = {}});
+}
+
+// y = sin(x) * w, and the largest x * w * w of all running samples, and the smallest x + w.
+std::uint32_t extremes(Description& d, bool masked) {
+  KernelBuilder b("extremes");
+  const auto x = b.scalar("x");
+  const auto w = b.scalar("w");
+  if (masked) b.terminated("done");
+  b.declare_reduction("most", {kernel::Scalar::f64, 0, {1, 1}}, kernel::ReduceOp::max);
+  b.declare_reduction("least", {kernel::Scalar::f64, 0, {1, 1}}, kernel::ReduceOp::min);
+  b.output("y", b.mul(b.op(Opcode::sin, {x}), w));
+  b.commit("most", b.mul(b.mul(x, w), w));
+  b.commit("least", b.add(x, w));
+  return d.kernel(b);
+}
+
+TEST(ReversePass, ExtremesOfAKernelGoBackToTheirSampleAlsoWhereItsInputsAreOverwritten) {
+  for (const bool masked : {false, true}) {
+    SCOPED_TRACE(masked);
+    Description d;
+    const View x = d.array({5}), w = d.array({5}), y = d.array({5}), most = d.array({1}),
+               least = d.array({1}), done = d.array({5}, DType::boolean);
+    const auto kernel = extremes(d, masked);
+    graph::testing::Arguments arguments{{"x", x}, {"w", w}, {"y", y}, {"most", most}, {"least", least}};
+    if (masked) arguments.insert(arguments.begin() + 2, {"done", done});
+    d.add(graph::testing::launch("both", kernel, arguments));
+    d.add(graph::testing::copy("over", y, x));
+    Case c(d);
+    c.machine.set(x, {0.3, 0.9, 0.5, -0.4, 0.7});
+    c.machine.set(w, {1.1, 1.3, 0.2, -0.9, 1.2});
+    c.machine.set(done, {0, 1, 0, 0, 0});
+    c.check({.seeds = {"most", "least", "over.dst"},
+             .wrt = std::vector<std::string>{"both.x", "w"},
+             .vjps = {},
+             .trips = {}});
+    // An extreme that nobody asks about has no part in it.
+    c.check({.seeds = {"y"}, .wrt = std::vector<std::string>{"both.x"}, .vjps = {}, .trips = {}});
+  }
 }
 
 TEST(ReversePass, ReadsWhatLaterNodesHaveOverwritten) {

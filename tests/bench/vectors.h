@@ -45,7 +45,7 @@ inline void fence() {
 inline Vector all(double value) { return Vector{} + value; }
 inline Vector root(Vector value) {
 #if defined(__AVX512F__)
-  return _mm512_sqrt_pd(value);
+  return _mm512_maskz_sqrt_pd(0xff, value);  // g++ 12 finds its own _mm512_sqrt_pd uninitialized
 #elif defined(__AVX__)
   return _mm256_sqrt_pd(value);
 #else

@@ -22,6 +22,7 @@ from roots import UID, confined, plain_root
 pytestmark = pytest.mark.timeout(900)  # the first test builds the image
 
 IMAGE = "localhost/eagled-test"
+CUDA_IMAGE = "localhost/eagled-test-cuda"
 BASE = "localhost/eagled-test-debian"
 ARCHIVE = "localhost/eagled-test-archive"
 LONGEST_S = 900.0
@@ -38,6 +39,8 @@ class Storage:
             "STORAGE_DRIVER": "vfs",
         }
         self.options = ["--root", str(folder / "storage"), "--runroot", str(folder / "run")]
+        self.context = folder / "context"  # what the last stages copy of the sources
+        shutil.copytree(ROOT / "deploy/docker", self.context / "deploy/docker")
 
     def buildah(self, *arguments: object) -> str:
         ran = subprocess.run(
@@ -54,11 +57,21 @@ class Storage:
         )
         return ran.stdout.strip()
 
+    def build(self, dockerfile: str, tag: str, *arguments: str) -> None:
+        """With what a registry would give taken from here."""
+        given = [word for argument in arguments for word in ("--build-arg", argument)]
+        self.buildah(
+            "bud", "--quiet", "--format", "docker", "--pull-never", *given,
+            "--file", ROOT / "deploy/docker" / dockerfile, "--tag", tag, self.context,
+        )  # fmt: skip
+
+    def config(self, image: str) -> dict[str, Any]:
+        return json.loads(self.buildah("inspect", "--type", "image", image))["Docker"]["config"]
+
 
 class Image:
     def __init__(self, storage: Storage) -> None:
-        said = json.loads(storage.buildah("inspect", "--type", "image", IMAGE))
-        self.config: dict[str, Any] = said["Docker"]["config"]
+        self.config = storage.config(IMAGE)
         self.root = Path(storage.buildah("mount", storage.buildah("from", IMAGE)))
 
     def command(self, run: Path, *arguments: str, cache: "Path | None" = None) -> list[str]:
@@ -71,7 +84,8 @@ class Image:
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
+    """With the images that others begin with: a Debian, and the archive."""
     try:
         root = plain_root()
     except MissingTool as why:
@@ -88,18 +102,16 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     holds_it = storage.buildah("from", "scratch")
     storage.buildah("copy", "--quiet", holds_it, tarball, "/")  # `add` would unpack it
     storage.buildah("commit", "--quiet", "--rm", holds_it, ARCHIVE)
-    context = folder / "context"  # what the last stages copy of the sources
-    shutil.copytree(ROOT / "deploy/docker", context / "deploy/docker")
-    storage.buildah(
-        "bud", "--quiet", "--format", "docker", "--pull-never",
-        "--build-arg", f"DEBIAN={BASE}", "--build-arg", f"TARBALL={ARCHIVE}",
-        "--file", ROOT / "deploy/docker/cpu.Dockerfile", "--tag", IMAGE, context,
-    )  # fmt: skip
-    built = Image(storage)
-    yield built
+    yield storage
     storage.buildah("umount", "--all")
     storage.buildah("rm", "--all")
     storage.buildah("rmi", "--all", "--force")
+
+
+@pytest.fixture(scope="module")
+def image(storage: Storage) -> Image:
+    storage.build("cpu.Dockerfile", IMAGE, f"DEBIAN={BASE}", f"TARBALL={ARCHIVE}")
+    return Image(storage)
 
 
 @pytest.fixture
@@ -144,6 +156,16 @@ def test_the_image_says_how_it_is_run(image: Image) -> None:
     assert image.config["Entrypoint"][0].endswith("tini")
     assert image.config["Labels"]["org.opencontainers.image.title"] == "eagled"
     assert set(image.config["Volumes"]) == {"/run/eagled", "/var/cache/eagled"}
+
+
+def test_the_image_for_gpus_differs_in_its_base_and_what_it_asks_of_the_driver(storage: Storage, image: Image) -> None:
+    """Over Debian instead of NVIDIA's base image, which is in a registry: every other line of it is built."""
+    storage.build("cuda.Dockerfile", CUDA_IMAGE, f"DEBIAN={BASE}", f"RUNTIME={BASE}", f"TARBALL={ARCHIVE}")
+    config = storage.config(CUDA_IMAGE)
+    asked = {"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"}
+    assert set(config["Env"]) - set(image.config["Env"]) == asked
+    for name in ("User", "Volumes", "Healthcheck", "Entrypoint", "Cmd", "Labels", "ExposedPorts", "StopSignal"):
+        assert config[name] == image.config[name], name
 
 
 def test_the_image_holds_nothing_that_builds(image: Image) -> None:

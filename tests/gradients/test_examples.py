@@ -7,7 +7,7 @@ import pytest
 
 
 @pytest.mark.parametrize("name", ["jax", "torch"])
-def test_examples_of_the_documentation_run(name: str) -> None:
-    pytest.importorskip(name)
+def test_examples_of_the_documentation_run(request: pytest.FixtureRequest, name: str) -> None:
+    request.getfixturevalue(name)
     failed, _ = doctest.testmod(importlib.import_module(f"eagle.frameworks.{name}"))
     assert failed == 0

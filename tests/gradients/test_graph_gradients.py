@@ -5,8 +5,8 @@ from __future__ import annotations
 import eagle
 import numpy as np
 import pytest
-from eagle import Accum, Index, Mutable, Param, Scalar, Table, Terminated, Vector, kernel
-from eagle.graph import opaque
+from eagle import Accum, Index, Mutable, Param, Reduce, Scalar, Table, Terminated, Vector, kernel
+from eagle.graph import Node, opaque, register_node_kind
 
 N = 64
 
@@ -168,11 +168,63 @@ def test_tables_accumulators_and_vectors(session, jax):
     close(found["v"], expected[1])
 
 
+def test_extremes_of_kernels_go_back_to_the_first_of_their_samples(session):
+    @kernel
+    def far(x: Scalar, w: Scalar, k: Param, most: Reduce("max"), least: Reduce("min")) -> Scalar:
+        y = eagle.math.exp(-x) * w
+        most = k * x * w
+        least = x + w
+        return y
+
+    x0, w0 = np.array([0.0, 2.0, 2.0, 0.5, 3.0]), np.array([1.0, 1.5, 1.5, 0.25, 0.5])
+    x, w, y = session.asarray(x0), session.asarray(w0), session.zeros(5)
+    most, least = session.zeros(1), session.zeros(1)
+    g = eagle.Graph(session, record=True)
+    g.add(eagle.plan(far).bind(session=session, x=x, w=w, k=2.0, y=y, most=most, least=least), name="far")
+    g.add_node(eagle.copy(y, x), name="over")  # the samples are told from what the launch has found
+    g.build().launch()
+    found = eagle.diff.reverse(g.record, {"most": [1.0], "least": [3.0]}, wrt=["far.x", "w", "k"])
+    # 6 is the largest number, of samples 1 and 2, and 0.75 the smallest one, of sample 3.
+    close(found["far.x"], [0.0, 3.0, 0.0, 3.0, 0.0])
+    close(found["w"], [0.0, 4.0, 0.0, 3.0, 0.0])
+    close(found["k"], 3.0)
+    close(eagle.diff.reverse(g.record, {"far.y": np.ones(5)}, wrt="w")["w"], np.exp(-x0))
+
+
+def test_an_infinite_slope_to_what_no_seed_depends_on_makes_no_nan(session):
+    @kernel
+    def both(x: Scalar, s: Mutable[Scalar]) -> dict[str, Scalar]:
+        s = s + eagle.math.sqrt(x)
+        return {"y": 3.0 * x, "z": eagle.math.sqrt(x)}
+
+    x, s, y, z = session.zeros(2), session.full(2, 1.0), session.zeros(2), session.zeros(2)
+    g = eagle.Graph(session, record=True).add(eagle.plan(both).bind(session=session, x=x, s=s, y=y, z=z)).build()
+    g.launch()
+    found = eagle.diff.reverse(g.record, {"y": [1.0, 1.0]}, wrt=["x", "s"])
+    close(found["x"], [3.0, 3.0])
+    close(found["s"], [0.0, 0.0])
+
+
+def test_an_extreme_of_running_samples_alone_knows_no_stopped_one(session):
+    @kernel
+    def fastest(v: Mutable[Scalar], most: Reduce("max"), done: Terminated):
+        v = 0.5 * v
+        most = v * v
+        done = v < 0.1
+
+    v, done = session.asarray([9.0, 4.0, 0.1]), session.asarray([True, False, False])
+    most = session.zeros(1)
+    g = eagle.Graph(session, record=True)
+    g.add(eagle.plan(fastest).bind(session=session, v=v, most=most, done=done), name="one").build().launch()
+    close(most, [4.0])
+    close(eagle.diff.reverse(g.record, {"most": [1.0]}, wrt="v")["v"], [0.0, 2.0, 0.0])
+
+
 def test_a_callable_in_place_within_a_loop_is_recorded_and_called_back(session):
     x, live = session.asarray([0.5, 0.25]), session.full(1, 3, dtype=np.int64)
     calls = []
 
-    def model():
+    def model(x=x):  # given by name where it is on another machine
         calls.append(np.array(x))
         x[...] = x * x + 0.1
 
@@ -227,7 +279,7 @@ def test_other_arrays_are_what_the_record_is_of(session):
 def recorded(session):
     x, y = session.asarray([1.0, 2.0]), session.zeros(2)
     g = eagle.Graph(session, record=True)
-    g.add_node(opaque(lambda: np.multiply(x, 2.0, out=y), reads={"x": x}, writes={"y": y}), name="model")
+    g.add_node(opaque(lambda x=x, y=y: np.multiply(x, 2.0, out=y), reads={"x": x}, writes={"y": y}), name="model")
     return g
 
 
@@ -290,3 +342,73 @@ def test_a_masked_kernel_keeps_the_derivative_of_stopped_samples(session):
     x, done = session.asarray([1.0, 5.0]), session.asarray([False, True])
     g = eagle.Graph(session, record=True).add(eagle.plan(grow).bind(x=x, done=done)).build().launch()
     close(eagle.diff.reverse(g.record, {"x": [1.0, 1.0]})["x"], [3.0, 1.0])
+
+
+def test_integers_masks_and_random_numbers_on_the_way_carry_no_derivative_and_are_none_to_ask_for(session):
+    @kernel
+    def cut(x: Scalar) -> Index:
+        i = int(4.0 * x)
+        return i
+
+    @kernel
+    def join(i: Index, x: Scalar) -> Scalar:
+        y = 0.25 * i + 2.0 * x + eagle.random.uniform(7, 0)
+        return y
+
+    @kernel
+    def stop(y: Mutable[Scalar], done: Terminated):
+        y = 3.0 * y
+        done = y > 2.0
+
+    x, i, y = session.asarray([0.3, 0.9]), session.zeros(2, dtype=np.int64), session.zeros(2)
+    done = session.zeros(2, dtype=bool)
+    g = eagle.Graph(session, record=True)
+    g.add(eagle.plan(cut).bind(session=session, x=x, i=i), name="cut")
+    g.add(eagle.plan(join).bind(session=session, i=i, x=x, y=y), name="join")
+    g.add(eagle.plan(stop).bind(session=session, y=y, done=done), name="stop")
+    g.build().launch()
+    found = eagle.diff.reverse(g.record, {"stop.y": [1.0, 1.0]}, wrt=["x"])
+    close(found["x"], [6.0, 6.0])  # through join alone
+    for name, said in (("i", "int64"), ("join.i", "int64"), ("done", "bool")):
+        with pytest.raises(eagle.EagleError, match=f"wrt '{name}' is {said}.*float64 and float32"):
+            eagle.diff.reverse(g.record, {"stop.y": [1.0, 1.0]}, wrt=name)
+    for seed, said in (("i", "int64"), ("done", "bool")):
+        with pytest.raises(eagle.EagleError, match=f"seed '{seed}' is {said}.*float64 and float32"):
+            eagle.diff.reverse(g.record, {seed: [1, 1]})
+
+
+def one_in_one_out(lower):
+    rows = {"reads": lambda planes: [("x", planes["x"], "in")], "writes": lambda planes: [("y", planes["y"], "out")]}
+    return {**rows, "lower_cpu": lower}
+
+
+@kernel
+def twice(x: Scalar) -> Scalar:
+    y = 2.0 * x
+    return y
+
+
+def square(planes):
+    return lambda x=planes["x"], y=planes["y"]: np.multiply(x, x, out=y)
+
+
+register_node_kind("gradients_square", **one_in_one_out(square))
+register_node_kind("gradients_twice", **one_in_one_out(lambda planes: eagle.plan(twice).bind(**planes)))
+
+
+def of_kind(kind, session):
+    planes = {"x": session.asarray([0.5, 3.0]), "y": session.zeros(2)}
+    return eagle.Graph(session, record=True).add_node(Node(kind, planes), name="mine").build().launch()
+
+
+def test_a_registered_kind_that_calls_needs_a_vjp(session):
+    g = of_kind("gradients_square", session)
+    with pytest.raises(eagle.EagleError, match=r"'mine' is a callable.*vjps=\{'mine': vjp\}"):
+        eagle.diff.reverse(g.record, {"y": [1.0, 2.0]})
+    vjps = {"mine": lambda primals, cotangents: {"x": 2 * primals["x"] * cotangents["y"]}}
+    close(eagle.diff.reverse(g.record, {"y": [1.0, 2.0]}, vjps=vjps)["x"], [1.0, 12.0])
+
+
+def test_a_registered_kind_of_kernels_needs_none(session):
+    g = of_kind("gradients_twice", session)
+    close(eagle.diff.reverse(g.record, {"y": [1.0, 2.0]})["x"], [2.0, 4.0])

@@ -98,6 +98,24 @@ def test_the_peak_memory_of_taking_a_run_back_grows_with_the_square_root_of_its_
     assert bytes_of[4096] < 2.3 * bytes_of[1024]
 
 
+def test_the_budget_is_charged_what_the_record_and_the_pass_report(session):
+    """And so it grows as they do: with the square root of the steps."""
+    n = 4096
+    charged, kept = {}, []  # kept: when memory of a run that is gone comes back is no part of this
+    for steps in (256, 1024, 4096):
+        given = planes(session, n)
+        before = session.info().plane_bytes
+        run = eagle.diff.simulate(oscillator, max_steps=steps, dt=1e-3, t_end=1e9, **given)
+        report = eagle.diff.reverse(run.record, {"x": np.ones(n)}).report
+        charged[steps] = session.info().plane_bytes - before
+        assert run.result.steps == steps
+        # Each memory is whole pages; a small record finds room in a segment that is charged already.
+        assert report.nbytes <= charged[steps] < report.nbytes + report.record_nbytes + 16 * 4096
+        kept.append(run)
+    assert charged[1024] < 2.3 * charged[256]
+    assert charged[4096] < 2.3 * charged[1024]
+
+
 def test_kernels_of_one_step_share_their_planes_and_params(session, jax):
     @kernel
     def kick(v: Mutable[Scalar], x: Scalar, k: Param, dt: Param):
@@ -139,7 +157,7 @@ def test_kernels_of_one_step_share_their_planes_and_params(session, jax):
 def test_a_callable_of_every_step_is_taken_back_by_its_vjp(session):
     x, force, done = session.asarray([1.0, 2.0]), session.zeros(2), session.zeros(2, dtype=bool)
 
-    def push():
+    def push(x=x, done=done, force=force):  # given by name where they are on another machine
         force[...] = np.where(done, force, -0.5 * x)
 
     @kernel

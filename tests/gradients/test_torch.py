@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from eagle import Mutable, Param, Scalar, kernel
 
-torch = pytest.importorskip("torch", reason="torch is not installed (apt-get install python3-torch)")
-
 
 @kernel
 def spring(x: Scalar, k: Param) -> Scalar:
@@ -22,13 +20,13 @@ def step(x: Mutable[Scalar], v: Mutable[Scalar], k: Param):
 
 
 @pytest.fixture
-def faces():
+def faces(torch):
     import eagle.frameworks.torch as faces
 
     return faces
 
 
-def test_autograd_goes_through_a_kernel(faces):
+def test_autograd_goes_through_a_kernel(torch, faces):
     f = faces.function(spring)
     x = torch.linspace(0.5, 2.0, 6, dtype=torch.float64, requires_grad=True)
     k = torch.tensor(3.0, dtype=torch.float64, requires_grad=True)
@@ -40,7 +38,7 @@ def test_autograd_goes_through_a_kernel(faces):
     np.testing.assert_allclose(float(k.grad), 2 * 3.0 * np.sum(values**4), rtol=1e-13)
 
 
-def test_tensors_are_not_copied_on_the_way_in_or_out(faces, monkeypatch):
+def test_tensors_are_not_copied_on_the_way_in_or_out(torch, faces, monkeypatch):
     from eagle.frameworks import _functions
 
     seen = {}
@@ -57,7 +55,7 @@ def test_tensors_are_not_copied_on_the_way_in_or_out(faces, monkeypatch):
     assert (seen["in"], seen["out"]) == (x.data_ptr(), y.data_ptr())
 
 
-def test_autograd_goes_through_a_graph_also_when_it_ran_again_in_between(faces, session):
+def test_autograd_goes_through_a_graph_also_when_it_ran_again_in_between(torch, faces, session):
     x, v = session.zeros(3), session.zeros(3)
     g = eagle.Graph(session, record=True)
     g.add(eagle.plan(step).bind(session=session, x=x, v=v, k=2.0), name="one").build()
@@ -70,7 +68,7 @@ def test_autograd_goes_through_a_graph_also_when_it_ran_again_in_between(faces, 
     np.testing.assert_allclose(np.from_dlpack(a.grad), 1.0 - 0.1 * 2.0, rtol=1e-14)
 
 
-def test_tensors_that_do_not_fit_are_refused_by_name(faces):
+def test_tensors_that_do_not_fit_are_refused_by_name(torch, faces):
     f = faces.function(spring)
     with pytest.raises(eagle.CopyBoundPlane, match="input 'x' is not contiguous"):
         f(torch.ones(4, 2, dtype=torch.float64).t()[0], 1.0)

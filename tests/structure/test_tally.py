@@ -15,6 +15,10 @@ SKIPPED = (
 )
 NOT_BUILT = '<testcase name="gone" status="notrun"><skipped message="Unable to find executable"/></testcase>'
 PYTEST_SKIPPED = '<testcase name="t" classname="m"><skipped type="pytest.skip" message="no GPU here"/></testcase>'
+MODULE_SKIPPED = (
+    '<testcase classname="" name="tests.test_gpu"><skipped message="collection skipped">'
+    "('/tests/test_gpu.py', 9, \"Skipped: there's no GPU (of any kind)\")</skipped></testcase>"
+)
 PYTEST_ERROR = '<testcase name="t" classname="m"><error message="setup failed">traceback</error></testcase>'
 
 
@@ -35,6 +39,7 @@ def results(folder: Path, **suites: str) -> None:
     [
         (PASSED, 0, "1 passed, 0 failed, 0 skipped", 0),
         (PASSED + SKIPPED + PYTEST_SKIPPED, 0, "1 passed, 0 failed, 2 skipped", 0),
+        (PASSED + MODULE_SKIPPED, 0, "1 passed, 0 failed, 1 skipped", 0),
         (PASSED + FAILED, 8, "1 passed, 1 failed, 0 skipped", 1),
         (PASSED + NOT_BUILT, 8, "1 passed, 1 failed, 0 skipped", 1),
         (PASSED + PYTEST_ERROR, 1, "1 passed, 1 failed, 0 skipped", 1),
@@ -64,8 +69,9 @@ def test_suite_without_results_is_a_failure(tmp_path):
 
 
 def test_output_of_failures_and_reasons_of_skips_are_shown(tmp_path):
-    results(tmp_path, unit=PASSED + FAILED + SKIPPED + PYTEST_SKIPPED)
+    results(tmp_path, unit=PASSED + FAILED + SKIPPED + PYTEST_SKIPPED + MODULE_SKIPPED)
     text = "\n".join(tally(tmp_path, "--suite", ".", "unit=8")[1])
     assert "1 != 2" in text
     assert "A.Gpu: needs a GPU" in text
     assert "no GPU here" in text
+    assert "skipped unit: tests.test_gpu: there's no GPU (of any kind)" in text

@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "engine/kernel/copier.h"
+#include "engine/kernel/diff/derivative.h"
 #include "engine/kernel/diff/rules.h"
 
 namespace eagle::kernel::diff {
 
-Activity::Activity(const Kernel& kernel, std::vector<bool> arguments)
+Activity::Activity(const Kernel& kernel, std::vector<bool> arguments, const std::vector<bool>& unasked)
     : kernel_(kernel),
       arguments_(std::move(arguments)),
       varied_(kernel.value_types.size()),
@@ -24,7 +25,14 @@ Activity::Activity(const Kernel& kernel, std::vector<bool> arguments)
   bool weaker = true;
   while (weaker) {
     std::vector<bool> sure(kernel.value_types.size());
-    for (const ValueId yield : kernel.body.yields) sure[yield] = varied_[yield];
+    std::size_t yield = 0;
+    for (std::size_t a = 0; a < kernel.arguments.size(); ++a) {
+      const Argument& argument = kernel.arguments[a];
+      if (!is_committed(argument.role)) continue;
+      const ValueId committed = kernel.body.yields[yield++];
+      // Of an extreme one sample alone has an adjoint.
+      if (!is_extreme(argument) && (unasked.empty() || !unasked[a])) sure[committed] = varied_[committed];
+    }
     weaker = weaken(kernel.body, sure);
   }
 }

@@ -13,8 +13,9 @@ namespace eagle::kernel::diff {
 
 class Activity {
 public:
-  // `varied`, by argument: what is differentiated by.
-  Activity(const Kernel& kernel, std::vector<bool> arguments);
+  // By argument: what is differentiated by, and what is committed without anybody asking (none: all is
+  // asked).
+  Activity(const Kernel& kernel, std::vector<bool> arguments, const std::vector<bool>& unasked = {});
 
   // Whether a small change of an argument can change the value: it is real, and something that has a
   // derivative leads from the argument to it.

@@ -17,6 +17,8 @@
 //   accum h                bar_h, table: stays as it is                -> dot_h, accum: added to
 //   (where the kernel asks for its length: h, a table that is not looked at)
 //   reduce r, a sum        bar_r, table of one element                 -> dot_r, reduce
+//   reduce r, an extreme   bar_r, and first_r, an i64 table of one:    (refused)
+//                          the sample that r is of (Options::extremes)
 //
 // Only real arguments have such planes. A mask is read as a plane: a sample that is stopped adds nothing to
 // what is read and to params (0 is stored), and passes the plane of a mutable on as it is.
@@ -42,6 +44,14 @@ struct Options {
   bool sum_params = false;
   // vjp: read arguments whose bar_ plane is added to (a mutable) instead of overwritten (an output).
   std::vector<std::string> accumulate;
+  // vjp: real maxima and minima over the samples (Role::reduce) have a derivative: whoever launches it says
+  // in `first_r` which sample the value is of; of several equal ones the first. A number that no sample has
+  // means that none is asked about. Without this such kernels are refused: no sample knows who won.
+  bool extremes = false;
+  // vjp: arguments of whose value after the step nobody asks: their adjoint is 0, and has no part in
+  // anything. An infinite slope on the way to one of them thus makes no NaN. Outputs and reductions have no
+  // bar_ plane then; that of a mutable in wrt is still stored.
+  std::vector<std::string> unasked;
   // step_index() becomes the value of an i64 param, the last argument: for whoever goes back over the steps
   // of a run. Without effect where the kernel does not ask for its step.
   bool step_param = false;
@@ -53,6 +63,8 @@ enum class Part : std::uint8_t {
   bar,     // an adjoint
   dot,     // a tangent
   step,    // the param of `Options::step_param`
+  first,   // the number of the sample that a maximum or minimum is of
+  term,    // of `terms`: what a sample gives to it
 };
 std::string_view name_of(Part part);  // "primal", "bar", ...
 
@@ -78,6 +90,14 @@ bool is_differentiable(const Argument& argument);
 // much to keep checkpoints of. Each names the argument or the place in the source, and the cure.
 StatusOr<Derivative> vjp(const Kernel& kernel, const Options& options = {});
 StatusOr<Derivative> jvp(const Kernel& kernel, const Options& options = {});
+
+// Whether an argument is a real maximum or minimum over the samples.
+bool is_extreme(const Argument& argument);
+
+// What the samples give to the extremes of the kernel, which has some: a kernel that reads its inputs as they
+// were when its step began, and writes an output `term_r` for each of them. A sample that is stopped gives
+// what changes no result.
+StatusOr<Derivative> terms(const Kernel& kernel, const Limits& limits = {});
 
 // The most that a loop which is gone through backwards may keep of its carried values, in components.
 inline constexpr std::size_t most_checkpoint_components = 1024;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -481,6 +482,29 @@ TEST(Vjp, AMaximumOfAllSamplesIsRefused) {
   EXPECT_EQ(status.reason(), Reason::bad_value);
   EXPECT_THAT(status.message(), HasSubstr("'m'"));
   EXPECT_THAT(status.message(), HasSubstr("eagle.reduce"));
+}
+
+constexpr auto extremes = R"(kernel @k real=f64 read %0 x: f64 terminated %1 done: bool reduce max m: f64
+    reduce min l: f64 { %2 = sqrt %0 : f64 %3 = mul %0, %0 : f64 yield %1, %2, %3 })";
+
+TEST(Vjp, AnExtremeGivesItsAdjointToTheSampleThatItIsOf) {
+  Options options;
+  options.extremes = true;
+  const Derivative made = must(vjp(parse(extremes), options));
+  Launch run(made.kernel, 4);
+  // The square root of 0 has an infinite slope, which is nobody's business where sample 2 has won.
+  run.set("x", {0, 1, 4, 9}).set("done", {0, 0, 0, 1}).set("bar_m", {8}).set("bar_l", {100});
+  run.set("first_m", {2}).set("first_l", {-1}).launch();
+  EXPECT_EQ(run.get("bar_x"), (std::vector<double>{0, 0, 2, 0}));
+}
+
+TEST(Terms, AreWhatSamplesGiveToExtremesAndNothingWhereTheyAreStopped) {
+  const Derivative made = must(terms(parse(extremes)));
+  Launch run(made.kernel, 4);
+  run.set("x", {0, 1, 4, 9}).set("done", {0, 0, 0, 1}).launch();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(run.get("term_m"), (std::vector<double>{0, 1, 2, -infinity}));
+  EXPECT_EQ(run.get("term_l"), (std::vector<double>{0, 1, 16, infinity}));
 }
 
 TEST(Vjp, AKernelOfIntegersIsRefused) {

@@ -36,12 +36,12 @@ StatusOr<std::size_t> find(const Kernel& kernel, const std::string& name, const 
                                           "; the kernel can be differentiated by " + names_of(kernel));
 }
 
-Status check_kernel(const Kernel& kernel, const std::string& where) {
+Status check_kernel(const Kernel& kernel, const std::string& where, bool extremes) {
   bool gives = false;
   for (const Argument& argument : kernel.arguments) {
     const bool real = is_real(argument.type.scalar);
     gives = gives || (real && (is_committed(argument.role) || argument.role == Role::accum));
-    if (real && argument.role == Role::reduce && argument.reduce != ReduceOp::sum) {
+    if (is_extreme(argument) && !extremes) {
       return {Reason::bad_value,
               where + ": " + describe(argument) + " is the " + std::string(name_of(argument.reduce)) +
                   " of all samples, whose derivative is that of one sample, which no sample knows; return "
@@ -72,6 +72,10 @@ bool is_differentiable(const Argument& argument) {
   return input && is_real(argument.type.scalar);
 }
 
+bool is_extreme(const Argument& argument) {
+  return argument.role == Role::reduce && argument.reduce != ReduceOp::sum && is_real(argument.type.scalar);
+}
+
 std::string_view name_of(Part part) {
   switch (part) {
     case Part::primal:
@@ -82,13 +86,17 @@ std::string_view name_of(Part part) {
       return "dot";
     case Part::step:
       return "step";
+    case Part::first:
+      return "first";
+    case Part::term:
+      return "term";
   }
   return "?";
 }
 
 StatusOr<Request> checked_request(const Kernel& kernel, const Options& options, std::string_view what) {
   const std::string where = std::string(what) + ": kernel " + quote_name(kernel.name);
-  EAGLE_RETURN_IF_ERROR(check_kernel(kernel, where));
+  EAGLE_RETURN_IF_ERROR(check_kernel(kernel, where, options.extremes && what == "vjp"));
   Request request;
   const std::size_t count = kernel.arguments.size();
   request.accumulate.assign(count, false);
@@ -117,6 +125,11 @@ StatusOr<Request> checked_request(const Kernel& kernel, const Options& options, 
                                            "; expected an argument that is read and in wrt");
     }
     request.accumulate[a] = true;
+  }
+  request.unasked.assign(count, false);
+  for (const std::string& name : options.unasked) {
+    EAGLE_ASSIGN_OR_RETURN(const std::size_t a, find(kernel, name, where));
+    request.unasked[a] = true;
   }
   return request;
 }

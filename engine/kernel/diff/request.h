@@ -17,6 +17,7 @@ namespace eagle::kernel::diff {
 struct Request {
   std::vector<bool> wrt;
   std::vector<bool> accumulate;
+  std::vector<bool> unasked;
 };
 // `what`: "vjp" or "jvp", for errors.
 StatusOr<Request> checked_request(const Kernel& kernel, const Options& options, std::string_view what);

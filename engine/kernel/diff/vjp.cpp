@@ -16,11 +16,12 @@ public:
         options_(options),
         request_(std::move(request)),
         entries_(entries_of(kernel)),
-        activity_(kernel, request_.wrt),
+        activity_(kernel, request_.wrt, request_.unasked),
         w_(kernel),
         primal_(kernel, w_, true),
         signature_(kernel, primal_, w_),
-        places_(kernel.arguments.size(), no_place) {}
+        places_(kernel.arguments.size(), no_place),
+        firsts_(kernel.arguments.size(), no_place) {}
 
   StatusOr<Derivative> make() {
     signature_.declare_inputs();
@@ -55,6 +56,8 @@ private:
       if (!is_real(argument(a).type.scalar)) continue;
       if (const Role role = role_of_bar(a); role != Role::terminated)
         places_[a] = signature_.declare(Part::bar, a, role, argument(a).type, axes_of_bar(a));
+      if (is_extreme(argument(a)) && !request_.unasked[a])
+        firsts_[a] = signature_.declare(Part::first, a, Role::table, integer_type);
     }
   }
 
@@ -67,13 +70,14 @@ private:
       case Role::param:
         return !wrt ? Role::terminated : options_.sum_params ? Role::reduce : Role::output;
       case Role::mutable_:
-        return wrt ? Role::mutable_ : Role::read;
+        return wrt ? Role::mutable_ : request_.unasked[a] ? Role::terminated : Role::read;
       case Role::output:
-        return Role::read;
+        return request_.unasked[a] ? Role::terminated : Role::read;
       case Role::table:
         return wrt ? Role::accum : Role::terminated;
-      case Role::accum:
       case Role::reduce:
+        return request_.unasked[a] ? Role::terminated : Role::table;
+      case Role::accum:
         return Role::table;
       case Role::terminated:
         break;
@@ -109,8 +113,13 @@ private:
     for (std::size_t a = 0; a < kernel_.arguments.size(); ++a) {
       if (!is_committed(argument(a).role)) continue;
       const ValueId committed = kernel_.body.yields[yield++];
-      if (places_[a] == no_place) continue;
-      if (argument(a).role == Role::reduce) {
+      if (places_[a] == no_place || request_.unasked[a]) continue;
+      if (is_extreme(argument(a))) {
+        const ValueId first = w_.gather(firsts_[a], {w_.integer(0)});
+        const ValueId wins = w_.compare(Opcode::eq, w_.op(Opcode::sample_index, {}, integer_type), first);
+        const ValueId bar = w_.gather(places_[a], {w_.integer(0)});
+        reverse.contribute(committed, w_.select(wins, bar, w_.zero(argument(a).type)), wins);
+      } else if (argument(a).role == Role::reduce) {
         reverse.contribute(committed, w_.gather(places_[a], {w_.integer(0)}));
       } else {
         reverse.contribute(committed, signature_.entry(places_[a]));
@@ -137,7 +146,9 @@ private:
   Writer w_;
   Primal primal_;
   Signature signature_;
-  std::vector<std::size_t> places_;  // by argument of the kernel: the derivative's argument with its adjoint
+  // By argument of the kernel: the derivative's argument with its adjoint, and with the winner of an extreme.
+  std::vector<std::size_t> places_;
+  std::vector<std::size_t> firsts_;
 };
 
 }  // namespace

@@ -71,7 +71,7 @@ def fit(session: eagle.Session, start: tuple[float, float] = (2.5, 0.0), most: i
     last: tuple[np.ndarray, np.ndarray] | None = None
     for _ in range(most):
         result = run.reset().run()
-        off, fast = result.x - ends, result.v - speeds
+        off, fast = np.asarray(result.x) - ends, np.asarray(result.v) - speeds  # wherever they are
         misfits.append(float(np.mean(off**2 + fast**2)))
         slope = eagle.diff.reverse(run.record, {"x": 2 * off / n, "v": 2 * fast / n}, wrt="p")["p"]
         if np.linalg.norm(slope) < 1e-9:
@@ -89,6 +89,7 @@ def fit(session: eagle.Session, start: tuple[float, float] = (2.5, 0.0), most: i
 
 def plot(found: Fit, path: str) -> None:
     """The misfit by the number of steps."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 3.2), layout="constrained")
@@ -97,7 +98,8 @@ def plot(found: Fit, path: str) -> None:
     axes.set(xlabel="step", ylabel="misfit")
     axes.set_title(f"stiffness {found.stiffness:.4f} (true 4), damping {found.damping:.4f} (true 0.3)", fontsize=10)
     axes.grid(alpha=0.3)
-    figure.savefig(path, metadata={"Date": None})
+    with rc_context({"svg.hashsalt": "fitting"}):  # the same file each time
+        figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from eagle._nodes import Node, Planes, _named, opaque
 from eagle._reverse import VjpFunction
 from eagle.errors import refusal
 from eagle.frameworks._functions import GraphFunction, function_of
+from eagle.planes import Plane
 
 try:
     import jax
@@ -22,16 +23,17 @@ def node(fn: Callable[..., Any], reads: Planes, writes: Planes, *, jit: bool = T
     """A node that calls a JAX function: ``fn`` is given the arrays of ``reads`` by name and returns those of
     ``writes``, as a dict by name, as a tuple in their order, or alone where there is one.
 
-    The arrays reach JAX without a copy, and results are stored once, to the arrays of ``writes``. ``fn`` is compiled by
+    The arrays reach JAX without a copy, and results are stored once, to the arrays of ``writes``; those on another
+    machine are fetched before and sent after. ``fn`` is compiled by
     ``jax.jit`` unless ``jit=False``. Where the graph is recorded, ``jax.vjp(fn)`` is the node's derivative without
     further words; ``vjps=`` of :func:`eagle.diff.reverse` overrides it. float64 needs
     ``jax.config.update("jax_enable_x64", True)``; without it such arrays are refused (TypeError).
     """
     read, written = _named("jax.node: reads", reads, "in"), _named("jax.node: writes", writes, "out")
     for plane, array in {**read, **written}.items():
-        if not isinstance(array, np.ndarray):
+        if not isinstance(array, (np.ndarray, Plane)):
             raise refusal(
-                "WRONG_TYPE", f"jax.node: plane '{plane}': expected a numpy array, found {type(array).__name__}"
+                "WRONG_TYPE", f"jax.node: plane '{plane}': expected an array of a session, found {type(array).__name__}"
             )
         _check_width(f"jax.node: plane '{plane}'", array.dtype)
     compiled = jax.jit(lambda planes: fn(**planes)) if jit else lambda planes: fn(**planes)
@@ -39,9 +41,10 @@ def node(fn: Callable[..., Any], reads: Planes, writes: Planes, *, jit: bool = T
     def results(given: Any) -> dict[str, Any]:
         return _by_name(compiled(given), tuple(written))
 
-    def call() -> None:
-        found = results({plane: _jax(array) for plane, array in read.items()})
-        for plane, array in written.items():
+    def call(**given: Any) -> None:  # arrays that are on another machine; the others are here
+        found = results({plane: _jax(given.get(plane, array)) for plane, array in read.items()})
+        for plane, declared in written.items():
+            array = given.get(plane, declared)
             value = np.asarray(found[plane])
             if value.shape != array.shape:
                 raise refusal(

@@ -5,6 +5,7 @@ it is given (``bar_<input>``). ``jvp`` goes forwards: from a change of the input
 outputs. Both are kernels: they are called, planned, printed (``.ir``) and differentiated again as any other.
 """
 
+# A folder, as raptor-eagle has one: of two installed into one environment, whose files came last is whole then.
 from __future__ import annotations
 
 from typing import Any, Sequence, Union
