@@ -12,12 +12,14 @@
 ...     print(result.status, result.steps, float(result.x.max().compute()) < 1e-3)
 finished 688 True
 
-Arrays are :mod:`dask.array` ones: those that are given lie in Dask's memory, those of a result in planes of the daemons,
-where the next run finds them. What Dask's scheduler sees is a description of the work and a report for each shard.
+Arrays are :mod:`dask.array` ones: those that are given lie in Dask's memory, those of a result in planes of the
+daemons, where the next run finds them. What Dask's scheduler sees is a description of the work and a report for each
+shard.
 """
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from concurrent.futures import CancelledError
 from typing import Any, Iterable, Sequence
@@ -28,7 +30,8 @@ from eagle.cluster import _node
 from eagle.cluster._driver import Engine, Piece, sent_with
 from eagle.cluster._graph import ShardedGraph
 from eagle.cluster._node import Lost
-from eagle.cluster._results import Sharded, simulate as _simulate
+from eagle.cluster._results import Sharded
+from eagle.cluster._results import simulate as _simulate
 from eagle.cluster._sources import Of
 from eagle.errors import refusal
 from eagle.session import Array
@@ -106,7 +109,7 @@ class _Result(Sharded):
 
 
 class Graph(ShardedGraph):
-    __doc__ = ShardedGraph.__doc__
+    """:class:`eagle.cluster.ShardedGraph` over the workers of a client; arrays are as for :func:`simulate`."""
 
     _kind = _Result
 
@@ -179,10 +182,8 @@ class _Engine(Engine):
         return self._client.submit(_node.told_of, piece.held, key=f"told-{token}", pure=False)
 
     def wait(self, tickets: Sequence[Any]) -> Iterable[Any]:
-        try:
+        with contextlib.suppress(TimeoutError, CancelledError):  # of the second, `told` finds out more
             distributed.wait(tickets, timeout=1, return_when="FIRST_COMPLETED")
-        except (TimeoutError, CancelledError):  # of the second, `told` finds out more
-            pass
         return [ticket for ticket in tickets if ticket.status in ("finished", "error", "cancelled")]
 
     def told(self, ticket: Any) -> dict[str, Any]:

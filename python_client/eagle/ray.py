@@ -11,8 +11,8 @@
 ...     print(result.status, result.steps, again.steps, float(result.x.gather().max()) < 1e-3)
 finished 688 1 True
 
-Arrays of a result lie in planes of the actors' daemons, where the next run finds them; they move when they are asked for,
-and then from actor to asker.
+Arrays of a result lie in planes of the actors' daemons, where the next run finds them; they move when they are asked
+for, and then from actor to asker.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def simulate(
 
 
 class Graph(ShardedGraph):
-    __doc__ = ShardedGraph.__doc__
+    """:class:`eagle.cluster.ShardedGraph` over the actors of a pool; arrays are as for :func:`simulate`."""
 
     def __init__(self, pool: Pool, *, chunks: Any = None, endpoint: str | None = None, retries: int = 3) -> None:
         super().__init__(_Engine(pool, retries), chunks=chunks, endpoint=endpoint, where="eagle.ray.Graph")
@@ -239,6 +239,7 @@ class _Engine(Engine):
     def let_go(self, piece: Piece) -> None:
         if piece.held is not None and ray.is_initialized():
             number, key = piece.held
+            piece.held = None
             self._actors[number].let_go.remote([key])
 
     def cancel(self, tickets: Sequence[Any]) -> None:

@@ -15,8 +15,8 @@ import pytest
 import eagle
 from eagle import _core
 
-# Examples with torch and JAX run where those are: tests/gradients.
-ELSEWHERE = ("eagle.frameworks.torch", "eagle.frameworks.jax")
+# Examples with torch, JAX, Dask and Ray run where those are: tests/gradients, tests/scale.
+ELSEWHERE = ("eagle.frameworks.torch", "eagle.frameworks.jax", "eagle.dask", "eagle.ray")
 MODULES = ["eagle"] + [
     info.name
     for info in pkgutil.walk_packages(eagle.__path__, "eagle.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,5 +63,3 @@ def session() -> Iterator[eagle.Session]:
 def seed(request: pytest.FixtureRequest) -> np.random.Generator:
     """Numbers of the test's own, always the same."""
     return np.random.default_rng([20261130, len(request.node.name)])
-
-

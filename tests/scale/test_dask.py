@@ -18,7 +18,7 @@ distributed = pytest.importorskip("distributed")
 edask = pytest.importorskip("eagle.dask")
 from eagle import cluster  # noqa: E402
 
-N = 40_000
+N = 20_000
 STEPS = 60
 
 
@@ -44,7 +44,7 @@ def daemons_of(pids: list[int]) -> set[int]:
 def test_the_bits_are_those_of_one_run(client, shared_dask, session, seed):
     planes = batch(seed, N)
     expected = whole(session, planes, STEPS, events=True, record="x", every=20)
-    given = {name: da.from_array(value, chunks=6144) for name, value in planes.items()}
+    given = {name: da.from_array(value, chunks=3072) for name, value in planes.items()}
     found = edask.simulate(client, MODEL, max_steps=STEPS, events=True, record="x", every=20, **arguments(given))
     assert len(found.shards) == 7
     expect_same(found, expected)
@@ -67,7 +67,7 @@ def test_the_bits_are_those_of_one_run(client, shared_dask, session, seed):
 def test_what_stays_in_planes_is_run_on_without_moving(client, session, seed):
     planes = batch(seed, N)
     first = whole(session, planes, 10)
-    found = edask.simulate(client, MODEL, max_steps=10, chunks=10_240, **arguments(planes))
+    found = edask.simulate(client, MODEL, max_steps=10, chunks=5120, **arguments(planes))
     state = {name: found[name] for name in ("x", "life", "done")}
     again = edask.simulate(client, walk, max_steps=10, rate=0.5, **state)
     for name in ("x", "life", "done"):
@@ -82,9 +82,9 @@ def test_what_stays_in_planes_is_run_on_without_moving(client, session, seed):
 
 def test_a_worker_that_is_killed_midway_changes_no_bits(own_client, dask_cluster, session, seed):
     planes = batch(seed, N)
-    expected = whole(session, planes, 4000)
+    expected = whole(session, planes, 600)
     given = {name: da.from_array(value, chunks=1024) for name, value in planes.items()}
-    running = Beside(lambda: edask.simulate(own_client, MODEL, max_steps=4000, **arguments(given)))
+    running = Beside(lambda: edask.simulate(own_client, MODEL, max_steps=600, **arguments(given)))
 
     def busy() -> list[str]:
         done = own_client.run_on_scheduler(
@@ -109,10 +109,10 @@ def test_a_worker_that_is_killed_midway_changes_no_bits(own_client, dask_cluster
 
 def test_a_daemon_that_is_killed_midway_changes_no_bits(own_client, dask_cluster, session, seed):
     planes = batch(seed, N)
-    expected = whole(session, planes, 4000)
+    expected = whole(session, planes, 600)
     warm = edask.simulate(own_client, walk, max_steps=1, rate=0.5, x=planes["x"], life=planes["life"])
     daemons = {worker.daemon for worker in warm.workers}
-    running = Beside(lambda: edask.simulate(own_client, MODEL, max_steps=4000, chunks=1024, **arguments(planes)))
+    running = Beside(lambda: edask.simulate(own_client, MODEL, max_steps=600, chunks=1024, **arguments(planes)))
     wait_until(lambda: running.ended() or any(own_client.processing().values()), "shards to be under way")
     os.kill(min(daemons), signal.SIGKILL)
     found = running.result()
@@ -152,7 +152,7 @@ def test_arrays_do_not_travel_through_the_scheduler(tmp_path, meter, seed):
 def test_accumulators_of_reals_are_passed_on(client, session, seed):
     x = seed.normal(0, 1, 3000)
     expected = session.zeros(1)
-    eagle.simulate(tally, max_steps=1, x=session.asarray(x), sum=expected)
+    eagle.simulate(tally, max_steps=1, x=session.asarray(x), sum=expected, done=session.zeros(3000, dtype=bool))
     found = edask.simulate(client, tally, max_steps=1, chunks=512, x=x, sum=np.zeros(1))
     assert found["sum"].tobytes() == expected.tobytes()
 
@@ -179,10 +179,10 @@ def test_a_graph_over_dask_arrays(client, session, seed):
 
 
 def test_vectors_and_single_precision(client, session, seed):
-    turn = eagle.kernel(source="def turn(p: Mutable[Vector[3]], w: Scalar):\n    p = w * p")
+    turn = eagle.kernel(source="def turn(p: Mutable[Vector[3]], w: Scalar, done: Terminated):\n    p = w * p\n    done = w > 9")
     p, w = seed.normal(0, 1, (3, 900)).astype("f4"), seed.normal(0, 1, 900).astype("f4")
     expected = session.asarray(p)
-    eagle.simulate(turn, max_steps=4, p=expected, w=session.asarray(w))
+    eagle.simulate(turn, max_steps=4, p=expected, w=session.asarray(w), done=session.zeros(900, dtype=bool))
     found = edask.simulate(client, turn, max_steps=4, chunks=100, p=da.from_array(p, chunks=(2, 450)), w=w)
     assert found.p.shape == (3, 900)
     assert found.p.compute().tobytes() == expected.tobytes()
@@ -197,7 +197,7 @@ def test_no_samples_are_a_batch_too(client):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"chunks": (512, 256)}, ValueError, "768 in all, for a batch of 1,000"),
+        ({"chunks": (512, 256)}, ValueError, "768 samples in all, for a batch of 1,000"),
         ({"chunks": 100}, ValueError, "multiples of 256"),
         ({"chunks": 0}, ValueError, "chunks"),
         ({"kind": None}, TypeError, "'kind'"),
@@ -215,11 +215,10 @@ def test_mistakes_are_refused_here(client, options, error, words):
 
 
 def test_what_cannot_travel_is_refused_by_name(client):
+    def jump(x):
+        return x
+
     with pytest.raises(TypeError, match="function 'jump': workers are sent descriptions of kernels"):
-
-        def jump(x):
-            return x
-
         edask.simulate(client, jump, max_steps=1, x=np.ones(3))
     with pytest.raises(TypeError, match="bound to arrays of this process"):
         edask.simulate(client, eagle.plan(scaled).bind(x=np.ones(3), a=1.0), max_steps=1)

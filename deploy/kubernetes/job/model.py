@@ -10,14 +10,11 @@ planes = ("x", "t")  # what is written
 
 
 @kernel
-def start(spread: Param) -> {"x": Scalar, "v": Scalar}:
-    return {"x": 1.0 + spread * eagle.random.normal(seed=1, counter=0), "v": 0.0 * spread}
-
-
-@kernel
 def swing(
-    x: Mutable[Scalar], v: Mutable[Scalar], t: Mutable[Scalar], dt: Param, done: Terminated
+    x: Mutable[Scalar], v: Mutable[Scalar], t: Mutable[Scalar], spread: Param, dt: Param, done: Terminated
 ) -> {"energy": Reduce("sum")}:
+    if eagle.step_index() == 0:
+        x = 1.0 + spread * eagle.random.normal(seed=1, counter=0)
     v = v - dt * (x + 0.2 * v)
     x = x + dt * v
     t = t + dt
@@ -29,8 +26,7 @@ def run(session, shard):
     """The samples of one shard."""
     _, count, _ = shard
     x, v, t = (session.zeros(count) for _ in range(3))
-    eagle.simulate(start, max_steps=1, shard=shard, session=session, spread=0.25, x=x, v=v)
     done = session.zeros(count, dtype=bool)
     return eagle.simulate(
-        swing, max_steps=10_000, shard=shard, session=session, dt=0.05, x=x, v=v, t=t, done=done
+        swing, max_steps=10_000, shard=shard, session=session, spread=0.25, dt=0.05, x=x, v=v, t=t, done=done
     )

@@ -93,9 +93,11 @@ class Engine(abc.ABC):
 
     def let_go(self, piece: Piece) -> None:
         """Nobody wants its planes any longer."""
+        piece.held = None
 
+    @abc.abstractmethod
     def cancel(self, tickets: Sequence[Any]) -> None:
-        """Nobody waits for these any longer."""
+        """Nobody waits for these any longer, nor sends another one of the batch."""
 
     # ---- counting
 

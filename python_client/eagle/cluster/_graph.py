@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping
 
-from eagle._kernel import Kernel
+from eagle._kernel import Kernel, kernel
 from eagle.cluster._driver import Engine
 from eagle.cluster._kernels import kernel_of
 from eagle.cluster._results import Sharded, run
 from eagle.cluster._work import RESERVED, work_of
 from eagle.errors import refusal
+
+
+# A stepped run ends by its samples, or by a number of steps where none ever finishes.
+_GOES_ON = kernel(source="def goes_on(done: Terminated):\n    done = False")
 
 
 class _Plane:
@@ -58,7 +62,9 @@ class ShardedGraph:
 
     _kind: type[Sharded] = Sharded
 
-    def __init__(self, engine: Engine, *, chunks: Any = None, endpoint: str | None = None, where: str = "Graph") -> None:
+    def __init__(
+        self, engine: Engine, *, chunks: Any = None, endpoint: str | None = None, where: str = "Graph"
+    ) -> None:
         self._engine, self._chunks, self._endpoint, self._where = engine, chunks, endpoint, where
         self._kernels: list[Kernel] = []
         self._renamed: list[list[tuple[str, str]]] = []
@@ -110,16 +116,17 @@ class ShardedGraph:
         """Runs all nodes, in order, n times over each shard."""
         if not self._kernels:
             raise refusal("GRAPH_STATE", f"{self._where}: launch: the graph is empty; add kernels first")
+        mask = [("done", _unused("goes_on", self._names))]
         work = work_of(
             f"{self._where}: launch",
-            self._kernels,
+            [*self._kernels, _GOES_ON],
             self._given,
             until=None,
             chunks=self._chunks,
             parts=max(1, self._engine.workers()),
             endpoint=self._endpoint,
             options={"max_steps": n},
-            renamed=self._renamed,
+            renamed=[*self._renamed, mask],
         )
         result = run(self._engine, work, f"{self._where}: launch", self._kind)
         for name in self._changed:
@@ -152,8 +159,10 @@ class ShardedGraph:
         value = arguments.get(name)
         if isinstance(value, _Plane):
             if value.graph is not self:
-                raise refusal("BAD_BINDING", f"{where}: '{name}' is {value!r} and not of this one; launch that one, and pass what"
-                    f" came of it")
+                raise refusal(
+                    "BAD_BINDING",
+                    f"{where}: '{name}' is a {value!r}, another one; launch that one, and pass what came of it",
+                )
             return value
         made = role in ("output", "reduce")
         if value is None and not made:

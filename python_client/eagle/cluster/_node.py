@@ -57,8 +57,8 @@ def run_shard(work: dict[str, Any], shard: tuple[int, int, int], names: Sequence
     if work["version"] != _core.__version__:
         raise refusal(
             "PROTOCOL_MISMATCH",
-            f"{where}: {me} has eagled {_core.__version__}, and was sent work by {work['version']}; install one version "
-            f"for all: pip install eagled=={work['version']}",
+            f"{where}: {me} has eagled {_core.__version__}, and was sent work by {work['version']}; install one "
+            f"version for all: pip install eagled=={work['version']}",
         )
     try:
         session = _sessions.get(work["endpoint"])
@@ -138,11 +138,9 @@ def _run(session: Session, work: dict[str, Any], shard: tuple[int, int, int], in
         arguments[work["mask"]] = session.zeros(shard[1], dtype=bool)
     kernels: list[Any] = [Described(described) for described in work["kernels"]]
     until = kernels.pop() if work["until"] else None
-    options = dict(work["options"])
+    options = {**work["options"], "scalar_type": work["kernels"][0][1]}
     try:
-        result = eagle.simulate(
-            kernels, until=until, shard=shard, session=session, scalar_type=work["kernels"][0][1], **options, **arguments
-        )
+        result = eagle.simulate(kernels, until=until, shard=shard, session=session, **options, **arguments)
     except EagleError as error:
         if isinstance(error, (DaemonUnavailable, SessionClosed, WorkerRestarted)):
             raise

@@ -127,7 +127,7 @@ class _Planes:
         made: set[str] = set()
         seen: dict[str, str] = {}
         masks: list[str] = []
-        for name, role, scalar, extents in rows:
+        for name, role, scalar, _ in rows:
             first = name not in seen
             masks += [name] if role == "terminated" else []
             seen[name] = _stronger(seen.get(name), role)
@@ -199,4 +199,3 @@ class _Planes:
 def _stronger(known: str | None, role: str) -> str:
     """What a plane is that several arguments share: changed if one changes it."""
     return role if known is None or role in ("mutable", "terminated", "accum") else known
-

@@ -8,12 +8,14 @@
 ``model.py`` has a function ``run(session, shard)``, which runs samples [base, base + count) of a batch of n and returns
 what :func:`eagle.simulate` returned; ``planes``, if it is there, names the planes that are to be written.
 
-Process i of k has shards i, i + k, i + 2k, ...: each writes a chunk of every plane (``--format zarr``, one array a plane, or
-``npy``, one file a shard) and then a record that the shard is done. A chunk appears whole or not at all, and a shard that
-has its record is not run again: a job that was killed goes on where it stood. ``combine`` needs the records alone: it
-checks that the batch is complete and writes ``result.json``, reductions and integer Accums included, with the bits of one run.
+Process i of k has shards i, i + k, i + 2k, ...: each writes a chunk of every plane (``--format zarr``, one array a
+plane, or ``npy``, one file a shard) and then a record that the shard is done. A chunk appears whole or not at all, and
+a shard that has its record is not run again: a job that was killed goes on where it stood. ``combine`` needs the
+records alone: it checks that the batch is complete and writes ``result.json``, reductions and integer Accums included,
+with the bits of one run.
 
-Exit status: 0, 2 where trying again does not help (a mistake in model or options), 75 where it may (a daemon went away).
+Exit status: 0, 2 where trying again does not help (a mistake in model or options), 75 where it may (a daemon went
+away).
 """
 
 from __future__ import annotations
@@ -242,8 +244,8 @@ def _added(name: str, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     if arrays[0].dtype.kind != "i":
         raise refusal(
             "BAD_VALUE",
-            f"job: '{name}' is an accumulator of reals, which one shard would have to pass on to the next; add integers, "
-            "or use a Reduce",
+            f"job: '{name}' is an accumulator of reals, which one shard would have to pass on to the next; add "
+            "integers, or use a Reduce",
         )
     return _stored(np.sum(arrays, axis=0, dtype=arrays[0].dtype))
 

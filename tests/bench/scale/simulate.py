@@ -1,12 +1,12 @@
-"""A discrete-event model of one batch over very many daemons: measured costs in, a modelled network and modelled failures.
+"""A discrete-event model of one batch over very many daemons: measured costs in, modelled network and failures.
 
     simulate.py [--daemons 10000] [--samples 1e12] [--chunk 16777216] [--costs costs.json] [--seed 1] [--sweep]
 
 What is modelled: one scheduler that hands out shards one after another and takes reports in (each costs it time, and
-bytes on its line); daemons that compute a shard, store what it made on storage that they share, and report; daemons that are
-slow for good, shards that are slow by chance, daemons that fail and come back; a second copy of a shard that is late.
-What is not: contention inside a node, routes of the network, a scheduler that fails. All randomness comes from the seed, and
-events of one time happen in the order in which they were made: the same options give the same numbers.
+bytes on its line); daemons that compute a shard, store what it made on storage that they share, and report; daemons
+that are slow for good, shards that are slow by chance, daemons that fail and come back; a second copy of a shard that
+is late. What is not: contention inside a node, routes of the network, a scheduler that fails. All randomness comes from
+the seed, and events of one time happen in the order in which they were made: the same options give the same numbers.
 """
 
 from __future__ import annotations
@@ -263,8 +263,9 @@ def row(daemons: int, chunk: int, out: Outcome) -> str:
 
 
 HEAD = (
-    "| daemons | samples a shard | shards | makespan, s | efficiency | scheduler busy | failures / begun anew / copies | price "
-    "| load at full speed |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    "| daemons | samples a shard | shards | makespan, s | efficiency | scheduler busy | "
+    "failures / begun anew / copies | price | load at full speed |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 )
 
 
@@ -290,7 +291,8 @@ def main(words: list[str] | None = None) -> int:
         parser.error("expected at least one daemon, one sample, and one sample a shard")
     grid = [(asked.daemons, asked.chunk)]
     if asked.sweep:
-        grid = [(100, 1 << 24), (1000, 1 << 24), *((10_000, 1 << bits) for bits in (20, 22, 24, 26)), (100_000, 1 << 24)]
+        grid = [(daemons, 1 << 24) for daemons in (100, 1000, 100_000)]
+        grid[2:2] = [(10_000, 1 << bits) for bits in (20, 22, 24, 26)]
     if not asked.json:
         print(HEAD)
     for daemons, chunk in grid:
