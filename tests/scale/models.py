@@ -92,7 +92,8 @@ def expect_same(found: Any, expected: eagle.SimResult, told: str = "") -> None:
         expected.steps,
         expected.report.finished,
     ), told
+    moved = found.gather(*STATE, *MADE)
     for name in (*STATE, *MADE):
-        mine = np.asarray(found[name])
+        mine = moved[name]
         assert mine.dtype == expected[name].dtype, (told, name)
         assert mine.tobytes() == np.asarray(expected[name]).tobytes(), (told, name)

@@ -125,7 +125,7 @@ def test_a_daemon_that_is_killed_midway_changes_no_bits(own_client, dask_cluster
 
 def test_arrays_do_not_travel_through_the_scheduler(tmp_path, meter, seed):
     """Its sockets are counted from outside. Twice the samples are as many bytes there."""
-    n = 400_000
+    n = 409_600
     counted = []
     for samples in (n, 2 * n):
         (folder := tmp_path / str(samples)).mkdir()
@@ -136,7 +136,7 @@ def test_arrays_do_not_travel_through_the_scheduler(tmp_path, meter, seed):
                 planes = batch(seed, samples)
                 given = {"x": planes["x"], "life": da.ones(samples, chunks=samples // 4), "kind": planes["kind"]}
                 found = edask.simulate(client, MODEL, max_steps=3, chunks=samples // 4, **arguments(given))
-                again = edask.simulate(client, walk, max_steps=3, rate=0.5, x=found.x, life=found.life, done=found.done)
+                again = edask.simulate(client, walk, max_steps=3, rate=0.5, x=found.x, life=found.life, done=found["done"])
                 assert again.gather("x")["x"].nbytes == 8 * samples
                 traffic = found.traffic
                 assert traffic.sent + traffic.received < 100_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterator, Mapping
 
 from eagle._kernel import Kernel, kernel
+from eagle._running import whole
 from eagle.cluster._driver import Engine
 from eagle.cluster._kernels import kernel_of
 from eagle.cluster._results import Sharded, run
@@ -113,9 +114,19 @@ class ShardedGraph:
         return ShardedPlanes(planes)
 
     def launch(self, n: int = 1) -> Sharded:
-        """Runs all nodes, in order, n times over each shard."""
+        """Runs all nodes, in order, n times over each shard: as one run of n steps."""
         if not self._kernels:
             raise refusal("GRAPH_STATE", f"{self._where}: launch: the graph is empty; add kernels first")
+        times = whole(f"{self._where}: launch: n", n)
+        if times > 1 and any("step_index" in kernel.translation("f64").kernel.text for kernel in self._kernels):
+            for _ in range(times - 1):  # in a graph each launch is the first step
+                self._run(1)
+            return self._run(1)
+        return self._run(times)
+
+    # ---- details
+
+    def _run(self, times: int) -> Sharded:
         mask = [("done", _unused("goes_on", self._names))]
         work = work_of(
             f"{self._where}: launch",
@@ -125,7 +136,7 @@ class ShardedGraph:
             chunks=self._chunks,
             parts=max(1, self._engine.workers()),
             endpoint=self._endpoint,
-            options={"max_steps": n},
+            options={"max_steps": times},
             renamed=[*self._renamed, mask],
         )
         result = run(self._engine, work, f"{self._where}: launch", self._kind)
@@ -133,8 +144,6 @@ class ShardedGraph:
             if name in self._given:
                 self._given[name] = self._source(result[name])
         return result
-
-    # ---- details
 
     def _source(self, value: Any) -> Any:
         """An array as this engine's batches take it."""

@@ -54,7 +54,7 @@ class ShardedArray:
 
     def gather(self) -> Array:
         """All of it as one array here."""
-        return np.concatenate(self._of._fetch(self.name), axis=-1)
+        return self._of._moved(self.name)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         return self.gather() if dtype is None else self.gather().astype(dtype)
@@ -121,7 +121,7 @@ class Sharded:
 
     def gather(self, *names: str) -> dict[str, Array]:
         """These planes (all where none is named) as arrays here, of the whole batch, by name."""
-        return {name: np.asarray(self[name]) for name in names or self._roles}
+        return {name: self._moved(name) for name in names or self._roles}
 
     def result(self) -> SimResult:
         """All of it here, as :func:`eagle.simulate` would have returned it: records and ``stop_step`` too."""
@@ -159,6 +159,12 @@ class Sharded:
         """A plane of samples, as the engine's users like it."""
         return ShardedArray(self, name)
 
+    def _moved(self, name: str) -> Array:
+        """A plane here: one of samples straight from those that hold it, whatever the engine makes of it."""
+        sampled = self._roles.get(name) == "sample"
+        array: Array = np.concatenate(self._fetch(name), axis=-1) if sampled else self[name]
+        return array
+
     def _told(self, index: int) -> dict[str, Any]:
         told = self._pieces[index].told
         assert told is not None
@@ -176,7 +182,8 @@ class Sharded:
         value = self._found.reduced(self._reductions[name])
         if value is None:  # no step was taken: all planes are as they were
             return self._plane(0, name)
-        return np.frombuffer(value, self._told(0)["planes"][name][1]).copy()
+        plane: Array = np.frombuffer(value, self._told(0)["planes"][name][1]).copy()
+        return plane
 
 
 def _let_go(engine: Engine, pieces: Sequence[Piece]) -> None:

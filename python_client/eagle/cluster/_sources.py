@@ -33,7 +33,7 @@ class Source(Protocol):
 class Filled:
     """An array whose elements are all one number: it is made where it is used."""
 
-    sizes = None
+    sizes: tuple[int, ...] | None = None
 
     def __init__(self, shape: tuple[int, ...], value: Any, dtype: np.dtype[Any]) -> None:
         self.shape, self.value, self.dtype = shape, value, dtype
@@ -50,7 +50,7 @@ class Filled:
         return np.full(self.shape, self.value, self.dtype if dtype is None else dtype)
 
     def __repr__(self) -> str:
-        return f"<eagle.cluster.full {self.shape} of {self.value!r}, {self.dtype}>"
+        return f"<eagle.cluster.full {self.shape} of {np.asarray(self.value).item()!r}, {self.dtype}>"
 
 
 def full(shape: Shape, value: Any, dtype: npt.DTypeLike | None = None) -> Filled:
@@ -70,7 +70,7 @@ def zeros(shape: Shape, dtype: npt.DTypeLike = float) -> Filled:
     """:func:`full` of zeros.
 
     >>> zeros((3, 10), bool)
-    <eagle.cluster.full (3, 10) of np.False_, bool>
+    <eagle.cluster.full (3, 10) of False, bool>
     """
     return full(shape, 0, dtype)
 
@@ -78,7 +78,7 @@ def zeros(shape: Shape, dtype: npt.DTypeLike = float) -> Filled:
 class Values:
     """An array of the process that asks: each shard is sent its samples, straight to its worker."""
 
-    sizes = None
+    sizes: tuple[int, ...] | None = None
 
     def __init__(self, array: Array) -> None:
         self._array = array
