@@ -136,7 +136,9 @@ def test_arrays_do_not_travel_through_the_scheduler(tmp_path, meter, seed):
                 planes = batch(seed, samples)
                 given = {"x": planes["x"], "life": da.ones(samples, chunks=samples // 4), "kind": planes["kind"]}
                 found = edask.simulate(client, MODEL, max_steps=3, chunks=samples // 4, **arguments(given))
-                again = edask.simulate(client, walk, max_steps=3, rate=0.5, x=found.x, life=found.life, done=found["done"])
+                again = edask.simulate(
+                    client, walk, max_steps=3, rate=0.5, x=found.x, life=found.life, done=found["done"]
+                )
                 assert again.gather("x")["x"].nbytes == 8 * samples
                 traffic = found.traffic
                 assert traffic.sent + traffic.received < 100_000
@@ -179,7 +181,9 @@ def test_a_graph_over_dask_arrays(client, session, seed):
 
 
 def test_vectors_and_single_precision(client, session, seed):
-    turn = eagle.kernel(source="def turn(p: Mutable[Vector[3]], w: Scalar, done: Terminated):\n    p = w * p\n    done = w > 9")
+    turn = eagle.kernel(
+        source="def turn(p: Mutable[Vector[3]], w: Scalar, done: Terminated):\n    p = w * p\n    done = w > 9"
+    )
     p, w = seed.normal(0, 1, (3, 900)).astype("f4"), seed.normal(0, 1, 900).astype("f4")
     expected = session.asarray(p)
     eagle.simulate(turn, max_steps=4, p=expected, w=session.asarray(w), done=session.zeros(900, dtype=bool))

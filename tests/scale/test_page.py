@@ -14,7 +14,7 @@ from harness import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/docs"))
 
-from blocks import blocks_of  # noqa: E402
+from blocks import blocks_of
 
 PAGE = "docs/manual/clusters.md"
 

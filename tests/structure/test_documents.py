@@ -62,7 +62,12 @@ def test_every_package_has_its_reason():
 
 
 def test_every_python_requirement_has_its_reason():
-    lists = ("tests/requirements.txt", "tests/gpu/requirements.txt", "tests/scale/requirements.txt", "deploy/package_requirements.txt")
+    lists = (
+        "tests/requirements.txt",
+        "tests/gpu/requirements.txt",
+        "tests/scale/requirements.txt",
+        "deploy/package_requirements.txt",
+    )
     lines = [line for path in lists for line in text(Path(path)).splitlines()]
     names = [re.match(r"[\w.-]+", line).group() for line in lines if line and not line.startswith("#")]
     page = text(Path("docs/design/dependencies.md"))

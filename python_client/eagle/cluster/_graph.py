@@ -12,7 +12,6 @@ from eagle.cluster._results import Sharded, run
 from eagle.cluster._work import RESERVED, work_of
 from eagle.errors import refusal
 
-
 # A stepped run ends by its samples, or by a number of steps where none ever finishes.
 _GOES_ON = kernel(source="def goes_on(done: Terminated):\n    done = False")
 

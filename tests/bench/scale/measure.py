@@ -2,8 +2,9 @@
 
     tests/bench/scale/measure.py [--samples 1048576] [--repeats 5] [--engines dask,ray] [--write]
 
-Run it with the Python of the scale suite (`tests/scale/make_venv.sh build/release .venv/bin/python` prints it). Bits are
-compared before anything is timed. `--write` keeps the table in docs/measurements/scale.md and the costs in costs.json.
+Run it with the Python of the scale suite (`tests/scale/make_venv.sh build/release .venv/bin/python` prints it). Bits
+are compared before anything is timed. `--write` keeps the table in docs/measurements/scale.md and the costs
+in costs.json.
 """
 
 from __future__ import annotations
@@ -68,9 +69,8 @@ def one_daemon(n: int) -> tuple[Callable[[], Any], eagle.SimResult]:
 def dask_of(processes: int) -> Iterator[tuple[Callable[..., Any], int]]:
     """A call that runs a batch over so many Dask workers, and the scheduler's process."""
     import distributed
-    from clusters import DaskCluster
-
     import eagle.dask
+    from clusters import DaskCluster
 
     with (
         tempfile.TemporaryDirectory() as folder,
