@@ -12,14 +12,15 @@ planes = ("x", "t")  # what is written
 @kernel
 def swing(
     x: Mutable[Scalar], v: Mutable[Scalar], t: Mutable[Scalar], spread: Param, dt: Param, done: Terminated
-) -> {"energy": Reduce("sum")}:
+) -> Reduce("sum"):
     if eagle.step_index() == 0:
         x = 1.0 + spread * eagle.random.normal(seed=1, counter=0)
     v = v - dt * (x + 0.2 * v)
     x = x + dt * v
     t = t + dt
     done = x * x + v * v < 1e-4
-    return {"energy": x * x + v * v}
+    energy = x * x + v * v
+    return energy
 
 
 def run(session, shard):
