@@ -92,7 +92,8 @@ class Pool:
     """Actors that run shards: ``actors`` of them, each of ``num_cpus``, which Ray starts anew when their process ends.
 
     ``options`` are Ray's, as ``Actor.options`` takes them (``resources=``, ``scheduling_strategy=``): one actor a node
-    makes good use of a daemon, which computes on all cores. Starts a local Ray where none runs. ``close()``, or the end
+    makes good use of a daemon. A daemon that an actor starts has ``num_cpus`` threads (one for 0), as Ray tells it by
+    OMP_NUM_THREADS; the daemon of a node has its own. Starts a local Ray where none runs. ``close()``, or the end
     of the ``with``, ends the actors.
     """
 

@@ -151,6 +151,14 @@ def test_arrays_do_not_travel_through_the_scheduler(tmp_path, meter, seed):
     assert counted[1] < 2 * 8 * n / 4, counted
 
 
+def test_workers_of_a_node_use_its_daemon(client, session, seed, daemon):
+    planes = batch(seed, 4096)
+    found = edask.simulate(client, MODEL, max_steps=20, chunks=1024, endpoint=daemon.endpoint, **arguments(planes))
+    expect_same(found, whole(session, planes, 20))
+    assert {worker.daemon for worker in found.workers} == {daemon.pid}
+    assert len({worker.worker for worker in found.workers}) > 1
+
+
 def test_accumulators_of_reals_are_passed_on(client, session, seed):
     x = seed.normal(0, 1, 3000)
     expected = session.zeros(1)

@@ -85,8 +85,13 @@ def dask_of(processes: int) -> Iterator[tuple[Callable[..., Any], int]]:
 def ray_of(processes: int) -> Iterator[tuple[Callable[..., Any], int]]:
     """The same over Ray actors; there is no process that hands shards out but the asker's."""
     import eagle.ray
+    import ray
 
-    with eagle.ray.Pool(processes, num_cpus=0) as pool:
+    # Ray gives a process the threads that its num_cpus are worth, and its daemon takes them: all, as Dask's have.
+    threads = len(os.sched_getaffinity(0))
+    if not ray.is_initialized():
+        ray.init(num_cpus=4 * threads, include_dashboard=False, log_to_driver=False)
+    with eagle.ray.Pool(processes, num_cpus=threads) as pool:
         yield lambda *parts, **options: eagle.ray.simulate(pool, *parts, **options), os.getpid()
 
 
