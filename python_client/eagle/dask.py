@@ -198,7 +198,7 @@ class _Engine(Engine):
         return array
 
     def result(self, piece: Piece) -> Any:
-        return self._taken(self._client.submit(_node.result_of, piece.held, pure=False)) if piece.held else None
+        return self._taken(self._client.submit(_node.result_of, piece.held, pure=False))
 
     def cancel(self, tickets: Sequence[Any]) -> None:
         self._sent_once.clear()

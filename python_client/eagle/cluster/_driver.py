@@ -138,11 +138,12 @@ def complete(engine: Engine, pieces: Sequence[Piece], where: str) -> None:
     """Returns when all are done, those that they are made of included. Raises what a shard raised, and
     DaemonUnavailable where workers went away too often, or none is left.
     """
-    todo, running = list(pieces), dict[Any, Piece]()
+    todo, running, made = list(pieces), dict[Any, Piece](), set(pieces)
     alone_since: float | None = None
     try:
         while todo or running:
             todo = _started(engine, todo, running)
+            made.update(running.values())
             done = list(engine.wait(list(running)))
             alone_since = None if done or engine.workers() else (alone_since or time.monotonic())
             if alone_since is not None and time.monotonic() - alone_since > engine.patience_s:
@@ -162,6 +163,9 @@ def complete(engine: Engine, pieces: Sequence[Piece], where: str) -> None:
                     engine.count_received(piece.told)
     finally:
         engine.cancel(list(running))
+        for piece in made:
+            if not piece.wanted:
+                engine.let_go(piece)
 
 
 def fetched(engine: Engine, piece: Piece, where: str, name: str | None = None) -> Any:
