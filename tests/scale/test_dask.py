@@ -265,3 +265,25 @@ def test_a_batch_without_workers_ends_with_a_word(own_client, dask_cluster, monk
     wait_until(lambda: not own_client.nthreads(), "the scheduler to notice")
     with pytest.raises(eagle.DaemonUnavailable, match="no worker is left"):
         edask.simulate(own_client, walk, max_steps=1, rate=0.5, x=np.ones(9), life=np.ones(9))
+
+
+def test_mistakes_in_a_graph_are_refused_when_they_are_made(client):
+    graph = edask.Graph(client)
+    with pytest.raises(eagle.GraphState, match="the graph is empty"):
+        graph.launch()
+    with pytest.raises(TypeError, match="no argument 'z'; it takes 'x', 'a'"):
+        graph.add(scaled, x=np.ones(3), z=2.0)
+    with pytest.raises(TypeError, match="'a' is missing"):
+        graph.add(scaled, x=np.ones(3))
+    with pytest.raises(TypeError, match="'y' is an output"):
+        graph.add(scaled, x=np.ones(3), a=1.0, y=np.ones(3))
+    with pytest.raises(ValueError, match=r"'done' finishes samples.*use simulate"):
+        graph.add(walk, rate=0.5, x=np.ones(3), life=np.ones(3))
+    one = np.ones(3)
+    with pytest.raises(TypeError, match="one plane for two arguments, 'v' and 'y'"):
+        graph.add(drift, v=one, y=one)
+    with pytest.raises(TypeError, match="another one; launch that one"):
+        graph.add(scaled, x=edask.Graph(client).add(scaled, x=one, a=1.0).y, a=1.0)
+    assert graph.add(scaled, x=one, a=1.0).keys() == {"x", "y"}
+    with pytest.raises(ValueError, match="no plane 'q'"):
+        graph.launch()["q"]
