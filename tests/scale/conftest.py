@@ -18,6 +18,13 @@ from clusters import DaskCluster  # noqa: E402
 from harness import HERE, compile_shared  # noqa: E402
 
 
+# Ray gives up on its own processes after half a minute, which on a busy machine is no time. Processes that tests start
+# have it, too.
+os.environ.update(
+    RAY_raylet_start_wait_time_s="150", RAY_USAGE_STATS_ENABLED="0", RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0"
+)
+
+
 @pytest.fixture(scope="session")
 def meter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Counts the bytes of a process' sockets from outside."""
@@ -46,7 +53,6 @@ def dask_cluster(tmp_path: Path) -> Iterator[DaskCluster]:
 def ray_here() -> Iterator[None]:
     """Ray on this machine."""
     ray = pytest.importorskip("ray", reason="ray could not be installed (tests/scale/make_venv.sh)")
-    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0")
     ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, object_store_memory=200_000_000)
     yield
     ray.shutdown()
