@@ -18,13 +18,6 @@ from clusters import DaskCluster  # noqa: E402
 from harness import HERE, compile_shared  # noqa: E402
 
 
-# Ray gives up on its own processes after half a minute, which on a busy machine is no time. Processes that tests start
-# have it, too.
-os.environ.update(
-    RAY_raylet_start_wait_time_s="150", RAY_USAGE_STATS_ENABLED="0", RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0"
-)
-
-
 @pytest.fixture(scope="session")
 def meter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Counts the bytes of a process' sockets from outside."""
@@ -50,11 +43,19 @@ def dask_cluster(tmp_path: Path) -> Iterator[DaskCluster]:
 
 
 @pytest.fixture(scope="session")
-def ray_here() -> Iterator[None]:
-    """Ray on this machine."""
+def ray_here() -> Iterator[str]:
+    """Ray on this machine; its address, by which programs of the tests find it (RAY_ADDRESS)."""
     ray = pytest.importorskip("ray", reason="ray could not be installed (tests/scale/make_venv.sh)")
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, object_store_memory=200_000_000)
-    yield
+    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0")
+    for left in (2, 1, 0):  # it gives up on its own processes after half a minute, whatever keeps the machine busy
+        try:
+            ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, object_store_memory=200_000_000)
+            break
+        except Exception as error:
+            ray.shutdown()
+            if not left or "timed out during startup" not in str(error):
+                raise
+    yield ray.get_runtime_context().gcs_address
     ray.shutdown()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import subprocess
 import sys
 
@@ -11,12 +12,16 @@ import pytest
 
 
 @pytest.mark.parametrize("name", ["dask", "ray"])
-def test_examples_of_the_documentation_run(name: str) -> None:
-    """In a process of its own: each starts a cluster."""
+def test_examples_of_the_documentation_run(name: str, request: pytest.FixtureRequest) -> None:
+    """In a process of its own, which starts a cluster of Dask, or finds Ray's."""
     pytest.importorskip("distributed" if name == "dask" else name, reason="see tests/scale/make_venv.sh")
     program = f"import doctest, eagle.{name} as m; raise SystemExit(doctest.testmod(m, verbose=True).failed)"
     code = f"if __name__ == '__main__':\n    {program}"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=170, check=False)
+    address = {"RAY_ADDRESS": request.getfixturevalue("ray_here")} if name == "ray" else {}
+    environment = {**os.environ, **address}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=170, check=False
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "passed" in ran.stdout
 

@@ -23,13 +23,15 @@ def code(language: str) -> str:
     return "\n".join(block.code for block in blocks_of(PAGE) if block.language == language)
 
 
-def test_the_programs_of_the_page_run(tmp_path: Path) -> None:
+def test_the_programs_of_the_page_run(tmp_path: Path, ray_here: str) -> None:
     """All as one; under the guard that a program needs whose workers are started from it."""
-    for name in ("distributed", "ray"):
-        pytest.importorskip(name, reason="see tests/scale/make_venv.sh")
+    pytest.importorskip("distributed", reason="dask could not be installed (tests/scale/make_venv.sh)")
     program = tmp_path / "page.py"
     program.write_text("if __name__ == '__main__':\n" + textwrap.indent(code("python"), "    "))
-    ran = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=170, check=False)
+    environment = {**os.environ, "RAY_ADDRESS": ray_here}
+    ran = subprocess.run(
+        [sys.executable, program], env=environment, capture_output=True, text=True, timeout=170, check=False
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "False" not in ran.stdout, ran.stdout
     for shown in code("text").splitlines():
