@@ -12,8 +12,6 @@ from eagle.errors import refusal
 #: Samples of a leaf of a reduction; a cut between two leaves leaves its tree as it is (docs/manual/accumulation.md).
 LEAF = 256
 
-Shard = "tuple[int, int, int]"  # base, count, n
-
 
 def sizes_of(
     n: int, chunks: int | Sequence[int] | None = None, *, parts: int = 1, leaves: bool = False, where: str = "sizes_of"
