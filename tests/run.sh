@@ -3,8 +3,8 @@
 #
 #   tests/run.sh [--suite NAME[,NAME]]... [--asan | --tsan] [--long] [--list]
 #
-#   --suite   structure, unit, conformance, python, integration, service, operations, gpu, gradients or interop; all of these
-#             when not given. Only by name: differential, which compares with raptor-eagle in a virtual environment of
+#   --suite   structure, unit, conformance, python, integration, service, operations, gpu, gradients, interop or scale; all
+#             of these when not given. Only by name: differential, which compares with raptor-eagle in a virtual environment of
 #             its own, and docs, web and deploy, which have yet to pass whole
 #   --asan    unit and conformance suites under AddressSanitizer and UndefinedBehaviorSanitizer
 #   --tsan    unit and conformance suites under ThreadSanitizer
@@ -15,7 +15,7 @@
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../deploy/steps.sh"
 
-all_suites=(structure unit conformance python integration service operations gpu gradients interop)
+all_suites=(structure unit conformance python integration service operations gpu gradients interop scale)
 extra_suites=(differential docs web deploy)
 suites=()
 preset=release
@@ -73,7 +73,7 @@ prepare() {
   local name needs_build=false
   for name in "${suites[@]}"; do [[ $name == structure ]] || needs_build=true; done
   if $needs_build; then build release; fi
-  for name in python integration service operations gradients interop docs web differential; do
+  for name in python integration service operations gradients interop scale docs web differential; do
     if wants "$name"; then install_package; fi
   done
   if wants gpu; then find_ptxas; fi
@@ -111,7 +111,7 @@ run_pytest() {
   shift
   if [[ $suite == python ]]; then
     folder=$root/python_client/tests settings=$root/python_client/pyproject.toml
-  elif [[ $suite == gradients || $suite == interop ]]; then
+  elif [[ $suite == gradients || $suite == interop || $suite == scale ]]; then
     python=$("$root/tests/$suite/make_venv.sh" "$root/build/$preset" "$python")
   fi
   # pytest-timeout ends the run with every thread's stack, native calls included; `timeout` is for the rest.

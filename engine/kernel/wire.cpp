@@ -4,12 +4,14 @@
 
 #include <array>
 #include <bit>
+#include <climits>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
 #include "eagle/v1/kernel.pb.h"
 #include "engine/kernel/typing.h"
+#include "engine/kernel/verify.h"
 
 namespace eagle::kernel {
 namespace {
@@ -163,6 +165,21 @@ void to_message(const Kernel& kernel, v1::Kernel& message) {
   write_region(kernel, kernel.body, *message.mutable_body());
   for (const std::string& file : kernel.source_files) message.add_source_files(file);
   message.set_derivative_of(kernel.derivative_of);
+}
+
+std::string to_bytes(const Kernel& kernel) {
+  v1::Kernel message;
+  to_message(kernel, message);
+  return message.SerializeAsString();
+}
+
+StatusOr<Kernel> from_bytes(std::string_view bytes) {
+  v1::Kernel message;
+  if (bytes.size() > INT_MAX || !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Status(Reason::bad_message, "expected the bytes of a kernel, found " +
+                                           std::to_string(bytes.size()) + " bytes that are none");
+  }
+  return verify(message);
 }
 
 std::string content_hash(const Kernel& kernel) {

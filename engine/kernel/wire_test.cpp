@@ -34,6 +34,22 @@ TEST(Wire, AMessageReadsBackToTheSameKernel) {
   }
 }
 
+TEST(Wire, BytesReadBackToTheSameKernel) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Kernel kernel = random_kernel(seed);
+    const StatusOr<Kernel> again = from_bytes(to_bytes(kernel));
+    ASSERT_TRUE(again.ok()) << again.status().to_string();
+    EXPECT_EQ(*again, kernel);
+  }
+}
+
+TEST(Wire, BytesThatAreNoKernelAreRefused) {
+  const std::string bytes = to_bytes(random_kernel(7));
+  EXPECT_EQ(from_bytes(bytes.substr(0, bytes.size() - 1)).status().reason(), Reason::bad_message);
+  EXPECT_EQ(from_bytes("").status().reason(), Reason::malformed_kernel);
+}
+
 TEST(ContentHash, IsSixtyFourHexadecimalDigits) {
   const std::string hash = content_hash(random_kernel(1));
   EXPECT_EQ(hash.size(), 64u);

@@ -160,6 +160,17 @@ nb::object neutral_element(const Kernel& kernel, std::string_view name) {
                                             std::string(name) + "'"});
 }
 
+// The kernel as bytes, some of its arguments under other names: in a model, arrays go by those.
+nb::bytes bytes_of(const Kernel& kernel, const std::vector<std::pair<std::string, std::string>>& renamed) {
+  Kernel sent = kernel;
+  for (const auto& [from, to] : renamed) {
+    for (std::size_t a = 0; a < kernel.arguments.size(); ++a)
+      if (kernel.arguments[a].name == from) sent.arguments[a].name = to;
+  }
+  const std::string bytes = kernel::to_bytes(sent);
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
 }  // namespace
 
 void bind_kernels(nb::module_& m) {
@@ -169,6 +180,8 @@ void bind_kernels(nb::module_& m) {
       .def_prop_ro("arguments", argument_rows)
       .def("neutral_element", neutral_element)
       .def_prop_ro("text", [](const Kernel& kernel) { return kernel::to_text(kernel); })
+      .def("to_bytes", bytes_of, nb::arg("renamed") = std::vector<std::pair<std::string, std::string>>{})
+      .def_prop_ro("derivative_of", [](const Kernel& kernel) { return kernel.derivative_of; })
       .def("ptx",
            [](const Kernel& kernel, std::string_view arch) {
              return take([&] {
@@ -178,6 +191,9 @@ void bind_kernels(nb::module_& m) {
              }());
            })
       .def_prop_ro("hash", [](const Kernel& kernel) { return kernel::content_hash(kernel); });
+  m.def("kernel_from_bytes", [](const nb::bytes& bytes) {
+    return std::make_shared<Kernel>(take(kernel::from_bytes({bytes.c_str(), bytes.size()})));
+  });
 
   nb::class_<KernelBuilder>(m, "KernelBuilder")
       .def("__init__",

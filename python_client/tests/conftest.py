@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from pathlib import Path
@@ -22,12 +23,12 @@ def eagled_program() -> str:
     pytest.fail(f"no eagled to test with; looked at {places}")
 
 
-@pytest.fixture(scope="session")
-def endpoint(tmp_path_factory):
-    """A daemon for the whole run."""
-    socket = tmp_path_factory.mktemp("eagled") / "eagled.sock"
+@contextlib.contextmanager
+def running_daemon(folder, *options):
+    """An eagled on a socket in this folder, with the environment of this moment; gives its endpoint."""
+    socket = folder / "eagled.sock"
     told, tell = os.pipe()
-    command = [eagled_program(), "--listen", f"unix:{socket}", "--ready-fd", str(tell)]
+    command = [eagled_program(), "--listen", f"unix:{socket}", "--ready-fd", str(tell), *options]
     with subprocess.Popen(command, pass_fds=(tell,)) as daemon:
         os.close(tell)
         with os.fdopen(told) as lines:
@@ -36,6 +37,13 @@ def endpoint(tmp_path_factory):
         yield f"unix:{socket}"
         daemon.terminate()
         assert daemon.wait(30) == 0
+
+
+@pytest.fixture(scope="session")
+def endpoint(tmp_path_factory):
+    """A daemon for the whole run."""
+    with running_daemon(tmp_path_factory.mktemp("eagled")) as found:
+        yield found
 
 
 @pytest.fixture(autouse=True)

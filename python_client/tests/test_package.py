@@ -15,8 +15,8 @@ import pytest
 import eagle
 from eagle import _core
 
-# Examples with packages of others run where those are: tests/gradients, tests/interop.
-ELSEWHERE = ("eagle.frameworks.torch", "eagle.frameworks.jax", "eagle.interop.xarray")
+# Examples with packages of others run where those are: tests/gradients, tests/interop, tests/scale.
+ELSEWHERE = ("eagle.frameworks.torch", "eagle.frameworks.jax", "eagle.interop.xarray", "eagle.dask", "eagle.ray")
 MODULES = ["eagle"] + [
     info.name
     for info in pkgutil.walk_packages(eagle.__path__, "eagle.")

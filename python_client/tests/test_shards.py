@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 
 import numpy as np
 import pytest
+from conftest import running_daemon
 
 import eagle
 from eagle import Accum, Index, Mutable, Param, Reduce, Scalar, Table, Terminated, kernel
@@ -29,6 +31,12 @@ def measure(
 ) -> {"total": Reduce("sum"), "least": Reduce("min"), "small": Reduce("all"), "kinds": Reduce("sum", Index)}:
     seen.add(1, at=kind)
     return {"total": x, "least": x, "small": x < 40.0, "kinds": kind}
+
+
+@kernel
+def count(x: Mutable[Scalar], done: Terminated):
+    x = x + 1
+    done = x >= 3
 
 
 OFFSETS = np.array([0.5, -0.25, 0.125])
@@ -108,6 +116,63 @@ def test_random_models_in_random_shards_are_the_run_of_the_whole(session, seed):
         assert groups[0] == groups[1]
 
 
+@kernel
+def settled(x: Scalar, calm: Param, done: Terminated):
+    done = abs(x) < calm
+
+
+TARGETS = ("", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """Sessions of both hosts, of every vector width that this CPU has, on teams of one to three: opened on demand."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as daemons:
+        opened = {}
+        for number, target in enumerate(TARGETS):
+            patch.setenv("EAGLED_CPU_TARGET", target)
+            local = eagle.local(threads=1 + number % 3)
+            try:
+                eagle.simulate(count, max_steps=1, x=local.zeros(1), done=local.zeros(1, dtype=bool), session=local)
+            except eagle.EagleError as error:
+                assert "this CPU does not have" in str(error)
+                continue
+            opened["local", target] = local
+            threads = ("--threads", str(1 + (number + 1) % 3))
+            endpoint = daemons.enter_context(running_daemon(tmp_path_factory.mktemp("wide"), *threads))
+            opened["daemon", target] = eagle.connect(endpoint)
+        assert len(opened) >= 6, f"this CPU has fewer widths than any that we know: {list(opened)}"
+        yield opened
+        for session in opened.values():
+            session.close()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_shards_on_other_hosts_widths_and_teams_are_the_run_of_the_whole(places, seed):
+    """Each shard runs somewhere else than the whole did, and samples finish by a mask of the model, by ``until``, or
+    by both; what they make together is of the last step.
+    """
+    rng = np.random.default_rng([20261201, seed])
+    n, cap = int(rng.choice([257, 1500, 4096, 9000])), int(rng.integers(1, 60))
+    batch = random_batch(rng, n)
+    rules = [{}, {"until": settled, "calm": 3.0}][int(rng.integers(2))]
+    options = {"max_steps": cap, "events": True, "steps": [1, 7, "auto"][int(rng.integers(3))], **rules}
+    names = list(places)
+    whole = run(places[names[int(rng.integers(len(names)))]], batch, **options)
+    results, told = [], [f"seed {seed}, n {n}, cap {cap}, {sorted(rules)}"]
+    for shard in cuts(rng, n, 256):
+        place = names[int(rng.integers(len(names)))]
+        told.append(f"{shard} on {place}")
+        results.append(pickle.loads(pickle.dumps(run(places[place], batch, shard, **options))))
+    found = eagle.combine_shards(results)
+    assert (found.status, found.steps, found.report.finished) == (whole.status, whole.steps, whole.report.finished), (
+        told
+    )
+    for name in ("x", "life", "done", "seen", *(REDUCED if whole.steps else ())):
+        assert found[name].tobytes() == np.asarray(whole[name]).tobytes(), (told, name)
+    assert found.stop_step.tobytes() == whole.stop_step.tobytes(), told
+
+
 def test_a_submitted_shard_is_one_too(session):
     rng = np.random.default_rng(3)
     batch = random_batch(rng, 300)
@@ -154,12 +219,6 @@ def test_an_accumulator_of_reals_is_passed_on_from_shard_to_shard(session):
         step(0, 700, whole, session.zeros(700, dtype=bool))
         results = [step(base, 350, passed, session.zeros(350, dtype=bool)) for base in (0, 350)]
     assert eagle.combine_shards(results)["sum"].tobytes() == whole.tobytes()
-
-
-@kernel
-def count(x: Mutable[Scalar], done: Terminated):
-    x = x + 1
-    done = x >= 3
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,36 @@ def pod_of(objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_every_object_of_the_job_passes_its_schema(version: str) -> None:
+    for one in read(FOLDER / "job"):
+        kubernetes_validate.validate(one, version, strict=True)
+
+
+def test_the_job_is_what_its_driver_takes() -> None:
+    """Each pod has its share of the shards; mistakes end the job, and nothing has more rights than it needs."""
+    objects = read(FOLDER / "job")
+    spec = only(objects, "Job")["spec"]
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    words = dict(word.removeprefix("--").split("=") for word in container["args"])
+    assert int(words["of"]) == spec["completions"]
+    assert int(words["chunk"]) % 256 == 0
+    assert container["command"] == ["python", "-m", "eagle.cluster.job", "run", "/etc/eagle-job/model.py"]
+    assert spec["completionMode"] == "Indexed"
+    assert pod["restartPolicy"] == "Never", "or podFailurePolicy is refused"
+    failing = [rule["onExitCodes"]["values"] for rule in spec["podFailurePolicy"]["rules"] if "onExitCodes" in rule]
+    assert failing == [[2]]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == set(volumes)
+    claim = only(objects, "PersistentVolumeClaim")["metadata"]["name"]
+    assert volumes["results"]["persistentVolumeClaim"]["claimName"] == claim
+    assert pod["serviceAccountName"] == only(objects, "ServiceAccount")["metadata"]["name"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_every_object_passes_its_schema(objects: list[dict[str, Any]], version: str) -> None:
     for one in objects:
         if one["kind"] == "ServiceMonitor":  # of Prometheus' operator: not Kubernetes' own

@@ -11,6 +11,9 @@ ELSEWHERE = {
         "docs/manual/operations.md",
         "sh",
     ): MACHINE,
+    # Dask and Ray, in an environment of their own.
+    ("docs/manual/clusters.md", "python"): "tests/scale/test_page.py::test_the_programs_of_the_page_run",
+    ("docs/manual/clusters.md", "sh"): "tests/scale/test_page.py::test_the_commands_of_the_page_work",
 }
 
 #: By page: the file that a block of text there shows, which a test of its own compares with what is drawn.

@@ -67,6 +67,7 @@ def test_every_python_requirement_has_its_reason():
         "tests/requirements.txt",
         "tests/gpu/requirements.txt",
         "tests/gradients/requirements.txt",
+        "tests/scale/requirements.txt",
         "deploy/package_requirements.txt",
     )
     lines = [line for path in lists for line in text(Path(path)).splitlines()]
