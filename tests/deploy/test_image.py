@@ -21,6 +21,7 @@ from roots import UID, confined, plain_root
 
 pytestmark = pytest.mark.timeout(900)  # the first test builds the image
 
+PAGE = ROOT / "docs/manual/containers.md"
 IMAGE = "localhost/eagled-test"
 BASE = "localhost/eagled-test-debian"
 ARCHIVE = "localhost/eagled-test-archive"
@@ -88,12 +89,15 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     holds_it = storage.buildah("from", "scratch")
     storage.buildah("copy", "--quiet", holds_it, tarball, "/")  # `add` would unpack it
     storage.buildah("commit", "--quiet", "--rm", holds_it, ARCHIVE)
+    # The page's own command, with what no registry has to give.
+    built_from = re.search(r"^docker build -f (\S+) -t eagled \.$", PAGE.read_text(), re.MULTILINE)
+    assert built_from is not None
     context = folder / "context"  # what the last stages copy of the sources
     shutil.copytree(ROOT / "deploy/docker", context / "deploy/docker")
     storage.buildah(
         "bud", "--quiet", "--format", "docker", "--pull-never",
         "--build-arg", f"DEBIAN={BASE}", "--build-arg", f"TARBALL={ARCHIVE}",
-        "--file", ROOT / "deploy/docker/cpu.Dockerfile", "--tag", IMAGE, context,
+        "--file", ROOT / built_from[1], "--tag", IMAGE, context,
     )  # fmt: skip
     built = Image(storage)
     yield built
