@@ -15,7 +15,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
-WIDTH, HEIGHT = 1200, 900
+WIDTH, HEIGHT = 1100, 900
 
 
 def address_of(daemon: Daemon) -> str:
@@ -88,6 +88,10 @@ class Browser:
 
     def wait_for(self, script: str, what: str) -> None:
         wait_until(lambda: bool(self.run(f"return {script}")), f"{what}; the page says:\n{self.text()}")
+
+    def size(self, width: int = WIDTH, height: int = HEIGHT) -> None:
+        """Of the window, with what the browser itself shows in it."""
+        self.driver.set_window_size(width, height)
 
     def hover(self, x: float, y: float) -> None:
         """The pointer at this point of the window."""
