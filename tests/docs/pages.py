@@ -101,7 +101,7 @@ with eagle.connect() as session:
 
 PAGES = {
     "README.md": Page(programs=True),
-    "docs/manual/start.md": Page(hosts=("daemon", "local"), pictures={"start.svg": "docs/manual/pictures/start.svg"}),
+    "docs/manual/start.md": Page(pictures={"start.svg": "docs/manual/pictures/start.svg"}),
     "docs/manual/concepts.md": Page(
         pictures={f"{name}.svg": f"docs/manual/pictures/{name}.svg" for name in ("edges", "fork", "loop", "refused")}
     ),

@@ -103,10 +103,14 @@ EDGES = {
 }
 
 
-def point_on(browser: Browser, edge: WebElement) -> list[float]:
-    """Where its line runs by itself: lines of one node share their beginning."""
-    return browser.run(
-        """const path = arguments[0].querySelector('path:last-child'), all = path.getTotalLength();
+def point_on(browser: Browser, edge: WebElement, top: bool = False) -> list[float]:
+    """Where its line runs by itself: lines of one node share their beginning. The page is at its top, or this edge in
+    the middle of the window.
+    """
+    point = browser.run(
+        """if (arguments[1]) scrollTo(0, 0);
+        else arguments[0].scrollIntoView({block: 'center'});
+        const path = arguments[0].querySelector('path:last-child'), all = path.getTotalLength();
         for (let part = 0.95; part > 0; part -= 0.05) {
           const at = path.getPointAtLength(part * all);
           const there = new DOMPoint(at.x, at.y).matrixTransform(path.getScreenCTM());
@@ -114,17 +118,17 @@ def point_on(browser: Browser, edge: WebElement) -> list[float]:
           if (new Set(edges.filter(Boolean)).size === 1 && edges[0] === arguments[0]) return [there.x, there.y];
         }""",
         edge,
+        top,
     )
+    assert point, f"an edge that nobody can point at; the page says:\n{browser.text()}"
+    return point
 
 
 def test_an_edge_is_explained_under_the_pointer(browser: Browser, daemon: Daemon, graph: eagle.Graph) -> None:
     open_graph(browser, daemon, "pendulum")
     explained = {}
     for edge in browser.find("#picture g.edge"):
-        browser.run("arguments[0].scrollIntoView({block: 'center'})", edge)
-        point = point_on(browser, edge)
-        assert point, "an edge that nobody can point at"
-        x, y = point
+        x, y = point_on(browser, edge)
         browser.hover(1, 1)
         browser.wait_for("document.getElementById('tip').hidden", "no tooltip")
         browser.hover(x, y)
@@ -137,8 +141,7 @@ def test_an_edge_is_explained_under_the_pointer(browser: Browser, daemon: Daemon
         )
         assert sorted(lit) == sorted((source, destination))
         if source.startswith("total"):
-            browser.run("scrollTo(0, 0)")
-            browser.hover(*point_on(browser, edge))
+            browser.hover(*point_on(browser, edge, top=True))
             save(browser.screenshot(), "edge")
     for pair, (names, where) in EDGES.items():
         assert pair in explained, sorted(explained)
