@@ -15,6 +15,8 @@ from harness import EAGLED, PATIENCE_S, Daemon, eaglectl
 from scenes import pendulum, working
 from selenium.webdriver.remote.webelement import WebElement
 
+#: Seconds that the lines of the overview show; in the manual's picture more than are needed to see that there is one.
+SAMPLES = 30 if os.environ.get("EAGLE_WRITE_SCREENSHOTS") else 3
 HOSTILE = (
     "<img src=x onerror=\"document.title='broken in'\"></title></script><script>document.title='broken in'</script>"
 )
