@@ -1,4 +1,4 @@
-"""docs/manual/gradients.md from its top to its end, with JAX; tests/docs runs what of it needs no other package."""
+"""docs/manual/gradients.md from its top to its end, with JAX; tests/docs runs in a daemon what of it needs no JAX."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 PAGE = Path(__file__).resolve().parents[2] / "docs/manual/gradients.md"
 
 
-@pytest.mark.parametrize("host", ["local", "connect"])
-def test_the_page_runs_with_jax(jax, host, tmp_path):
+def test_the_page_runs_with_jax(jax, tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     assert any(block.startswith("import jax\n") for block in blocks)
     (tmp_path / "page.py").write_text("".join(blocks))
-    program = f"import eagle\nwith eagle.{host}():\n    import page\n"
+    program = "import eagle\nwith eagle.local():\n    import page\n"
     ran = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False
     )
