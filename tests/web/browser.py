@@ -1,5 +1,6 @@
 """A headless Chromium, as users have it."""
 
+import base64
 import os
 import re
 import shutil
@@ -89,15 +90,16 @@ class Browser:
     def wait_for(self, script: str, what: str) -> None:
         wait_until(lambda: bool(self.run(f"return {script}")), f"{what}; the page says:\n{self.text()}")
 
-    def size(self, width: int = WIDTH, height: int = HEIGHT) -> None:
-        """Of the window, with what the browser itself shows in it."""
-        self.driver.set_window_size(width, height)
-
     def hover(self, x: float, y: float) -> None:
         """The pointer at this point of the window."""
         chain = ActionChains(self.driver)
         chain.w3c_actions.pointer_action.move_to_location(int(x), int(y))
         chain.perform()
+
+    def top(self, height: int) -> bytes:
+        """A screenshot of so many rows of the window: where there is nothing below."""
+        clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
+        return base64.b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})["data"])
 
     def screenshot(self, element: str | None = None) -> bytes:
         return self.one(element).screenshot_as_png if element else self.driver.get_screenshot_as_png()

@@ -50,16 +50,17 @@ def open_graph(browser: Browser, daemon: Daemon, name: str) -> None:
     browser.wait_for("document.querySelectorAll('#graphs a').length > 0", "a list of graphs")
     links = browser.run("return [...document.querySelectorAll('#graphs a')].map(one => [one.textContent, one.hash])")
     browser.one(f'#graphs a[href="{dict(links)[name]}"]').click()
-    browser.wait_for("document.querySelectorAll('#picture g.node').length > 0", "the picture")
+    # It is drawn before it is shown.
+    there = "document.querySelectorAll('#picture g.node').length > 0 && !document.getElementById('graph').hidden"
+    browser.wait_for(there, "the picture")
 
 
 def test_it_shows_who_is_here_and_what_they_hold(
     browser: Browser, daemon: Daemon, session: eagle.Session, graph: eagle.Graph
 ) -> None:
     browser.open(address_of(daemon))
-    browser.wait_for(
-        "(document.querySelector('#rates path')?.getAttribute('d').match(/L/g) || []).length > 3", "samples"
-    )
+    lines = "document.querySelector('#rates path')?.getAttribute('d').split('L').length"
+    browser.wait_for(f"{lines} > {SAMPLES}", "samples")
     assert browser.text("#state") == "serving"
     rate = int(browser.text("#rate").replace(",", ""))
     assert rate > 0
@@ -250,9 +251,7 @@ def test_who_is_no_admin_shows_a_token(browser: Browser, short_path: Path) -> No
         browser.one("#token").send_keys("wrong" * 8)
         browser.one("#login button").click()
         browser.wait_for("document.getElementById('why').textContent.includes('does not know this token')", "a refusal")
-        browser.size(height=360)
-        save(browser.screenshot(), "token")
-        browser.size()
+        save(browser.top(150), "token")
         browser.one("#token").send_keys(token)
         browser.one("#login button").click()
         browser.wait_for("document.getElementById('state').textContent == 'serving'", "the state")
