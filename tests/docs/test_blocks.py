@@ -168,6 +168,7 @@ def check_outputs_of_commands(page: str, said: str) -> None:
 def test_cpp_compiles_and_prints_what_the_page_says(block: Block, short_path: Path, endpoint: str) -> None:
     source = short_path / "program.cpp"
     source.write_text(f'#line {block.line} "{block.page}"\n{block.code}')
+    (short_path / "eagle-compile").symlink_to(BUILD / "bin/eagle-compile")  # beside the program, as the page says
     said = run([str(build_program(source))], short_path, endpoint)
     every = blocks_of(block.page)
     after = every[every.index(block) + 1 :]
