@@ -44,7 +44,9 @@ Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& descr
   if (description.host_steps_size() > 0 && !events_.host_call) {
     return {Reason::graph_state, "the model has host steps, which run in the client; use SimulateWithCalls"};
   }
+  EAGLE_RETURN_IF_ERROR(session_->tenant()->may_compile());
   EAGLE_ASSIGN_OR_RETURN(simulation_, engine.simulate(description, planes.memory, control_));
+  session_->tenant()->note_compiled(simulation_->result().report.build_s);
   EAGLE_RETURN_IF_ERROR(refuse_writes(description, planes));
   planes_ = std::move(planes.planes);
   auto next = planes_.begin();

@@ -50,6 +50,20 @@ TEST_F(SimulationJobTest, RunsUntilAllSamplesHaveFinished) {
   EXPECT_EQ(outcome->report.host.pid, ::getpid());
 }
 
+TEST_F(SimulationJobTest, WhatItCompilesIsItsTenants) {
+  start(oscillator_run(*session_, 100, 0.5, 100'000));
+  EXPECT_TRUE(outcomes_.take().ok());
+  EXPECT_GT(session_->tenant()->report().compile_s, 0);
+  TenantPolicy policy;
+  policy.compile_seconds = 1e-9;  // in a minute
+  session_->tenant()->set_policy(policy);
+  session_->tenant()->note_compiled(1.0);
+  start(oscillator_run(*session_, 100, 0.5, 100'000));
+  const Outcome refused = outcomes_.take();
+  ASSERT_EQ(refused.status().reason(), Reason::quota);
+  EXPECT_NE(refused.status().message().find("tenant_compile_seconds"), std::string::npos);
+}
+
 TEST_F(SimulationJobTest, TwoLongRunsTakeTurnsAndTellHowFarTheyAre) {
   const RunScene scene = oscillator_run(*session_, 1000, never, unbounded);
   const auto first = start(scene);

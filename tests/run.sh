@@ -3,9 +3,9 @@
 #
 #   tests/run.sh [--suite NAME[,NAME]]... [--asan | --tsan] [--long] [--list]
 #
-#   --suite   structure, unit, conformance, python, integration, service, operations, gpu, gradients, interop or scale; all
-#             of these when not given. Only by name: differential, which compares with raptor-eagle in a virtual environment of
-#             its own, and docs, web and deploy, which have yet to pass whole
+#   --suite   structure, unit, conformance, python, integration, service, operations, gpu, gradients, interop, scale, docs or
+#             web; all of these when not given. Only by name: differential, which compares with raptor-eagle in a virtual
+#             environment of its own, and deploy, which has yet to pass whole
 #   --asan    unit and conformance suites under AddressSanitizer and UndefinedBehaviorSanitizer
 #   --tsan    unit and conformance suites under ThreadSanitizer
 #   --long    more rounds of the tests that make up their input
@@ -15,8 +15,8 @@
 set -euo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/../deploy/steps.sh"
 
-all_suites=(structure unit conformance python integration service operations gpu gradients interop scale)
-extra_suites=(differential docs web deploy)
+all_suites=(structure unit conformance python integration service operations gpu gradients interop scale docs web)
+extra_suites=(differential deploy)
 suites=()
 preset=release
 list=false

@@ -20,6 +20,12 @@ PROTO = ROOT / "proto/eagle/v1"
 #: What the daemon says to its own parts, and writes into files.
 INSIDE = ("compile", "record", "state")
 RPC = re.compile(r"rpc (\w+)\((stream )?(\w+)\) returns \((stream )?(\w+)\);")
+REASON = re.compile(r"\b[A-Z]{2,}(?:_[A-Z]+)*\b")
+#: What comments say in short, and where it is said at length.
+ELSEWHERE = {
+    "refusals of a description": "index.md#descriptions",
+    "those of descriptions": "index.md#descriptions",
+}
 FIELD = re.compile(r"(?:(repeated|optional) )?([\w.]+(?:<\w+, ?\w+>)?) (\w+) = \d+;(?:\s*//\s?(.*))?$")
 
 
@@ -106,6 +112,25 @@ def split(comment: list[str]) -> tuple[str, str, str]:
     return found[1], found[2], found[3]
 
 
+def anchor(service: str, call: str) -> str:
+    return f"{service.lower()}.md#{service.lower()}{call.lower()}"
+
+
+def linked(text: str) -> str:
+    """With links to calls and to what is said elsewhere, and names of reasons as code."""
+    for words, place in ELSEWHERE.items():
+        text = text.replace(words, f"[{words}]({place})")
+    text = re.sub(
+        r"\bas ((\w+)\.(\w+))", lambda m: f"as [{m[1]}]({m[2].lower()}.md#{m[2].lower()}{m[3].lower()})", text
+    )
+    return REASON.sub(r"`\g<0>`", text)
+
+
+def keys(limits: str) -> str:
+    """The key of each limit as code."""
+    return re.sub(r"(^|; )(?!none)([a-z_]+)(?= \(|[;.]|$)", r"\1`\2`", limits)
+
+
 def cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -131,7 +156,7 @@ def page(reader: Reader, service: str, calls: list[Call]) -> str:
         lines += ["", f"## {service}.{call.name}", "", sentence(what), ""]
         lines += table(reader, "Request", *call.request)
         lines += table(reader, "Reply", *call.reply)
-        lines += [f"**Errors** {sentence(errors)}", "", f"**Limits** {sentence(limits)}"]
+        lines += [f"**Errors** {linked(sentence(errors))}", "", f"**Limits** {linked(keys(sentence(limits)))}"]
     return "\n".join(lines) + "\n"
 
 

@@ -17,11 +17,13 @@ LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 #: Sections for folders, in this order.
 FOLDERS = (("Design notes", "design"), ("Measurements", "measurements"))
 #: Where a page of the manual goes that the list does not name.
-PLACES = {"manual/gradients.md": "Writing"}
+ELSE = "Running"
 
 
 def title_of(page: str) -> str:
-    """The first heading."""
+    """The first heading; of a folder's list of pages, that it is one."""
+    if Path(page).name == "README.md":
+        return "Overview"
     found = re.search(r"^# (.+)$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
     return found[1] if found else Path(page).stem
 
@@ -37,15 +39,15 @@ def on_config(config: Any) -> Any:
     """Completes the navigation."""
     nav = config["nav"]
     for title, folder in FOLDERS:
-        pages = sorted(str(path.relative_to(DOCS)) for path in (DOCS / folder).glob("*.md"))
+        found = (path.relative_to(DOCS) for path in (DOCS / folder).glob("*.md"))
+        pages = sorted(map(str, found), key=lambda page: (not page.endswith("/README.md"), page))
         nav.append({title: [{title_of(page): page} for page in pages]})
     named = _named(nav)
     for path in sorted((DOCS / "manual").rglob("*.md")):
         page = str(path.relative_to(DOCS))
         if page in named:
             continue
-        wanted = PLACES.get(page, "Running")
-        section = next(entry[wanted] for entry in nav if wanted in entry)
+        section = next(entry[ELSE] for entry in nav if ELSE in entry)
         section.append({title_of(page): page})
     return config
 

@@ -256,7 +256,7 @@ function timeline(events) {
   }
   const first = Math.min(...launches.map(span => span.begin)), length = Math.max(last - first, 1);
   const spans = all.filter(span => span.css && span.end >= first);
-  const picture = drawn('svg', { viewBox: '0 0 1000 92', role: 'img', 'aria-label': 'Timeline' });
+  const picture = drawn('svg', { viewBox: '0 0 1000 98', role: 'img', 'aria-label': 'Timeline' });
   ['team', 'launches', 'builds'].forEach((name, lane) => {
     picture.append(drawn('rect', { class: 'lane', x: 70, y: 2 + 26 * lane, width: 930, height: 22 }), drawn('text', { x: 0, y: 17 + 26 * lane }, name));
   });
@@ -267,7 +267,7 @@ function timeline(events) {
     box.told = `${span.name}: ${duration((span.end - span.begin) * 1e-6)}${span.args && span.args.turns > 1 ? `, ${span.args.turns} turns` : ''}`;
     picture.append(box);
   }
-  picture.append(drawn('text', { x: 70, y: 90 }, '0'), drawn('text', { x: 1000, y: 90, 'text-anchor': 'end' }, duration(length * 1e-6)));
+  picture.append(drawn('text', { x: 70, y: 92 }, '0'), drawn('text', { x: 1000, y: 92, 'text-anchor': 'end' }, duration(length * 1e-6)));
   at('timeline-text').textContent = `The last ${launches.length} turns of the team and what lay between, ${duration(length * 1e-6)}.`;
   at('timeline').replaceChildren(picture);
 }

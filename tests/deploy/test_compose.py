@@ -20,6 +20,11 @@ def test_the_file_passes_the_schema() -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+def test_the_manual_starts_this_file() -> None:
+    page = (ROOT / "docs/manual/containers.md").read_text()
+    assert f"\ndocker compose -f {COMPOSE.relative_to(ROOT)} up\n" in page
+
+
 def test_services_share_the_socket_and_nothing_else() -> None:
     services = yaml.safe_load(COMPOSE.read_text())["services"]
     assert set(services) == {"eagled", "client"}

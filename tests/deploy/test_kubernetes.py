@@ -9,25 +9,12 @@ import kubernetes_validate
 import pytest
 import yaml
 from harness import EAGLED, PATIENCE_S, ROOT
+from manifests import only, pod_of, read
 
 FOLDER = ROOT / "deploy/kubernetes"
 OVERLAYS = ["node", "remote"]
 VERSIONS = ["1.25", "1.31", kubernetes_validate.latest_version()]
 LONGEST_END_S = 15  # server/keeper/keeper.cpp
-
-
-def read(folder: Path) -> list[dict[str, Any]]:
-    """The objects that a kustomization names, bases first, as kustomize collects them."""
-    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
-    assert set(kustomization) <= {"apiVersion", "kind", "namespace", "resources", "configMapGenerator"}
-    found: list[dict[str, Any]] = []
-    for name in kustomization["resources"]:
-        path = (folder / name).resolve()
-        found += read(path) if path.is_dir() else [one for one in yaml.safe_load_all(path.read_text()) if one]
-    for made in kustomization.get("configMapGenerator", ()):
-        data = {name: (folder / name).read_text() for name in made["files"]}
-        found.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": made["name"]}, "data": data})
-    return found
 
 
 @pytest.fixture(params=OVERLAYS)
@@ -38,15 +25,6 @@ def overlay(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def objects(overlay: str) -> list[dict[str, Any]]:
     return read(FOLDER / overlay)
-
-
-def only(objects: list[dict[str, Any]], *kinds: str) -> dict[str, Any]:
-    (found,) = (one for one in objects if one["kind"] in kinds)
-    return found
-
-
-def pod_of(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    return only(objects, "DaemonSet", "Deployment")["spec"]["template"]["spec"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

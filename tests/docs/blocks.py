@@ -9,7 +9,7 @@ FENCE = re.compile(r"^(?P<fence>```+)(?P<words>[^\n`]*)\n(?P<code>.*?)^(?P=fence
 
 #: Languages that are what programs print, or pictures of things that are no programs.
 OUTPUTS = ("text", "dot", "mermaid", "explanation")
-PROGRAMS = ("python", "sh", "cpp", "toml")
+PROGRAMS = ("python", "sh", "cpp", "toml", "yaml")
 #: Other names for the same.
 SAME = {"bash": "sh", "c++": "cpp"}
 

@@ -2,15 +2,19 @@
 
 from dataclasses import dataclass, field
 
-MACHINE = "tests/operations/test_pages.py::test_every_command_of_the_page_works_on_a_machine"
+MACHINE = "test_every_command_of_the_page_works_on_a_machine"
 
 #: By page and language: the test of another suite that runs these blocks. It is looked up there.
 ELSEWHERE = {
     # Root, systemd and a booted machine; every command in its order.
+    ("docs/manual/operations.md", "sh"): f"tests/operations/test_pages.py::{MACHINE}",
+    # The same, with the packages that are installed there.
+    ("docs/manual/deploy.md", "sh"): f"tests/deploy/test_ways.py::{MACHINE}",
+    # Buildah and bubblewrap in Docker's place: the page's Dockerfile, and the client beside the daemon.
     (
-        "docs/manual/operations.md",
+        "docs/manual/containers.md",
         "sh",
-    ): MACHINE,
+    ): "tests/deploy/test_image.py::test_a_client_beside_it_computes_in_shared_memory",
     # Dask and Ray, in an environment of their own.
     ("docs/manual/clusters.md", "python"): "tests/scale/test_page.py::test_the_programs_of_the_page_run",
     ("docs/manual/clusters.md", "sh"): "tests/scale/test_page.py::test_the_commands_of_the_page_work",
@@ -25,6 +29,7 @@ THEMSELVES = {
     "bash tests/run.sh\n": "tests/run.sh",
     "bash deploy/quickstart.sh          # once": "tests/run.sh",
     "bash deploy/install_dependencies.sh": "tests/integration/test_quickstart.py::test_quickstart_prints_the_main_job",
+    "import jax\n": "tests/gradients/test_manual_page.py::test_the_page_runs_with_jax",
     ".venv/bin/python tests/bench/run.py": "tests/integration/test_bench_answers.py::test_",
 }
 
@@ -39,7 +44,7 @@ class Page:
     after: str = ""
     #: Every Python block is a program of its own, whose output is all of the next block of text.
     programs: bool = False
-    #: What of the page stands for something else here; "{folder}" and what `needs` gives are filled in.
+    #: What of the page stands for something else here; "{folder}", "{root}" and what `needs` gives are filled in.
     stand_ins: dict[str, str] = field(default_factory=dict)
     #: What must be there: "tls" (a daemon over TCP with certificates and a token).
     needs: tuple[str, ...] = ()
@@ -99,7 +104,7 @@ with eagle.connect() as session:
 
 PAGES = {
     "README.md": Page(programs=True),
-    "docs/manual/start.md": Page(hosts=("daemon", "local"), pictures={"start.svg": "docs/manual/pictures/start.svg"}),
+    "docs/manual/start.md": Page(pictures={"start.svg": "docs/manual/pictures/start.svg"}),
     "docs/manual/concepts.md": Page(
         pictures={f"{name}.svg": f"docs/manual/pictures/{name}.svg" for name in ("edges", "fork", "loop", "refused")}
     ),
@@ -135,6 +140,16 @@ PAGES = {
             "/etc/eagled/server.key": "{key}",
             "/etc/eagled/clients.pem": "{ca}",
             "/etc/eagled/tokens": "{tokens}",
+        },
+    ),
+    # kubectl is stand_ins/kubectl.
+    "docs/manual/kubernetes.md": Page(
+        needs=("tls",),
+        stand_ins={
+            "deploy/kubernetes": "{root}/deploy/kubernetes",
+            "--from-file=tls.crt": "--from-file=tls.crt={certificate}",
+            "--from-file=tls.key": "--from-file=tls.key={key}",
+            "--from-file=ca.crt": "--from-file=ca.crt={ca}",
         },
     ),
     "docs/manual/tcp.md": Page(

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
+import yaml
 from blocks import OUTPUTS, PROGRAMS, ROOT, Block, blocks_of, pages
 from cpp import build_program
 from harness import BUILD, PATIENCE_S
@@ -15,6 +17,7 @@ from operators import run_eagled
 from pages import PAGES, SHOWS, Page, elsewhere, of
 
 RUN_PAGE = Path(__file__).with_name("run_page.py")
+STAND_INS = Path(__file__).with_name("stand_ins")
 #: What a page leaves running ends with it, and must have begun before the next command: people type slowly.
 PRELUDE = """set -euo pipefail
 trap 'kill $(jobs -p) 2>/dev/null || true; wait || true' EXIT
@@ -43,7 +46,7 @@ def with_blocks(language: str) -> list[str]:
 
 
 def environment(endpoint: str, folder: Path) -> dict[str, str]:
-    paths = (BUILD / "bin", Path(sys.executable).parent, os.environ["PATH"])
+    paths = (STAND_INS, BUILD / "bin", Path(sys.executable).parent, os.environ["PATH"])
     return {
         **os.environ,
         "PATH": ":".join(map(str, paths)),
@@ -59,13 +62,14 @@ def run(command: list[str], folder: Path, endpoint: str, cwd: Path | None = None
         cwd=cwd or folder,
         env=environment(endpoint, folder),
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,  # as on a terminal
         text=True,
         timeout=5 * PATIENCE_S,
         check=False,
     )
-    assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done.stdout + done.stderr
+    assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}"
+    return done.stdout
 
 
 @pytest.fixture
@@ -74,7 +78,7 @@ def prepared(request: pytest.FixtureRequest, short_path: Path) -> Callable[[str,
 
     def made(page: str, code: str) -> str:
         how = of(page)
-        known = {"folder": str(short_path)}
+        known = {"folder": str(short_path), "root": str(ROOT)}
         if "tls" in how.needs:
             known.update(request.getfixturevalue("tls"))
         for name, text in how.files.items():
@@ -164,6 +168,7 @@ def check_outputs_of_commands(page: str, said: str) -> None:
 def test_cpp_compiles_and_prints_what_the_page_says(block: Block, short_path: Path, endpoint: str) -> None:
     source = short_path / "program.cpp"
     source.write_text(f'#line {block.line} "{block.page}"\n{block.code}')
+    (short_path / "eagle-compile").symlink_to(BUILD / "bin/eagle-compile")  # beside the program, as the page says
     said = run([str(build_program(source))], short_path, endpoint)
     every = blocks_of(block.page)
     after = every[every.index(block) + 1 :]
@@ -176,8 +181,25 @@ def test_a_configuration_is_good(page: str, short_path: Path, prepared: Callable
     for number, block in enumerate(here(page, "toml")):
         path = short_path / f"eagled-{number}.toml"
         path.write_text(prepared(page, block.code))
-        checked = run_eagled("--config", str(path), "--check-config")
+        # What is a part of a file goes into one that says where to listen.
+        listen = () if "[[listen]]" in block.code else ("--listen", f"unix:{short_path}/own.sock")
+        checked = run_eagled("--config", str(path), *listen, "--check-config")
         assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize("page", with_blocks("yaml"))
+def test_a_piece_of_a_pod_is_good(page: str) -> None:
+    """Put into a pod, each passes Kubernetes' schema."""
+    for block in here(page, "yaml"):
+        piece = yaml.safe_load(block.code)
+        container = {"name": "client", "image": "client:1"}
+        container |= {key: piece.pop(key) for key in ("env", "volumeMounts") if key in piece}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "client"}}
+        kubernetes_validate.validate(
+            {**pod, "spec": {**piece, "containers": [container]}}, kubernetes_validate.latest_version(), strict=True
+        )
+        mounted = {mount["name"] for mount in container.get("volumeMounts", ())}
+        assert mounted == {volume["name"] for volume in piece.get("volumes", ())}
 
 
 def test_no_block_is_skipped() -> None:

@@ -29,7 +29,8 @@ def test_every_page_is_in_the_site(site: Path) -> None:
     folders = ("manual", "design", "measurements")
     pages = [path.relative_to(ROOT / "docs") for name in folders for path in (ROOT / "docs" / name).rglob("*.md")]
     assert len(pages) > 40
-    assert [page for page in pages if not (site / page.with_suffix(".html")).is_file()] == []
+    places = {page: page.with_name("index.html" if page.name == "README.md" else f"{page.stem}.html") for page in pages}
+    assert [page for page, place in places.items() if not (site / place).is_file()] == []
 
 
 def test_the_site_needs_nothing_from_elsewhere(site: Path) -> None:
@@ -79,3 +80,22 @@ def test_limits_of_calls_are_keys_that_there_are() -> None:
         for line in re.findall(r"^\*\*Limits\*\* (.*)$", path.read_text(), re.MULTILINE):
             for key in re.findall(r"\btenant_(\w+)", line):
                 assert f"{key} = " in settings, key
+
+
+def test_design_notes_have_what_a_maintainer_asks_for() -> None:
+    """What is required, why not another way, and what is known to be missing."""
+    lacking = []
+    for path in sorted((ROOT / "docs/design").glob("*.md")):
+        if path.name in ("README.md", "dependencies.md"):
+            continue
+        text = path.read_text()
+        for words in (r"^## (Requirements|What is asked for)$", r"(?i)\bwhy not\b", r"^## Known gaps$"):
+            if not re.search(words, text, re.MULTILINE):
+                lacking.append(f"{path.name}: {words}")
+    assert lacking == []
+
+
+def test_every_design_note_is_listed() -> None:
+    listed = (ROOT / "docs/design/README.md").read_text()
+    notes = {path.name for path in (ROOT / "docs/design").glob("*.md")} - {"README.md"}
+    assert sorted(name for name in notes if f"({name})" not in listed) == []

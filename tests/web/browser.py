@@ -1,5 +1,6 @@
 """A headless Chromium, as users have it."""
 
+import base64
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
-WIDTH, HEIGHT = 1200, 900
+WIDTH, HEIGHT = 1100, 900
 
 
 def address_of(daemon: Daemon) -> str:
@@ -94,6 +95,11 @@ class Browser:
         chain = ActionChains(self.driver)
         chain.w3c_actions.pointer_action.move_to_location(int(x), int(y))
         chain.perform()
+
+    def top(self, height: int) -> bytes:
+        """A screenshot of so many rows of the window: where there is nothing below."""
+        clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
+        return base64.b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})["data"])
 
     def screenshot(self, element: str | None = None) -> bytes:
         return self.one(element).screenshot_as_png if element else self.driver.get_screenshot_as_png()

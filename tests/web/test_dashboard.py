@@ -13,7 +13,10 @@ import pytest
 from browser import Browser, address_of, save
 from harness import EAGLED, PATIENCE_S, Daemon, eaglectl
 from scenes import pendulum, working
+from selenium.webdriver.remote.webelement import WebElement
 
+#: Seconds that the lines of the overview show; in the manual's picture more than are needed to see that there is one.
+SAMPLES = 30 if os.environ.get("EAGLE_WRITE_SCREENSHOTS") else 3
 HOSTILE = (
     "<img src=x onerror=\"document.title='broken in'\"></title></script><script>document.title='broken in'</script>"
 )
@@ -47,14 +50,17 @@ def open_graph(browser: Browser, daemon: Daemon, name: str) -> None:
     browser.wait_for("document.querySelectorAll('#graphs a').length > 0", "a list of graphs")
     links = browser.run("return [...document.querySelectorAll('#graphs a')].map(one => [one.textContent, one.hash])")
     browser.one(f'#graphs a[href="{dict(links)[name]}"]').click()
-    browser.wait_for("document.querySelectorAll('#picture g.node').length > 0", "the picture")
+    # It is drawn before it is shown.
+    there = "document.querySelectorAll('#picture g.node').length > 0 && !document.getElementById('graph').hidden"
+    browser.wait_for(there, "the picture")
 
 
 def test_it_shows_who_is_here_and_what_they_hold(
     browser: Browser, daemon: Daemon, session: eagle.Session, graph: eagle.Graph
 ) -> None:
     browser.open(address_of(daemon))
-    browser.wait_for("document.querySelectorAll('#rates path')[0]?.getAttribute('d').includes('L')", "two samples")
+    lines = "document.querySelector('#rates path')?.getAttribute('d').split('L').length"
+    browser.wait_for(f"{lines} > {SAMPLES}", "samples")
     assert browser.text("#state") == "serving"
     rate = int(browser.text("#rate").replace(",", ""))
     assert rate > 0
@@ -70,6 +76,7 @@ def test_it_shows_who_is_here_and_what_they_hold(
     assert "MiB" in browser.text("#planes")
     assert "uid:" in browser.text("#tenants")
     assert browser.console() == []
+    save(browser.screenshot(), "overview")
 
 
 def test_a_graph_has_its_picture_with_the_heat_of_its_nodes(
@@ -99,24 +106,32 @@ EDGES = {
 }
 
 
+def point_on(browser: Browser, edge: WebElement, top: bool = False) -> list[float]:
+    """Where its line runs by itself: lines of one node share their beginning. The page is at its top, or this edge in
+    the middle of the window.
+    """
+    point = browser.run(
+        """if (arguments[1]) scrollTo(0, 0);
+        else arguments[0].scrollIntoView({block: 'center'});
+        const path = arguments[0].querySelector('path:last-child'), all = path.getTotalLength();
+        for (let part = 0.95; part > 0; part -= 0.05) {
+          const at = path.getPointAtLength(part * all);
+          const there = new DOMPoint(at.x, at.y).matrixTransform(path.getScreenCTM());
+          const edges = document.elementsFromPoint(there.x, there.y).map(one => one.closest('g.edge'));
+          if (new Set(edges.filter(Boolean)).size === 1 && edges[0] === arguments[0]) return [there.x, there.y];
+        }""",
+        edge,
+        top,
+    )
+    assert point, f"an edge that nobody can point at; the page says:\n{browser.text()}"
+    return point
+
+
 def test_an_edge_is_explained_under_the_pointer(browser: Browser, daemon: Daemon, graph: eagle.Graph) -> None:
     open_graph(browser, daemon, "pendulum")
     explained = {}
     for edge in browser.find("#picture g.edge"):
-        # Where its line runs by itself: lines of one node share their beginning.
-        point = browser.run(
-            """const path = arguments[0].querySelector('path:last-child'), all = path.getTotalLength();
-            arguments[0].scrollIntoView({block: 'center'});
-            for (let part = 0.95; part > 0; part -= 0.05) {
-              const at = path.getPointAtLength(part * all);
-              const there = new DOMPoint(at.x, at.y).matrixTransform(path.getScreenCTM());
-              const edges = document.elementsFromPoint(there.x, there.y).map(one => one.closest('g.edge'));
-              if (new Set(edges.filter(Boolean)).size === 1 && edges[0] === arguments[0]) return [there.x, there.y];
-            }""",
-            edge,
-        )
-        assert point, "an edge that nobody can point at"
-        x, y = point
+        x, y = point_on(browser, edge)
         browser.hover(1, 1)
         browser.wait_for("document.getElementById('tip').hidden", "no tooltip")
         browser.hover(x, y)
@@ -129,6 +144,7 @@ def test_an_edge_is_explained_under_the_pointer(browser: Browser, daemon: Daemon
         )
         assert sorted(lit) == sorted((source, destination))
         if source.startswith("total"):
+            browser.hover(*point_on(browser, edge, top=True))
             save(browser.screenshot(), "edge")
     for pair, (names, where) in EDGES.items():
         assert pair in explained, sorted(explained)
@@ -145,7 +161,8 @@ def test_lines_that_share_their_way_are_all_told(browser: Browser, daemon: Daemo
     open_graph(browser, daemon, "pendulum")
     browser.run("document.querySelector('#picture g.node').scrollIntoView({block: 'center'})")
     x, y = browser.run(
-        """const box = [...document.querySelectorAll('#picture g.node')].find(one => one.textContent === 'drift');
+        """const box = [...document.querySelectorAll('#picture g.node')].find(
+          one => one.querySelector('text').textContent === 'drift');
         const below = box.querySelector('rect').getBoundingClientRect();
         return [below.x + below.width / 2, below.bottom + 6]"""
     )
@@ -160,7 +177,10 @@ def test_lines_that_share_their_way_are_all_told(browser: Browser, daemon: Daemo
 def test_a_node_tells_what_it_is_and_takes(browser: Browser, daemon: Daemon, graph: eagle.Graph) -> None:
     open_graph(browser, daemon, "pendulum")
     browser.wait_for("document.querySelectorAll('#picture g.node.hot').length == 6", "six measured nodes")
-    node = next(one for one in browser.find("#picture g.node") if one.text == "pull")
+    node = browser.run(
+        """return [...document.querySelectorAll('#picture g.node')].find(
+          one => one.querySelector('text').textContent === 'pull')"""
+    )
     x, y = browser.run(
         "const box = arguments[0].getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]", node
     )
@@ -231,7 +251,7 @@ def test_who_is_no_admin_shows_a_token(browser: Browser, short_path: Path) -> No
         browser.one("#token").send_keys("wrong" * 8)
         browser.one("#login button").click()
         browser.wait_for("document.getElementById('why').textContent.includes('does not know this token')", "a refusal")
-        save(browser.screenshot(), "token")
+        save(browser.top(150), "token")
         browser.one("#token").send_keys(token)
         browser.one("#login button").click()
         browser.wait_for("document.getElementById('state').textContent == 'serving'", "the state")
