@@ -269,19 +269,13 @@ public:
 
 private:
   static TenantUse tenant_of(const v1::TenantInfo& tenant) {
-    return {tenant.name(),
-            tenant.weight(),
-            tenant.priority(),
-            tenant.sessions(),
-            tenant.plane_bytes(),
-            tenant.graphs(),
-            tenant.jobs(),
-            tenant.jobs_ended(),
-            tenant.refused(),
-            tenant.device_s(),
-            tenant.compile_s(),
-            tenant.queue_wait_s(),
-            tenant.longest_queue_wait_s()};
+    return {tenant.name(),         tenant.weight(),
+            tenant.priority(),     tenant.sessions(),
+            tenant.planes(),       tenant.plane_bytes(),
+            tenant.graphs(),       tenant.jobs(),
+            tenant.jobs_ended(),   tenant.refused(),
+            tenant.device_s(),     tenant.compile_s(),
+            tenant.queue_wait_s(), tenant.longest_queue_wait_s()};
   }
 
   StatusOr<RunResult> try_simulate(const v1::SimulateRequest& request, const SimulateOptions& options,

@@ -50,6 +50,7 @@ class TenantUse(NamedTuple):
     weight: float
     priority: int
     sessions: int
+    planes: int
     plane_bytes: int
     graphs: int
     jobs: int

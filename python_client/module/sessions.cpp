@@ -116,6 +116,7 @@ void bind_sessions(nb::module_& m) {
       .def_ro("weight", &TenantUse::weight)
       .def_ro("priority", &TenantUse::priority)
       .def_ro("sessions", &TenantUse::sessions)
+      .def_ro("planes", &TenantUse::planes)
       .def_ro("plane_bytes", &TenantUse::plane_bytes)
       .def_ro("graphs", &TenantUse::graphs)
       .def_ro("jobs", &TenantUse::jobs)

@@ -117,6 +117,7 @@ struct TenantUse {
   double weight = 1;  // shares of the team's time are as the weights
   std::int64_t priority = 0;
   std::uint64_t sessions = 0;
+  std::uint64_t planes = 0;  // its own, and those that it opened
   std::uint64_t plane_bytes = 0;
   std::uint64_t graphs = 0;
   std::uint64_t jobs = 0;  // launches and runs that wait, run or are at a host call
