@@ -108,8 +108,11 @@ public:
     std::uint64_t graph = 0;
     std::shared_ptr<LoadedGraph> loaded;
   };
-  // Verifies, compiles, and enters the graph into the session; takes as long as that takes.
-  StatusOr<Built> build(Session& session, const v1::GraphDescription& description);
+  // Verifies, compiles, and enters the graph into the session; takes as long as that takes. CANCELLED,
+  // between two kernels or so, where it is given up, or its session or the daemon has ended: what was
+  // compiled is in the cache, and nothing else is left.
+  StatusOr<Built> build(Session& session, const v1::GraphDescription& description,
+                        const GivenUp& given_up = {});
   // New numbers for Params of a graph; all or none. UNKNOWN_GRAPH, BUSY.
   Status update(Session& session, const v1::UpdateRequest& request);
   // The same for an UpdateRequest as bytes that nobody has looked at. Empty where it would take long: the
@@ -132,9 +135,11 @@ public:
 
   // Whether a worker's death ends no session.
   [[nodiscard]] bool survives() const { return log_ != nullptr; }
-  // The graph of this id over other planes, from now on. BUSY while it runs; refused whole or done whole.
+  // The graph of this id over other planes, from now on. BUSY while it runs; refused whole or done whole, and
+  // given up like a build.
   StatusOr<std::shared_ptr<LoadedGraph>> rebind(Session& session, std::uint64_t graph,
-                                                const v1::GraphDescription& description);
+                                                const v1::GraphDescription& description,
+                                                const GivenUp& given_up = {});
 
   // A ring for the session's launches: BAD_MESSAGE when it has one, SESSION_CLOSED, OUT_OF_MEMORY,
   // PLANE_BUDGET.
@@ -195,6 +200,8 @@ private:
   Status restore_run(Restoring& restoring, const StateKey& key, const std::string& record);
   Status restore_entry(Restoring& restoring, const StateKey& key, const std::string& record);
   StatusOr<std::shared_ptr<LoadedGraph>> build_again(Session& session, std::uint64_t id);
+  // Of what a session has asked for: also once it or the daemon has ended.
+  [[nodiscard]] GivenUp given_up_with(const Session& session, const GivenUp& given_up) const;
   [[nodiscard]] std::chrono::seconds retry_after() const;
   void note_build(const Session& session, std::uint64_t graph, double seconds);
   // Whose they were that the keeper struck, as far as their sessions are still there.
