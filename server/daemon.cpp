@@ -652,6 +652,10 @@ void Daemon::look_at_work() {
   if (!stopped.empty()) spdlog::warn("stopped, as others waited: {}", stopped);
 }
 
+void Daemon::look_at_heap() {
+  if (heap_.has_much_free()) static_cast<void>(large_memory_pool_.submit(Heap::give_back));
+}
+
 std::string Daemon::what_runs() const {
   std::string text = executor_.running();
   const std::size_t calls = underway_.count();

@@ -17,6 +17,7 @@
 #include "engine/engine.h"
 #include "server/attachments.h"
 #include "server/executor.h"
+#include "server/heap.h"
 #include "server/kept_runs.h"
 #include "server/launch_job.h"
 #include "server/ledger.h"
@@ -181,6 +182,9 @@ public:
   void wake();
   // Stops what keeps others waiting for too long (Limits::piece_ms). Now and then, from one thread.
   void look_at_work();
+  // Gives freed memory back to the system where there is much. Now and then, from one thread; does not wait
+  // for it.
+  void look_at_heap();
   // What keeps `stop` from returning, for people.
   [[nodiscard]] std::string what_runs() const;
 
@@ -221,6 +225,7 @@ private:
   std::atomic<bool> handing_over_ = false;
   const std::shared_ptr<PlaneBudget> budget_;  // also of scratch memory, which graphs hold
   std::unique_ptr<Engine> engine_;
+  Heap heap_;
   Underway underway_;
   LogLimit connection_lines_;
   LogLimit refused_lines_;
