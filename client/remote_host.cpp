@@ -262,7 +262,7 @@ public:
                              ? reply.reach(static_cast<int>(planes.size()))
                              : v1::PlaneReach();
       planes.push_back({plane.ref().id(), plane.label(), plane.bytes(), reach.copied() ? "copy" : "memfd",
-                        reach.why(), reach.read_only()});
+                        reach.why(), reach.read_only(), reach.huge_bytes()});
     }
     return planes;
   }
