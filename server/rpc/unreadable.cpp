@@ -1,5 +1,7 @@
 #include "server/rpc/unreadable.h"
 
+#include <grpcpp/support/status.h>
+
 #include <algorithm>
 #include <string>
 #include <string_view>
