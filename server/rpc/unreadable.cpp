@@ -1,11 +1,13 @@
 #include "server/rpc/unreadable.h"
 
+#include <grpcpp/support/server_interceptor.h>
 #include <grpcpp/support/status.h>
 
 #include <algorithm>
 #include <string>
 #include <string_view>
 
+#include "server/daemon.h"
 #include "server/rpc/rpc_status.h"
 
 namespace eagle::server {

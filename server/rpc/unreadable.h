@@ -1,14 +1,18 @@
 // What a client hears whose request is no message of its method: garbage, cut short, or nested too deeply.
-// For the .cpp files of this folder only: it brings gRPC's headers.
 #pragma once
 
-#include <grpcpp/support/server_interceptor.h>
-
 #include <memory>
+#include <string>
 
-#include "server/daemon.h"
+#include "engine/base/status.h"
+
+namespace grpc::experimental {
+class ServerInterceptorFactoryInterface;
+}
 
 namespace eagle::server {
+
+class Daemon;
 
 // Messages in each other that protocol buffers read.
 constexpr int message_depth = 100;

@@ -28,7 +28,9 @@ def many_kernels(service: Service, first: int) -> Any:
         del kernel.body.ops[:], kernel.body.yields[:]
         values = [0, 1]
         for bit in f"{first + number:b}":
-            kernel.body.ops.add(code=hand_made.ADD, operands=[values[-1] if len(values) > 2 else 0, 1 if bit == "1" else 0])
+            kernel.body.ops.add(
+                code=hand_made.ADD, operands=[values[-1] if len(values) > 2 else 0, 1 if bit == "1" else 0]
+            )
             values.append(len(values))
         kernel.body.yields.append(values[-1])
         graph.kernels.append(kernel)
