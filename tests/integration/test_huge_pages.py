@@ -52,7 +52,7 @@ def test_nobody_has_them_who_did_not_ask(daemon: Daemon) -> None:
 
 @pytest.fixture
 def given(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The system gives huge pages to who asks, or to nobody, as the test wants it: a setting of the whole machine, which
+    """The system gives huge pages to who asks, or to nobody, as the test wants: a setting of the whole machine, which
     is put back. Only who asks is touched by it.
     """
     if not SETTING.exists():
