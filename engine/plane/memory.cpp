@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -52,7 +53,12 @@ Status reserve(int fd, std::uint64_t offset, std::uint64_t bytes) {
 Status fill(int fd, std::byte* data, std::uint64_t bytes, const std::function<bool()>& given_up,
             Memory::PageSize pages) {
   const bool huge = pages == Memory::PageSize::huge;
-  if (huge) ask_for_huge_pages(data, bytes);
+  if (huge) {
+    // No page is there beyond a file's end, which reserving would move only afterwards.
+    if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0)
+      return {Reason::system, "ftruncate failed: " + why(errno)};
+    ask_for_huge_pages(data, bytes);
+  }
   for (std::uint64_t offset = 0; offset < bytes; offset += chunk_bytes) {
     if (given_up && given_up()) {
       return {Reason::cancelled,
