@@ -8,6 +8,7 @@
 
 #include "eagle/v1/run.pb.h"
 #include "engine/graph/wire.h"
+#include "engine/kernel/names.h"
 #include "engine/plane/copy_view.h"
 #include "engine/step/result_message.h"
 
@@ -19,7 +20,7 @@ constexpr std::size_t most_runs = 64;
 constexpr std::uint32_t name_bytes = 256;
 
 Status unknown_run(std::uint64_t id) {
-  return {Reason::bad_value,
+  return {Reason::unknown_run,
           "there is no run " + std::to_string(id) +
               " in this session: its lease is over, its planes were fetched, or it never was"};
 }
@@ -160,9 +161,14 @@ Status LocalRuns::fetch(const v1::FetchRunRequest& request,
   for (const graph::NamedView& to : into) {
     const auto from = std::find_if(run->planes.begin(), run->planes.end(),
                                    [&](const auto& plane) { return plane.name == to.name; });
-    if (from == run->planes.end() || from->view.dtype != to.view.dtype ||
-        from->view.item_bytes != to.view.item_bytes || from->view.shape != to.view.shape)
-      return {Reason::wrong_shape, "the run has no plane '" + to.name + "' of this dtype and shape"};
+    if (from == run->planes.end()) {
+      return {Reason::unknown_name,
+              "run " + std::to_string(run->id) + " has no plane " + kernel::quote_name(to.name)};
+    }
+    if (from->view.dtype != to.view.dtype || from->view.item_bytes != to.view.item_bytes ||
+        from->view.shape != to.view.shape)
+      return {Reason::wrong_shape, "plane " + kernel::quote_name(to.name) + ": expected " +
+                                       plane::to_string(from->view) + ", found " + plane::to_string(to.view)};
     plane::copy_view(from->view, run->bound.memory[from->view.plane].data, to.view,
                      own.memory[to.view.plane].data);
   }

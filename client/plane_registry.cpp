@@ -69,7 +69,7 @@ std::vector<SessionPlane> PlaneRegistry::planes_of(const std::string& session) c
       const RegisteredArray& array = entry.array;
       if (*array.session != session) continue;
       planes.try_emplace(array.plane.id, SessionPlane{array.plane.id, array.label, array.plane_bytes,
-                                                      "borrowed", "the engine is in this process", false});
+                                                      "borrowed", "the engine is in this process", false, 0});
     }
   }
   std::vector<SessionPlane> all;

@@ -147,6 +147,7 @@ public:
         secret_(hexadecimal(raw_secret_)),
         survives_(link->session().survives),
         copies_(link->side() == nullptr),
+        huge_pages_(options.huge_pages),
         link_(std::move(link)),
         ring_wanted_(options.ring && !ring_is_off()),
         last_launch_(last_launch) {
@@ -503,6 +504,7 @@ private:
     request.add_planes()->set_bytes(bytes);
     request.mutable_planes(0)->set_label(std::string(label));
     request.mutable_planes(0)->set_may_be_uncleared(!copies_);
+    request.mutable_planes(0)->set_huge_pages(huge_pages_ && bytes >= least_huge_bytes);
     v1::CreatePlanesReply reply;
     // The daemon reserves and clears every page before it answers: no short call when there are many.
     constexpr std::uint64_t bytes_per_ms = 100'000;  // a tenth of what was measured on a slow machine
@@ -656,6 +658,8 @@ private:
   const std::string secret_;
   const bool survives_;
   const bool copies_;
+  const bool huge_pages_;
+  static constexpr std::uint64_t least_huge_bytes = 2u << 20;
   mutable std::mutex link_mutex_;
   std::shared_ptr<RemoteLink> link_;
   std::shared_mutex making_;

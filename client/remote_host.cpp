@@ -262,26 +262,20 @@ public:
                              ? reply.reach(static_cast<int>(planes.size()))
                              : v1::PlaneReach();
       planes.push_back({plane.ref().id(), plane.label(), plane.bytes(), reach.copied() ? "copy" : "memfd",
-                        reach.why(), reach.read_only()});
+                        reach.why(), reach.read_only(), reach.huge_bytes()});
     }
     return planes;
   }
 
 private:
   static TenantUse tenant_of(const v1::TenantInfo& tenant) {
-    return {tenant.name(),
-            tenant.weight(),
-            tenant.priority(),
-            tenant.sessions(),
-            tenant.plane_bytes(),
-            tenant.graphs(),
-            tenant.jobs(),
-            tenant.jobs_ended(),
-            tenant.refused(),
-            tenant.device_s(),
-            tenant.compile_s(),
-            tenant.queue_wait_s(),
-            tenant.longest_queue_wait_s()};
+    return {tenant.name(),         tenant.weight(),
+            tenant.priority(),     tenant.sessions(),
+            tenant.planes(),       tenant.plane_bytes(),
+            tenant.graphs(),       tenant.jobs(),
+            tenant.jobs_ended(),   tenant.refused(),
+            tenant.device_s(),     tenant.compile_s(),
+            tenant.queue_wait_s(), tenant.longest_queue_wait_s()};
   }
 
   StatusOr<RunResult> try_simulate(const v1::SimulateRequest& request, const SimulateOptions& options,

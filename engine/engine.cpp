@@ -55,7 +55,8 @@ Status check_memory(const std::vector<graph::Plane>& declared, std::span<const r
 // Compiles those kernels that a launch runs by itself; whether something did not come from the cache. `code`,
 // by kernel: what is there already stays.
 StatusOr<bool> compile(codegen::Compiler& compiler, const codegen::Target& target, const graph::RunPlan& plan,
-                       const run::FusedPlan& fused, std::vector<std::shared_ptr<const codegen::Code>>& code) {
+                       const run::FusedPlan& fused, std::vector<std::shared_ptr<const codegen::Code>>& code,
+                       const GivenUp& given_up) {
   bool compiled = false;
   code.resize(plan.kernels.size());
   for (std::size_t g = 0; g < fused.code.size(); ++g) {
@@ -64,6 +65,7 @@ StatusOr<bool> compile(codegen::Compiler& compiler, const codegen::Target& targe
       const std::uint32_t number =
           plan.launches[fused.grouped.groups[g].functions[f].launches.front()].kernel;
       if (code[number]) continue;
+      EAGLE_RETURN_IF_ERROR(still_wanted(given_up));
       const kernel::Kernel& kernel = *plan.kernels[number];
       StatusOr<codegen::Compiler::Compiled> made = compiler.compile(kernel, target);
       if (!made.ok()) return made.status().within("kernel " + kernel::quote_name(kernel.name));
@@ -82,13 +84,14 @@ struct ModelCode {
 };
 
 StatusOr<ModelCode> compile(codegen::Compiler& compiler, const codegen::Target& target,
-                            const step::Model& model) {
+                            const step::Model& model, const GivenUp& given_up) {
   ModelCode result;
   for (const step::StepKernel& part : model.kernels) {
     for (const auto& [kernel, code] :
          {std::pair{&part.kernel, &result.kernels}, std::pair{&part.selectors, &result.selectors}}) {
       code->emplace_back();
       if (*kernel == nullptr) continue;
+      EAGLE_RETURN_IF_ERROR(still_wanted(given_up));
       StatusOr<codegen::Compiler::Compiled> compiled = compiler.compile(**kernel, target);
       if (!compiled.ok()) return compiled.status().within("kernel " + kernel::quote_name((*kernel)->name));
       code->back() = std::move(compiled->code);
@@ -183,13 +186,19 @@ Engine::Counters Engine::counters() const {
 // Fuses and compiles what has no code yet, lays out the scratch planes, gets their memory, and binds the
 // program.
 Status Engine::bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const run::PlaneMemory> planes,
-                    const MakeScratch& scratch) {
+                    const MakeScratch& scratch, const GivenUp& given_up) {
+  EAGLE_RETURN_IF_ERROR(still_wanted(given_up));
   EAGLE_ASSIGN_OR_RETURN(built.scratch_, graph::lay_out_scratch(built.graph_));
-  run::FusedPlan fused = run::fuse_plan(
-      built.graph_, plan, built.scratch_, state_->fusion, *built.functions_,
-      [this](const kernel::Kernel& kernel) { return state_->compiler.compile(kernel, state_->target); });
+  const auto compile_if_wanted = [&](const kernel::Kernel& kernel) -> StatusOr<codegen::Compiler::Compiled> {
+    EAGLE_RETURN_IF_ERROR(still_wanted(given_up));
+    return state_->compiler.compile(kernel, state_->target);
+  };
+  EAGLE_ASSIGN_OR_RETURN(run::FusedPlan fused,
+                         run::fuse_plan(built.graph_, plan, built.scratch_, state_->fusion, *built.functions_,
+                                        compile_if_wanted));
   EAGLE_ASSIGN_OR_RETURN(const bool compiled,
-                         compile(state_->compiler, state_->target, plan, fused, built.code_));
+                         compile(state_->compiler, state_->target, plan, fused, built.code_, given_up));
+  EAGLE_RETURN_IF_ERROR(still_wanted(given_up));
   built.compiled_ = built.compiled_ || compiled || fused.compiled;
   graph::leave_out(built.scratch_, fused.in_registers);
   std::vector<run::PlaneMemory> memory(planes.begin(), planes.end());
@@ -217,16 +226,18 @@ Status Engine::bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const
 
 StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::build(const v1::GraphDescription& description,
                                                          std::span<const run::PlaneMemory> planes,
-                                                         const MakeScratch& scratch) {
+                                                         const MakeScratch& scratch,
+                                                         const GivenUp& given_up) {
   const Clock::time_point start = Clock::now();
   std::unique_ptr<run::BuiltGraph> built(new run::BuiltGraph);
   EAGLE_ASSIGN_OR_RETURN(built->graph_,
                          graph::read(description, state_->options.private_planes, state_->options.limits));
   EAGLE_RETURN_IF_ERROR(check_memory(built->graph_.planes, planes));
-  EAGLE_RETURN_IF_ERROR(graph::check_races(built->graph_));
+  EAGLE_RETURN_IF_ERROR(graph::check_races(built->graph_, given_up));
   built->schedule_ = graph::schedule_of(built->graph_, state_->threads);
   built->functions_ = std::make_shared<run::FusedFunctions>();
-  EAGLE_RETURN_IF_ERROR(bind(*built, graph::lower(built->graph_, built->schedule_), planes, scratch));
+  EAGLE_RETURN_IF_ERROR(
+      bind(*built, graph::lower(built->graph_, built->schedule_), planes, scratch, given_up));
   built->build_s_ = seconds_since(start);
   run::count(state_->counters->graph_builds);
   return built;
@@ -235,17 +246,19 @@ StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::build(const v1::GraphDescript
 StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::rebind(const run::BuiltGraph& old,
                                                           const v1::GraphDescription& description,
                                                           std::span<const run::PlaneMemory> planes,
-                                                          const MakeScratch& scratch) {
+                                                          const MakeScratch& scratch,
+                                                          const GivenUp& given_up) {
   std::unique_ptr<run::BuiltGraph> built(new run::BuiltGraph);
   EAGLE_ASSIGN_OR_RETURN(built->graph_,
                          graph::read(description, state_->options.private_planes, state_->options.limits));
   EAGLE_RETURN_IF_ERROR(graph::check_same_structure(old.graph_, built->graph_));
   EAGLE_RETURN_IF_ERROR(check_memory(built->graph_.planes, planes));
-  EAGLE_RETURN_IF_ERROR(graph::check_races(built->graph_));
+  EAGLE_RETURN_IF_ERROR(graph::check_races(built->graph_, given_up));
   built->schedule_ = old.schedule_;
   built->code_ = old.code_;
   built->functions_ = old.functions_;
-  EAGLE_RETURN_IF_ERROR(bind(*built, graph::lower(built->graph_, built->schedule_), planes, scratch));
+  EAGLE_RETURN_IF_ERROR(
+      bind(*built, graph::lower(built->graph_, built->schedule_), planes, scratch, given_up));
   built->keep_params_of(old);
   built->compiled_ = old.compiled_;
   built->build_s_ = old.build_s_;
@@ -277,7 +290,12 @@ StatusOr<std::unique_ptr<step::Simulation>> Engine::simulate(const v1::RunDescri
   const auto made = [&] { return std::unique_ptr<step::Simulation>(new step::Simulation(std::move(run))); };
   if (run->end_unbegun(model, planes)) return made();
 
-  EAGLE_ASSIGN_OR_RETURN(ModelCode code, compile(state_->compiler, state_->target, model));
+  const auto stopped = [control = run->control] {
+    return control && (control->cancelled() || control->expired());
+  };
+  StatusOr<ModelCode> compiled = compile(state_->compiler, state_->target, model, stopped);
+  if (compiled.status().reason() == Reason::cancelled && run->end_unbegun(model, planes)) return made();
+  EAGLE_ASSIGN_OR_RETURN(ModelCode code, std::move(compiled));
   EAGLE_ASSIGN_OR_RETURN(step::BoundModel bound, step::bind(model, code.kernels, code.selectors, planes));
   run->spaces = spaces_for(bound, state_->threads);
   run->model = std::move(bound);

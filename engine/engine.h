@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 
+#include "engine/base/given_up.h"
 #include "engine/base/status.h"
 #include "engine/codegen/compiler.h"
 #include "engine/graph/graph.h"
@@ -75,17 +76,21 @@ public:
   [[nodiscard]] Counters counters() const;
 
   // Verifies, refuses races, compiles, binds. `planes`: one a plane of the description, sizes at least
-  // those declared (MALFORMED_GRAPH). `scratch`: empty: from the system.
+  // those declared (MALFORMED_GRAPH). `scratch`: empty: from the system. CANCELLED where it is given up,
+  // which is asked between kernels, and now and then.
   StatusOr<std::unique_ptr<run::BuiltGraph>> build(const v1::GraphDescription& description,
                                                    std::span<const run::PlaneMemory> planes,
-                                                   const MakeScratch& scratch = {});
+                                                   const MakeScratch& scratch = {},
+                                                   const GivenUp& given_up = {});
   // The graph `built` over the planes of another description of it, in place of which it can then be used:
   // schedule, code and the numbers of Params are the same. All that `build` refuses is refused here, and so
   // is what is not the same graph. `built` stays as it is.
   StatusOr<std::unique_ptr<run::BuiltGraph>> rebind(const run::BuiltGraph& built,
                                                     const v1::GraphDescription& description,
                                                     std::span<const run::PlaneMemory> planes,
-                                                    const MakeScratch& scratch = {});
+                                                    const MakeScratch& scratch = {},
+                                                    const GivenUp& given_up = {});
+  // One that is told to stop before it is compiled has ended.
   StatusOr<std::unique_ptr<step::Simulation>> simulate(const v1::RunDescription& description,
                                                        std::span<const run::PlaneMemory> planes,
                                                        std::shared_ptr<const run::Control> control);
@@ -93,7 +98,7 @@ public:
 private:
   struct State;
   Status bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const run::PlaneMemory> planes,
-              const MakeScratch& scratch);
+              const MakeScratch& scratch, const GivenUp& given_up);
   explicit Engine(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "engine/run/host.h"
@@ -124,6 +125,90 @@ TEST(Engine, RefusesPrivatePlanesUnlessItIsAllowedToRunThem) {
   const auto graph = (*engine)->build(scene.message, scene.memory);
   ASSERT_FALSE(graph.ok());
   EXPECT_EQ(graph.status().reason(), Reason::private_array);
+}
+
+// Kernels of their own, over arrays of different lengths: none is fused with another.
+struct Apart {
+  static constexpr std::int64_t kernels = 6;
+  std::vector<std::vector<std::int64_t>> arrays;
+  GraphScene scene;
+
+  Apart() {
+    for (std::int64_t i = 0; i < kernels; ++i) {
+      kernel::KernelBuilder k("add" + std::to_string(i));
+      const auto n = k.state("n", {kernel::Scalar::i64});
+      k.commit("n", k.add(n, k.integer(1'000'003 + i)));
+      std::vector<std::int64_t>& array = arrays.emplace_back(static_cast<std::size_t>(8 + i), 0);
+      testing::fill(*testing::add_node(scene.message, "node").mutable_kernel(),
+                    scene.kernel(testing::finish(k)), {{"n", scene.array(array)}});
+    }
+  }
+};
+
+// Given up once the compiler has made so many.
+GivenUp after_kernels(Engine& engine, std::uint64_t kernels) {
+  return [&engine, kernels] { return engine.counters().compiler.misses >= kernels; };
+}
+
+TEST(Engine, ABuildThatIsGivenUpCompilesNoMore) {
+  auto engine = testing::make_engine(1);
+  const Apart apart;
+  const auto given_up = engine->build(apart.scene.message, apart.scene.memory, {}, after_kernels(*engine, 2));
+  EXPECT_EQ(given_up.status().reason(), Reason::cancelled) << given_up.status().to_string();
+  EXPECT_EQ(engine->counters().compiler.misses, 2u);
+  EXPECT_EQ(engine->counters().graph_builds, 0u);
+  const auto built = testing::build(*engine, apart.scene);
+  ASSERT_TRUE(built);
+  EXPECT_EQ(engine->counters().compiler.misses, static_cast<std::uint64_t>(Apart::kernels));
+  testing::launch(*built, 1);
+  EXPECT_EQ(apart.arrays[5][12], 1'000'008);
+}
+
+TEST(Engine, ARebindThatIsGivenUpLeavesTheGraphAsItWas) {
+  auto engine = testing::make_engine(1);
+  const Apart apart;
+  const auto built = testing::build(*engine, apart.scene);
+  ASSERT_TRUE(built);
+  const auto given_up =
+      engine->rebind(*built, apart.scene.message, apart.scene.memory, {}, [] { return true; });
+  EXPECT_EQ(given_up.status().reason(), Reason::cancelled);
+  testing::launch(*built, 1);
+  EXPECT_EQ(apart.arrays[0][7], 1'000'003);
+}
+
+TEST(Engine, ARunThatIsStoppedWhileItIsCompiledHasEnded) {
+  auto engine = testing::make_engine(1);
+  constexpr std::int64_t kernels = 40;
+  std::vector<std::vector<std::int64_t>> arrays(kernels, std::vector<std::int64_t>(8, 0));
+  std::vector<std::uint8_t> done(8, 0);
+  testing::RunScene scene;
+  for (std::int64_t i = 0; i < kernels; ++i) {
+    kernel::KernelBuilder k("add" + std::to_string(i));
+    const auto n = k.state("n", {kernel::Scalar::i64});
+    if (i == 0) k.terminated("done");
+    k.commit("n", k.add(n, k.integer(2'000'003 + i)));
+    if (i == 0) k.commit("done", k.boolean(false));
+    v1::KernelLaunch& launch = *scene.message.add_model();
+    const testing::Array array = scene.array(arrays[static_cast<std::size_t>(i)]);
+    const std::uint32_t kernel = scene.kernel(testing::finish(k));
+    if (i == 0) {
+      testing::fill(launch, kernel, {{"n", array}, {"done", scene.array(done)}});
+    } else {
+      testing::fill(launch, kernel, {{"n", array}});
+    }
+  }
+  scene.message.set_max_steps(10);
+  const auto control = std::make_shared<run::Control>();
+  std::jthread stopper([&] {
+    while (engine->counters().compiler.misses == 0) std::this_thread::yield();
+    control->cancel = true;
+  });
+  const auto run = engine->simulate(scene.message, scene.memory, control);
+  ASSERT_TRUE(run.ok()) << run.status().to_string();
+  EXPECT_TRUE((*run)->ended());
+  EXPECT_EQ((*run)->result().status, step::RunStatus::cancelled);
+  EXPECT_LT(engine->counters().compiler.misses, static_cast<std::uint64_t>(kernels));
+  EXPECT_EQ(arrays[0][0], 0);
 }
 
 TEST(Engine, WhatItBuiltOutlivesIt) {

@@ -209,13 +209,18 @@ DaemonInfo Daemon::info() const {
   return info;
 }
 
-StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescription& description) {
+GivenUp Daemon::given_up_with(const Session& session, const GivenUp& given_up) const {
+  return [this, &session, given_up] { return (given_up && given_up()) || ended_ || session.ended(); };
+}
+
+StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescription& description,
+                                      const GivenUp& given_up) {
   const GraphHash hash = hash_of(description, session.tenant()->name());
   EAGLE_RETURN_IF_ERROR(quarantine_.check(hash, session.tenant()->name(), description.name()));
   EAGLE_RETURN_IF_ERROR(session.tenant()->may_compile());
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
-  EAGLE_ASSIGN_OR_RETURN(auto built,
-                         engine_->build(description, planes.memory, scratch_of(budget_, session)));
+  EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory, scratch_of(budget_, session),
+                                                    given_up_with(session, given_up)));
   EAGLE_RETURN_IF_ERROR(refuse_writes(built->graph(), planes));
   session.tenant()->note_compiled(built->build_s());
   const double build_s = built->build_s();
@@ -296,11 +301,13 @@ StatusOr<std::shared_ptr<Ring>> Daemon::open_ring(const std::shared_ptr<Session>
 }
 
 StatusOr<std::shared_ptr<LoadedGraph>> Daemon::rebind(Session& session, std::uint64_t id,
-                                                      const v1::GraphDescription& description) {
+                                                      const v1::GraphDescription& description,
+                                                      const GivenUp& given_up) {
   EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<LoadedGraph> old, graph(session, id));
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
   if (!old->begin_launch()) return running(id);
-  auto built = engine_->rebind(old->built(), description, planes.memory, scratch_of(budget_, session));
+  auto built = engine_->rebind(old->built(), description, planes.memory, scratch_of(budget_, session),
+                               given_up_with(session, given_up));
   const Status allowed = built.ok() ? refuse_writes((*built)->graph(), planes) : built.status();
   if (!allowed.ok()) {
     old->end_launch(0);
@@ -353,8 +360,8 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::build_again(Session& session, std
   const GraphHash hash = hash_of(description, session.tenant()->name());
   EAGLE_RETURN_IF_ERROR(quarantine_.check(hash, session.tenant()->name(), description.name()));
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
-  EAGLE_ASSIGN_OR_RETURN(auto built,
-                         engine_->build(description, planes.memory, scratch_of(budget_, session)));
+  EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory, scratch_of(budget_, session),
+                                                    given_up_with(session, {})));
   EAGLE_ASSIGN_OR_RETURN(const auto updates, updates_of(*record.params));
   for (std::size_t done = 0; done < updates.size(); done += graph::most_updates) {
     const std::size_t end = std::min(done + graph::most_updates, updates.size());
@@ -643,6 +650,10 @@ void Daemon::wake() {
 void Daemon::look_at_work() {
   const std::string stopped = executor_.stop_overlong(std::chrono::milliseconds(limits_.piece_ms));
   if (!stopped.empty()) spdlog::warn("stopped, as others waited: {}", stopped);
+}
+
+void Daemon::look_at_heap() {
+  if (heap_.has_much_free()) static_cast<void>(large_memory_pool_.submit(Heap::give_back));
 }
 
 std::string Daemon::what_runs() const {

@@ -17,6 +17,7 @@
 #include "engine/engine.h"
 #include "server/attachments.h"
 #include "server/executor.h"
+#include "server/heap.h"
 #include "server/kept_runs.h"
 #include "server/launch_job.h"
 #include "server/ledger.h"
@@ -108,8 +109,11 @@ public:
     std::uint64_t graph = 0;
     std::shared_ptr<LoadedGraph> loaded;
   };
-  // Verifies, compiles, and enters the graph into the session; takes as long as that takes.
-  StatusOr<Built> build(Session& session, const v1::GraphDescription& description);
+  // Verifies, compiles, and enters the graph into the session; takes as long as that takes. CANCELLED,
+  // between two kernels or so, where it is given up, or its session or the daemon has ended: what was
+  // compiled is in the cache, and nothing else is left.
+  StatusOr<Built> build(Session& session, const v1::GraphDescription& description,
+                        const GivenUp& given_up = {});
   // New numbers for Params of a graph; all or none. UNKNOWN_GRAPH, BUSY.
   Status update(Session& session, const v1::UpdateRequest& request);
   // The same for an UpdateRequest as bytes that nobody has looked at. Empty where it would take long: the
@@ -132,9 +136,11 @@ public:
 
   // Whether a worker's death ends no session.
   [[nodiscard]] bool survives() const { return log_ != nullptr; }
-  // The graph of this id over other planes, from now on. BUSY while it runs; refused whole or done whole.
+  // The graph of this id over other planes, from now on. BUSY while it runs; refused whole or done whole, and
+  // given up like a build.
   StatusOr<std::shared_ptr<LoadedGraph>> rebind(Session& session, std::uint64_t graph,
-                                                const v1::GraphDescription& description);
+                                                const v1::GraphDescription& description,
+                                                const GivenUp& given_up = {});
 
   // A ring for the session's launches: BAD_MESSAGE when it has one, SESSION_CLOSED, OUT_OF_MEMORY,
   // PLANE_BUDGET.
@@ -176,6 +182,9 @@ public:
   void wake();
   // Stops what keeps others waiting for too long (Limits::piece_ms). Now and then, from one thread.
   void look_at_work();
+  // Gives freed memory back to the system where there is much. Now and then, from one thread; does not wait
+  // for it.
+  void look_at_heap();
   // What keeps `stop` from returning, for people.
   [[nodiscard]] std::string what_runs() const;
 
@@ -195,6 +204,8 @@ private:
   Status restore_run(Restoring& restoring, const StateKey& key, const std::string& record);
   Status restore_entry(Restoring& restoring, const StateKey& key, const std::string& record);
   StatusOr<std::shared_ptr<LoadedGraph>> build_again(Session& session, std::uint64_t id);
+  // Of what a session has asked for: also once it or the daemon has ended.
+  [[nodiscard]] GivenUp given_up_with(const Session& session, const GivenUp& given_up) const;
   [[nodiscard]] std::chrono::seconds retry_after() const;
   void note_build(const Session& session, std::uint64_t graph, double seconds);
   // Whose they were that the keeper struck, as far as their sessions are still there.
@@ -214,6 +225,7 @@ private:
   std::atomic<bool> handing_over_ = false;
   const std::shared_ptr<PlaneBudget> budget_;  // also of scratch memory, which graphs hold
   std::unique_ptr<Engine> engine_;
+  Heap heap_;
   Underway underway_;
   LogLimit connection_lines_;
   LogLimit refused_lines_;

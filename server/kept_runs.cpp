@@ -47,8 +47,8 @@ struct KeptRuns::Run {
 namespace {
 
 Status unknown_run(std::uint64_t id) {
-  return {Reason::bad_value, "there is no run " + std::to_string(id) +
-                                 " of yours: its lease is over, its planes were fetched, or it never was"};
+  return {Reason::unknown_run, "there is no run " + std::to_string(id) +
+                                   " of yours: its lease is over, its planes were fetched, or it never was"};
 }
 
 constexpr std::uint32_t name_bytes = 256;
@@ -287,7 +287,7 @@ Status KeptRuns::fetch(Session& session, const v1::FetchRunRequest& request,
     const auto from = std::find_if(run->planes.begin(), run->planes.end(),
                                    [&](const auto& plane) { return plane.name == view.name; });
     if (from == run->planes.end())
-      return {Reason::bad_value, "run " + std::to_string(run->id) + " has no plane " + quoted};
+      return {Reason::unknown_name, "run " + std::to_string(run->id) + " has no plane " + quoted};
     // Of dtype `other`, elements have the size that the view says.
     if (from->view.dtype != view.view.dtype || from->view.item_bytes != view.view.item_bytes ||
         from->view.shape != view.view.shape) {

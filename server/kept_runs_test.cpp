@@ -67,7 +67,7 @@ TEST_F(KeptRunsTest, DoNotExistForAnotherUser) {
   const auto theirs = daemon_->sessions().open(somebody, "other");
   ASSERT_TRUE(theirs.ok());
   v1::KeptRun state;
-  EXPECT_EQ(runs().get(*theirs->session, run, state).reason(), Reason::bad_value);
+  EXPECT_EQ(runs().get(*theirs->session, run, state).reason(), Reason::unknown_run);
   EXPECT_FALSE(runs().cancel(*theirs->session, run).ok());
   v1::ListRunsReply list;
   runs().list(*theirs->session, list);
@@ -112,9 +112,12 @@ TEST_F(KeptRunsTest, AreFetchedOnce) {
   const v1::FetchRunRequest fetch = fetch_of(run, own, into);
   EXPECT_EQ(runs().fetch(*session_, fetch, [] { return true; }).reason(), Reason::cancelled);
   EXPECT_EQ(into.values[0], -1.0) << "nobody waits for it";
+  v1::FetchRunRequest other = fetch;
+  other.mutable_into(0)->set_name("y");
+  EXPECT_EQ(runs().fetch(*session_, other).reason(), Reason::unknown_name);
   EXPECT_TRUE(runs().fetch(*session_, fetch).ok());
   EXPECT_GT(into.values[99], 0.0);
-  EXPECT_EQ(runs().fetch(*session_, fetch).reason(), Reason::bad_value);
+  EXPECT_EQ(runs().fetch(*session_, fetch).reason(), Reason::unknown_run);
 }
 
 // 2^58 elements of one page, in an array that has one element.

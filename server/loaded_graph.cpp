@@ -8,6 +8,7 @@
 
 #include "eagle/v1/graph.pb.h"
 #include "eagle/v1/run.pb.h"
+#include "engine/graph/find_edges.h"
 
 namespace eagle::server {
 namespace {
@@ -178,7 +179,7 @@ std::uint64_t LoadedGraph::released_bytes() const {
   return bytes;
 }
 
-StatusOr<std::vector<graph::Edge>> LoadedGraph::edges(const Limits& limits) const {
+StatusOr<std::vector<graph::Edge>> LoadedGraph::edges(const Limits& limits, const GivenUp& given_up) const {
   // Edges grow with the square of what the nodes touch.
   std::size_t touches = 0;
   for (const graph::Leaf& leaf : graph::leaves(built_->graph())) {
@@ -190,7 +191,7 @@ StatusOr<std::vector<graph::Edge>> LoadedGraph::edges(const Limits& limits) cons
                                      std::to_string(limits.edge_touches) +
                                      " (edge_touches); derive them in the client, by the same code");
   }
-  return graph::edges(built_->graph());
+  return graph::find_edges(built_->graph(), given_up);
 }
 
 Status LoadedGraph::update(std::uint64_t id, const std::vector<graph::ParamUpdate>& updates,

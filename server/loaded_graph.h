@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/given_up.h"
 #include "engine/base/status.h"
 #include "engine/engine.h"
 #include "engine/graph/edges.h"
@@ -78,8 +79,9 @@ public:
   std::string mark_torn() const;
   // Of planes that the client has released, which may go with this graph.
   [[nodiscard]] std::uint64_t released_bytes() const;
-  // The edges, where their number is bounded by something sensible: QUOTA (edge_touches).
-  StatusOr<std::vector<graph::Edge>> edges(const Limits& limits) const;
+  // The edges, where their number is bounded by something sensible: QUOTA (edge_touches); CANCELLED where
+  // they are given up.
+  StatusOr<std::vector<graph::Edge>> edges(const Limits& limits, const GivenUp& given_up = {}) const;
 
   // What it counts as, for as long as it lives.
   void keep(Tenant::Share share) { share_ = std::move(share); }

@@ -192,7 +192,8 @@ StatusOr<PlaneStore::Created> PlaneStore::make(const Spec& spec,
   EAGLE_RETURN_IF_ERROR(fill_random(created.token));
   EAGLE_ASSIGN_OR_RETURN(const std::uint64_t id, random_id());
   std::shared_ptr<PlaneBytes> bytes;
-  if (auto piece = bin ? bin->take(spec.bytes) : std::nullopt) {
+  const bool huge = spec.pages == plane::Memory::PageSize::huge;
+  if (auto piece = bin && !huge ? bin->take(spec.bytes) : std::nullopt) {
     if (spec.may_be_uncleared) created.recycled = piece->plane();
     bytes =
         std::make_shared<PlaneBytes>(piece->take_memory(), piece->take_charge(), std::move(share), bin, id);
@@ -201,14 +202,15 @@ StatusOr<PlaneStore::Created> PlaneStore::make(const Spec& spec,
     if (!spec.may_be_uncleared) std::memset(bytes->data(), 0, bytes->size());
   } else {
     EAGLE_ASSIGN_OR_RETURN(PlaneBudget::Charge charge, budget_.charge(spec.bytes));
-    auto memory = plane::Memory::create(spec.bytes, spec.label, given_up);
+    auto memory = plane::Memory::create(spec.bytes, spec.label, given_up, spec.pages);
     // The system may be out of descriptors or memory of which some is kept here for later.
     while (!memory.ok() && memory.status().reason() != Reason::cancelled &&
            budget_.recycled().give_back_oldest()) {
-      memory = plane::Memory::create(spec.bytes, spec.label, given_up);
+      memory = plane::Memory::create(spec.bytes, spec.label, given_up, spec.pages);
     }
     if (!memory.ok()) return memory.status();
     bytes = std::make_shared<PlaneBytes>(std::move(*memory), std::move(charge), std::move(share), bin, id);
+    if (huge) bytes->set_huge_pages(plane::huge_pages_of(bytes->data(), bytes->size()));
   }
   created.plane = std::make_shared<Plane>(spec.label, std::move(bytes), Plane::Access::own, std::string(),
                                           std::move(costs));
@@ -255,6 +257,8 @@ StatusOr<StateChange> PlaneStore::entry_of(std::uint64_t session, const Plane& p
   record.set_bytes_id(plane.bytes()->id());
   record.set_access(plane.read_only() ? 2 : plane.granted() ? 1 : 0);
   record.set_owner(plane.opened_from());
+  record.set_huge_bytes(plane.bytes()->huge_pages().bytes);
+  record.set_huge_why(plane.bytes()->huge_pages().why);
   StateChange change;
   change.key = {session, StateKind::plane, plane.id().id};
   change.value = record.SerializeAsString();
@@ -328,6 +332,7 @@ Status PlaneStore::restore(std::uint64_t id, const v1::PlaneRecord& record,
     if (auto held = tenant_->hold(Held::planes); held.ok()) costs.share = *std::move(held);
   }
   bytes->mark_fetched();  // for all that is known here
+  bytes->set_huge_pages({record.huge_bytes(), record.huge_why()});
   if (access != Plane::Access::own) bytes->mark_shared();
   bytes->set_plane({id, record.generation()});
   auto plane = std::make_shared<Plane>(record.label(), bytes, access, record.owner(), std::move(costs));

@@ -19,6 +19,7 @@
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
 #include "engine/graph/graph.h"
+#include "engine/plane/huge_pages.h"
 #include "engine/plane/memory.h"
 #include "engine/plane/torn_views.h"
 #include "server/limits.h"
@@ -72,6 +73,10 @@ public:
   void mark_shared() { shared_.store(true, std::memory_order_release); }
   // The plane that they were made for.
   void set_plane(graph::PlaneId plane) { plane_ = plane; }
+  // What came of asking for huge pages; nothing where they were not asked for. Set before anybody else knows
+  // of this.
+  void set_huge_pages(plane::HugePages huge) { huge_pages_ = std::move(huge); }
+  [[nodiscard]] const plane::HugePages& huge_pages() const { return huge_pages_; }
   // What launches left half written, and nobody wrote anew or accepted since.
   [[nodiscard]] plane::TornViews& torn() { return torn_; }
   // Where the marks are written down: with each plane over these bytes that is.
@@ -102,6 +107,7 @@ private:
   Tenant::Share share_;         // likewise: of the tenant who made them
   const std::weak_ptr<RecycledMemory::Bin> bin_;
   graph::PlaneId plane_;  // set before anybody else knows of this
+  plane::HugePages huge_pages_;
   std::byte* const data_;
   const std::uint64_t bytes_;
   std::atomic<bool> fetched_ = false;
@@ -192,6 +198,7 @@ public:
     std::string label;
     // Whoever asked clears the memory where it has to; else it is cleared here.
     bool may_be_uncleared = false;
+    plane::Memory::PageSize pages = plane::Memory::PageSize::usual;
   };
   struct Created {
     std::shared_ptr<Plane> plane;

@@ -121,7 +121,7 @@ StatusOr<std::size_t> Quarantine::pardon_graphs(const std::vector<std::string>& 
     const auto found = std::find_if(strikes_.begin(), strikes_.end(),
                                     [&](const auto& one) { return text_of(one.first) == text; });
     if (found == strikes_.end()) {
-      return Status(Reason::bad_value,
+      return Status(Reason::unknown_graph,
                     "pardon: expected a graph that was running when a worker died, as the list "
                     "of them names it (32 hexadecimal digits), found '" +
                         text.substr(0, 64) + "'");

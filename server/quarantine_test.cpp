@@ -105,7 +105,7 @@ TEST_F(QuarantineTest, APardonEndsIt) {
 TEST_F(QuarantineTest, APardonOfAGraphThatIsNotThereNamesItAndEndsNothing) {
   struck(1, 2, "uid:1");
   const Status refused = quarantine_.pardon_graphs({text_of(hash(1)), "abc"}).status();
-  EXPECT_EQ(refused.reason(), Reason::bad_value);
+  EXPECT_EQ(refused.reason(), Reason::unknown_graph);
   EXPECT_THAT(refused.message(), HasSubstr("'abc'"));
   EXPECT_EQ(check(1, "uid:1"), Reason::graph_quarantined);
 }

@@ -217,7 +217,8 @@ Findings check_memory(const Machine& machine) {
     found.push_back({"memory.huge_pages", note, "the kernel has no huge pages for shared memory", ""});
   } else if (chosen == "never" || chosen == "deny" || chosen == "advise") {
     found.push_back({"memory.huge_pages", note,
-                     "huge pages for shared memory: " + chosen + "; planes use small pages",
+                     "huge pages for shared memory: " + chosen + "; planes use small pages" +
+                         (chosen == "advise" ? " but for clients that ask for huge ones" : ""),
                      "where arrays are large: echo within_size > "
                      "/sys/kernel/mm/transparent_hugepage/shmem_enabled"});
   } else {

@@ -89,7 +89,9 @@ enum class Code : std::uint8_t {
     "an argument of the right type with a value that is not allowed")                                   \
   X(busy, BUSY, failed_precondition, Busy, RuntimeError, "another call is still running on this graph") \
   X(unknown_graph, UNKNOWN_GRAPH, not_found, EagleError, ValueError,                                    \
-    "no such graph in this session, or it was released")                                                \
+    "no such graph: it was released, or never built, or is somebody else's")                            \
+  X(unknown_run, UNKNOWN_RUN, not_found, EagleError, ValueError,                                        \
+    "no such submitted run of the caller's: its lease is over, it was fetched, or it never was")        \
   X(host_call_failed, HOST_CALL_FAILED, aborted, EagleError, RuntimeError,                              \
     "a host node of the client raised; the client raises its own exception instead")                    \
   X(outcome_forgotten, OUTCOME_FORGOTTEN, aborted, EagleError, RuntimeError,                            \

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <tuple>
 
+#include "engine/graph/find_edges.h"
 #include "engine/graph/leaf_maker.h"
 #include "engine/graph/meetings.h"
 
 namespace eagle::graph {
 namespace {
+
+// Hits between two questions whether anybody still wants them.
+constexpr std::size_t now_and_then = 4096;
 
 struct Hit {
   std::uint32_t source = 0;
@@ -78,21 +82,30 @@ std::vector<Leaf> leaves(const Graph& graph, const std::vector<Stage>& stages) {
   return LeafMaker(graph).leaves(stages);
 }
 
-std::vector<Edge> edges(const Graph& graph) {
+std::vector<Edge> edges(const Graph& graph) { return *find_edges(graph, {}); }
+
+StatusOr<std::vector<Edge>> find_edges(const Graph& graph, const GivenUp& given_up) {
   const std::vector<Leaf> all = leaves(graph);
   const std::vector<Place> places = places_of(all);
   std::vector<Hit> hits;
   Work work;
+  Status wanted;
   for_each_meeting(places, work, [&](const Place& a, const Place& b) {
-    for (const Side& side : sides_of(a, b)) collect(all, side, hits);
+    wanted = still_wanted(given_up);
+    if (!wanted.ok()) work.left = 0;
+    for (const Side& side : sides_of(a, b)) {
+      if (wanted.ok()) collect(all, side, hits);
+    }
   });
+  EAGLE_RETURN_IF_ERROR(wanted);
   std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) {
     return std::tie(a.source, a.destination, a.rank) < std::tie(b.source, b.destination, b.rank);
   });
 
   std::vector<Edge> out;
   std::size_t pair = 0;  // where the edges of the current pair of leaves begin
-  for (const Hit& hit : hits) {
+  for (std::size_t i = 0; const Hit& hit : hits) {
+    if (i++ % now_and_then == 0) EAGLE_RETURN_IF_ERROR(still_wanted(given_up));
     if (pair < out.size() && (out[pair].source != hit.source || out[pair].destination != hit.destination)) {
       pair = out.size();
     }

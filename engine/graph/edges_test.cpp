@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 
+#include "engine/graph/find_edges.h"
 #include "engine/graph/random_graph.h"
 #include "engine/graph/testing.h"
 
@@ -49,6 +50,19 @@ TEST(Edges, AChainOfReadersAndWriters) {
       .add(host("1", {{"y", y}}, {{"z", z}}))
       .add(host("2", {{"z", z}}, {{"x", x}}));
   EXPECT_THAT(edges_of(d), ElementsAre("0-1 RAW y", "0-2 WAR x", "1-2 RAW z"));
+}
+
+TEST(Edges, AreFoundAsLongAsSomebodyWaitsForThem) {
+  Description d;
+  const View x = d.array({8});
+  for (int i = 0; i < 100; ++i) d.add(host(std::to_string(i), {{"x", x}}, {{"x", x}}));
+  EXPECT_EQ(find_edges(d.graph(), [] { return true; }).status().reason(), Reason::cancelled);
+  int asked = 0;
+  EXPECT_EQ(find_edges(d.graph(), [&] { return ++asked > 2; }).status().reason(), Reason::cancelled)
+      << "its edges were found, and are being listed";
+  const auto found = find_edges(d.graph(), [] { return false; });
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(*found, edges(d.graph()));
 }
 
 TEST(Edges, UpdatesInPlace) {

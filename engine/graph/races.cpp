@@ -86,7 +86,8 @@ Status describe(const Siblings& siblings, const Race& race, const std::string& w
                                 race.kind)};
 }
 
-Status check_group(const Siblings& siblings, const std::string& where) {
+Status check_group(const Siblings& siblings, const std::string& where, const GivenUp& given_up) {
+  EAGLE_RETURN_IF_ERROR(still_wanted(given_up));
   std::optional<Race> first;
   Work work{race_work_limit};
   const std::vector<Place> places = places_of(siblings.leaves);
@@ -107,7 +108,7 @@ Status check_group(const Siblings& siblings, const std::string& where) {
 
 class RaceCheck {
 public:
-  explicit RaceCheck(const Graph& graph) : maker_(graph) {}
+  RaceCheck(const Graph& graph, const GivenUp& given_up) : maker_(graph), given_up_(given_up) {}
 
   [[nodiscard]] Status check(const std::vector<Stage>& stages, const std::string& where) const {
     // Most lists of stages hold no group, and need no leaves.
@@ -118,7 +119,7 @@ public:
       const std::uint32_t count = nodes_in(stage);
       if (stage.group) {
         const auto begin = std::make_move_iterator(all.begin() + first);
-        EAGLE_RETURN_IF_ERROR(check_group({{begin, begin + count}, first}, where));
+        EAGLE_RETURN_IF_ERROR(check_group({{begin, begin + count}, first}, where, given_up_));
       }
       EAGLE_RETURN_IF_ERROR(check_bodies(stage, first, where));
       first += count;
@@ -146,6 +147,7 @@ private:
   }
 
   LeafMaker maker_;
+  const GivenUp& given_up_;
 };
 
 }  // namespace
@@ -159,6 +161,8 @@ std::string race_sentence(const RacingNode& source, const RacingNode& destinatio
          ", and these share bytes; give each branch a plane of its own, or put both nodes in one branch";
 }
 
-Status check_races(const Graph& graph) { return RaceCheck(graph).check(graph.stages, ""); }
+Status check_races(const Graph& graph, const GivenUp& given_up) {
+  return RaceCheck(graph, given_up).check(graph.stages, "");
+}
 
 }  // namespace eagle::graph

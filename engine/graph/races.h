@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/base/given_up.h"
 #include "engine/base/status.h"
 #include "engine/graph/edges.h"
 #include "engine/graph/graph.h"
@@ -14,8 +15,8 @@ namespace eagle::graph {
 // Ok, or RACING_SIBLINGS for the first racing pair in node order: names both nodes (label and index),
 // both planes, the hazard, and the two cures. Looks into conditional bodies too. GRAPH_LIMIT where one
 // group's views meet in so many or so intricate ways that comparing them would take more than
-// `race_work_limit` steps.
-Status check_races(const Graph& graph);
+// `race_work_limit` steps. CANCELLED where it is given up.
+Status check_races(const Graph& graph, const GivenUp& given_up = {});
 
 // A node in the refusal's sentence, with the plane that it races for.
 struct RacingNode {

@@ -34,6 +34,14 @@ void expect_none(const Description& description) {
   EXPECT_TRUE(status.ok()) << status.to_string();
 }
 
+TEST(Races, AreLookedForAsLongAsSomebodyWaits) {
+  Description d;
+  const View y = d.array({8});
+  d.add_group({{host("L", {}, {{"y", y}})}, {host("R", {}, {{"y", y}})}});
+  EXPECT_EQ(check_races(d.graph(), [] { return true; }).reason(), Reason::cancelled);
+  EXPECT_EQ(check_races(d.graph(), [] { return false; }).reason(), Reason::racing_siblings);
+}
+
 TEST(Races, NameBothNodesBothPlanesAndTheHazard) {
   Description same_output;
   View y = same_output.array({8});

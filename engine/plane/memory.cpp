@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/plane/huge_pages.h"
 #include "engine/plane/memfd.h"
 
 namespace eagle::plane {
@@ -48,13 +50,23 @@ Status reserve(int fd, std::uint64_t offset, std::uint64_t bytes) {
 }
 
 // Reserves the file's bytes and makes the pages that `data` maps them with.
-Status fill(int fd, std::byte* data, std::uint64_t bytes, const std::function<bool()>& given_up) {
+Status fill(int fd, std::byte* data, std::uint64_t bytes, const std::function<bool()>& given_up,
+            Memory::PageSize pages) {
+  const bool huge = pages == Memory::PageSize::huge;
+  if (huge) {
+    // No page is there beyond a file's end, which reserving would move only afterwards.
+    if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0)
+      return {Reason::system, "ftruncate failed: " + why(errno)};
+    ask_for_huge_pages(data, bytes);
+  }
   for (std::uint64_t offset = 0; offset < bytes; offset += chunk_bytes) {
     if (given_up && given_up()) {
       return {Reason::cancelled,
               "a plane of " + std::to_string(bytes) + " bytes was given up while it was made"};
     }
     const std::uint64_t chunk = std::min(chunk_bytes, bytes - offset);
+    // What is reserved through the file is of the usual size; pages that are there already stay.
+    if (huge) static_cast<void>(::madvise(data + offset, chunk, MADV_POPULATE_WRITE));
     EAGLE_RETURN_IF_ERROR(reserve(fd, offset, chunk));
     // As with MAP_POPULATE, pages that are not mapped now are when they are first touched.
     static_cast<void>(::madvise(data + offset, chunk, MADV_POPULATE_WRITE));
@@ -103,6 +115,7 @@ Memory::Memory(Memory&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
       mapped_(std::exchange(other.mapped_, false)),
+      page_size_(std::exchange(other.page_size_, PageSize::usual)),
       fd_(std::move(other.fd_)) {}
 
 Memory& Memory::operator=(Memory&& other) noexcept {
@@ -110,6 +123,7 @@ Memory& Memory::operator=(Memory&& other) noexcept {
   std::swap(data_, taken.data_);
   std::swap(bytes_, taken.bytes_);
   std::swap(mapped_, taken.mapped_);
+  std::swap(page_size_, taken.page_size_);
   std::swap(fd_, taken.fd_);
   return *this;
 }
@@ -119,14 +133,15 @@ Memory::~Memory() {
 }
 
 StatusOr<Memory> Memory::create(std::uint64_t bytes, std::string_view label,
-                                const std::function<bool()>& given_up) {
+                                const std::function<bool()>& given_up, PageSize pages) {
   EAGLE_RETURN_IF_ERROR(check_size(bytes));
   Memory memory;
+  memory.page_size_ = pages;
   EAGLE_ASSIGN_OR_RETURN(memory.fd_, make_memfd(label));
   EAGLE_ASSIGN_OR_RETURN(memory.data_, map_shared(memory.fd(), bytes));
   memory.bytes_ = bytes;
   memory.mapped_ = true;
-  EAGLE_RETURN_IF_ERROR(fill(memory.fd(), memory.data_, bytes, given_up));
+  EAGLE_RETURN_IF_ERROR(fill(memory.fd(), memory.data_, bytes, given_up, pages));
   // Never F_SEAL_FUTURE_WRITE: a restarted worker has to map the memory again.
   if (::fcntl(memory.fd(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return Status(Reason::system, "sealing a memfd failed: " + why(errno));
@@ -176,7 +191,7 @@ StatusOr<Memory> Memory::stand_in(std::uint64_t bytes) {
 }
 
 StatusOr<Memory::Move> Memory::begin_move(std::string_view label) const {
-  EAGLE_ASSIGN_OR_RETURN(Memory fresh, create(bytes_, label));
+  EAGLE_ASSIGN_OR_RETURN(Memory fresh, create(bytes_, label, {}, page_size_));
   return Move(data_, std::move(fresh));
 }
 

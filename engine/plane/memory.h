@@ -20,6 +20,7 @@ namespace eagle::plane {
 class Memory {
 public:
   enum class Pages : std::uint8_t { when_touched, populated };
+  enum class PageSize : std::uint8_t { usual, huge };  // huge: where the system gives some
 
   Memory() = default;
   Memory(Memory&& other) noexcept;
@@ -33,7 +34,8 @@ public:
   // finds about a gigabyte a second: `given_up` (may be empty) is asked from time to time whether anybody
   // still wants it, and CANCELLED says that nobody does.
   static StatusOr<Memory> create(std::uint64_t bytes, std::string_view label,
-                                 const std::function<bool()>& given_up = {});
+                                 const std::function<bool()>& given_up = {},
+                                 PageSize pages = PageSize::usual);
   // Maps a received memfd whole; `populated`: with every page at once, which is quicker than at each first
   // touch. Refuses (BAD_MESSAGE) one that is not a memfd of exactly `bytes` sealed against shrinking and
   // growing: an unsealed file could be cut short under its readers.
@@ -48,6 +50,7 @@ public:
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] PageSize page_size() const { return page_size_; }  // that was asked for
   // Frees the bytes of a memfd, also where somebody else maps them: they are zeros there and here from now
   // on.
   void discard() const;
@@ -72,6 +75,7 @@ private:
   std::byte* data_ = nullptr;
   std::uint64_t bytes_ = 0;
   bool mapped_ = false;
+  PageSize page_size_ = PageSize::usual;
   UniqueFd fd_;
 };
 

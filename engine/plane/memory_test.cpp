@@ -9,11 +9,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "engine/plane/huge_pages.h"
 #include "engine/plane/memfd.h"
 
 namespace eagle::plane {
@@ -48,6 +50,39 @@ TEST(Memory, IsSealedAgainstResizingButNotAgainstWriting) {
   EXPECT_NE(::ftruncate(memory.fd(), 8192), 0);
   // Taking a grant back needs this to go on working.
   EXPECT_EQ(::fallocate(memory.fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+}
+
+// Whether the system gives any is its own business; what it did is told.
+TEST(Memory, InHugePagesIsAsAnyOtherAndTellsHowManyItHas) {
+  std::uint64_t page = 0;
+  std::ifstream("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") >> page;
+  const std::uint64_t whole = page == 0 ? 0 : 2 * page;
+  const std::uint64_t bytes = std::max<std::uint64_t>(whole, 1u << 20) + 10'000;
+  const auto memory = Memory::create(bytes, "test", {}, Memory::PageSize::huge);
+  ASSERT_TRUE(memory.ok()) << memory.status().to_string();
+  EXPECT_EQ(memory->page_size(), Memory::PageSize::huge);
+  EXPECT_TRUE(
+      std::all_of(memory->data(), memory->data() + bytes, [](std::byte b) { return b == std::byte{0}; }));
+  struct stat status = {};
+  ASSERT_EQ(::fstat(memory->fd(), &status), 0);
+  EXPECT_GE(static_cast<std::uint64_t>(status.st_blocks) * 512, bytes);
+  EXPECT_LE(static_cast<std::uint64_t>(status.st_blocks) * 512, bytes + 65'536) << "more than is charged";
+  const HugePages had = huge_pages_of(memory->data(), bytes);
+  RecordProperty("huge_bytes", static_cast<int>(had.bytes));
+  EXPECT_LE(had.bytes, whole);
+  EXPECT_EQ(had.bytes == whole && whole > 0, had.why.empty())
+      << had.bytes << " of " << whole << ": " << had.why;
+  if (!had.why.empty()) {
+    EXPECT_THAT(had.why, HasSubstr("huge pages: "));
+  }
+}
+
+TEST(Memory, SmallerThanAHugePageHasNone) {
+  const auto memory = Memory::create(100'000, "test", {}, Memory::PageSize::huge);
+  ASSERT_TRUE(memory.ok()) << memory.status().to_string();
+  const HugePages had = huge_pages_of(memory->data(), memory->bytes());
+  EXPECT_EQ(had.bytes, 0u);
+  EXPECT_NE(had.why, "");
 }
 
 TEST(Memory, TwoMappingsSeeTheSameBytes) {

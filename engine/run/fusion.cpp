@@ -71,11 +71,14 @@ public:
     for (const auto& kernel : plan.kernels) accesses_.push_back(kernel::accesses(*kernel));
   }
 
-  FusedPlan fuse() {
+  StatusOr<FusedPlan> fuse() {
     for (SampleGroup& group : out_.grouped.groups) {
       std::vector<SampleFunction> functions = std::exchange(group.functions, {});
       std::vector<std::shared_ptr<const FusedCode>>& code = out_.code.emplace_back();
-      for (SampleFunction& function : functions) take(std::move(function), group, code);
+      for (SampleFunction& function : functions) {
+        take(std::move(function), group, code);
+        if (!stopped_.ok()) return stopped_;
+      }
     }
     return std::move(out_);
   }
@@ -139,8 +142,11 @@ private:
     }
     key.insert(key.end(), dropped.begin(), dropped.end());
     const auto [at, fresh] = functions_.made.try_emplace(std::move(key));
-    if (fresh) at->second = make(function, dropped);
-    return at->second;
+    if (!fresh) return at->second;
+    at->second = make(function, dropped);
+    if (stopped_.ok()) return at->second;
+    functions_.made.erase(at);  // it can be fused: nobody wanted to know
+    return nullptr;
   }
 
   std::shared_ptr<const FusedCode> make(const SampleFunction& function, const std::vector<bool>& dropped) {
@@ -150,6 +156,7 @@ private:
     StatusOr<kernel::Fused> fused = kernel::fuse(parts, dropped);
     if (!fused.ok()) return nullptr;
     StatusOr<codegen::Compiler::Compiled> compiled = compile_(fused->kernel);
+    if (compiled.status().reason() == Reason::cancelled) stopped_ = compiled.status();
     if (!compiled.ok()) return nullptr;
     out_.compiled |= !compiled->hit;
     return std::make_shared<const FusedCode>(FusedCode{*std::move(fused), std::move(compiled->code)});
@@ -162,6 +169,7 @@ private:
   const Compile& compile_;
   std::vector<std::vector<kernel::Access>> accesses_;  // by kernel
   FusedPlan out_;
+  Status stopped_;
 };
 
 }  // namespace
@@ -176,9 +184,9 @@ StatusOr<graph::Fusion> default_fusion() {
                                        " is none of off, blocks and full; unset it for full");
 }
 
-FusedPlan fuse_plan(const graph::Graph& graph, const graph::RunPlan& plan,
-                    const graph::ScratchLayout& scratch, graph::Fusion fusion, FusedFunctions& functions,
-                    const Compile& compile) {
+StatusOr<FusedPlan> fuse_plan(const graph::Graph& graph, const graph::RunPlan& plan,
+                              const graph::ScratchLayout& scratch, graph::Fusion fusion,
+                              FusedFunctions& functions, const Compile& compile) {
   if (functions.made.size() > FusedFunctions::most) functions.made.clear();
   return Fusing(graph, plan, scratch, fusion, functions, compile).fuse();
 }

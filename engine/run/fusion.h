@@ -49,10 +49,11 @@ struct FusedPlan {
 using Compile = std::function<StatusOr<codegen::Compiler::Compiled>(const kernel::Kernel& kernel)>;
 
 // Groups the launches of a plan and fuses functions. A function that the verifier or the compiler refuses
-// (too large, too slow to compile) runs launch by launch. `functions` is read and added to.
+// (too large, too slow to compile) runs launch by launch. `functions` is read and added to. CANCELLED where
+// the compiler says so.
 // `scratch` is how the graph's scratch planes lie, and has to stay so but for those in registers.
-FusedPlan fuse_plan(const graph::Graph& graph, const graph::RunPlan& plan,
-                    const graph::ScratchLayout& scratch, graph::Fusion fusion, FusedFunctions& functions,
-                    const Compile& compile);
+StatusOr<FusedPlan> fuse_plan(const graph::Graph& graph, const graph::RunPlan& plan,
+                              const graph::ScratchLayout& scratch, graph::Fusion fusion,
+                              FusedFunctions& functions, const Compile& compile);
 
 }  // namespace eagle::run

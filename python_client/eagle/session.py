@@ -50,6 +50,7 @@ class TenantUse(NamedTuple):
     weight: float
     priority: int
     sessions: int
+    planes: int
     plane_bytes: int
     graphs: int
     jobs: int
@@ -110,9 +111,11 @@ class PlaneInfo(NamedTuple):
     transport: str
     why: str
     read_only: bool
+    huge_bytes: int
 
     def _row(self) -> tuple[str, ...]:
-        return str(self.id), self.name, bytes_text(self.nbytes), self.transport, "reading" if self.read_only else "all"
+        how = self.transport + (", huge pages" if self.huge_bytes else "")
+        return str(self.id), self.name, bytes_text(self.nbytes), how, "reading" if self.read_only else "all"
 
 
 class PlaneList(List[PlaneInfo]):
@@ -290,7 +293,7 @@ class Session:
 
     def planes(self) -> PlaneList:
         """The planes that the session holds; small arrays share one. ``transport`` says how values travel, ``why``
-        why not another way.
+        why not another way; ``huge_bytes`` of a plane lie in huge pages (see :func:`connect`).
         """
         return PlaneList(PlaneInfo(*row) for row in _core.planes(self._core))
 
@@ -422,6 +425,7 @@ def connect(
     resume: str | None = None,
     timeout: float = 10.0,
     traceparent: str | None = None,
+    huge_pages: bool = False,
 ) -> Session:
     """A session in a daemon.
 
@@ -434,7 +438,8 @@ def connect(
     over TCP when the connection breaks (there None is as the daemon likes, 30); ``resume``, the ``resume_token`` of a
     session that was kept, goes on with it on a unix socket. ``traceparent`` (W3C Trace Context) stands on the daemon's
     log lines and spans of what the session does; None takes the current span of OpenTelemetry, where the program uses
-    that. Raises DaemonUnavailable (a ConnectionError),
+    that. With ``huge_pages`` arrays of 2 MiB or more lie in huge pages where the daemon's machine gives some to shared
+    memory; :meth:`Session.planes` tells whether, and why not. Raises DaemonUnavailable (a ConnectionError),
     ProtocolMismatch, and EagleError: a ValueError for an endpoint that cannot be one, a PermissionError for a token
     that the daemon does not know, or where there is no session to resume.
     """
@@ -447,7 +452,7 @@ def connect(
     again = text("connect: resume", resume)
     trace = _current_span() if traceparent is None else text("connect: traceparent", traceparent)
     where = text("connect: endpoint", endpoint)
-    return Session(_core.connect(where, wait, _tls_files(tls), token, stays, again, trace))
+    return Session(_core.connect(where, wait, _tls_files(tls), token, stays, again, trace, bool(huge_pages)))
 
 
 def _current_span() -> str:

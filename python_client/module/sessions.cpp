@@ -41,7 +41,7 @@ Milliseconds milliseconds(double seconds, const char* where) {
 Session connect_to(const std::string& endpoint, double timeout,
                    const std::optional<std::tuple<std::string, std::string, std::string>>& tls,
                    const std::string& token, double lease, const std::string& resume,
-                   const std::string& traceparent) {
+                   const std::string& traceparent, bool huge_pages) {
   ConnectOptions options;
   options.timeout = milliseconds(timeout, "connect");
   if (tls) options.tls = TlsOptions{std::get<0>(*tls), std::get<1>(*tls), std::get<2>(*tls), {}};
@@ -49,6 +49,7 @@ Session connect_to(const std::string& endpoint, double timeout,
   if (lease > 0) options.lease = milliseconds(lease, "connect: lease");
   options.resume = resume;
   options.traceparent = traceparent;
+  options.huge_pages = huge_pages;
   const Released released;
   return take(connect(endpoint, options));
 }
@@ -116,6 +117,7 @@ void bind_sessions(nb::module_& m) {
       .def_ro("weight", &TenantUse::weight)
       .def_ro("priority", &TenantUse::priority)
       .def_ro("sessions", &TenantUse::sessions)
+      .def_ro("planes", &TenantUse::planes)
       .def_ro("plane_bytes", &TenantUse::plane_bytes)
       .def_ro("graphs", &TenantUse::graphs)
       .def_ro("jobs", &TenantUse::jobs)
@@ -164,7 +166,7 @@ void bind_sessions(nb::module_& m) {
       .def_prop_ro("remote", &Session::remote)
       .def_prop_ro("copies", &Session::copies);
   m.def("connect", connect_to, nb::arg("endpoint"), nb::arg("timeout"), nb::arg("tls").none(),
-        nb::arg("token"), nb::arg("lease"), nb::arg("resume"), nb::arg("traceparent"));
+        nb::arg("token"), nb::arg("lease"), nb::arg("resume"), nb::arg("traceparent"), nb::arg("huge_pages"));
   m.def("local", open_local);
 }
 

@@ -127,12 +127,12 @@ void withdraw(const Session& session, const std::string& name, std::vector<std::
   check(status);
 }
 
-// (id, label, bytes, transport, why, read_only) of each.
+// (id, label, bytes, transport, why, read_only, huge_bytes) of each.
 std::vector<nb::tuple> planes(const Session& session) {
   std::vector<nb::tuple> rows;
   for (const SessionPlane& plane : outside([&] { return session.planes(); })) {
-    rows.push_back(
-        nb::make_tuple(plane.id, plane.label, plane.bytes, plane.transport, plane.why, plane.read_only));
+    rows.push_back(nb::make_tuple(plane.id, plane.label, plane.bytes, plane.transport, plane.why,
+                                  plane.read_only, plane.huge_bytes));
   }
   return rows;
 }

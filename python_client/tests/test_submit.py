@@ -45,8 +45,10 @@ def test_a_run_is_found_again_until_its_result_is_taken(session):
     assert result.records["x"][:, 0].tolist() == [0, 1, 2, 3, 4]
     assert result.stop_step.tolist() == [4, 4, 4]
     assert session.runs() == []
-    with pytest.raises(ValueError, match=f"no run {number}"):
+    with pytest.raises(eagle.EagleError, match=f"no run {number}") as unknown:
         session.run(number)
+    assert unknown.value.reason == "UNKNOWN_RUN"
+    assert isinstance(unknown.value, ValueError)
 
 
 def test_a_run_that_does_not_end_is_cancelled_at_whole_steps(session):

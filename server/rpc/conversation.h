@@ -40,7 +40,7 @@ protected:
 
   // The client sent `incoming_`. What is wrong with it goes to `fail`, and no more is read.
   virtual Status on_message() = 0;
-  // The client sends no more.
+  // The client sends no more, or something that is no message.
   virtual void on_client_done() = 0;
   // Sees to it that the conversation ends, with `status` unless its work ends it otherwise. Any thread.
   virtual void fail(const Status& status) = 0;

@@ -37,9 +37,14 @@ void describe(const run::BuiltGraph& graph, Reply& reply) {
   run::describe(graph.execution(), *reply.mutable_execution());
 }
 
+// Nobody waits for the call any more.
+GivenUp given_up(const PendingCall& call) {
+  return [&call] { return call.cancelled(); };
+}
+
 Status build(Daemon& daemon, Session& session, const PendingCall& call, const v1::BuildRequest& request,
              v1::BuildReply& reply) {
-  EAGLE_ASSIGN_OR_RETURN(const Daemon::Built built, daemon.build(session, request.graph()));
+  EAGLE_ASSIGN_OR_RETURN(const Daemon::Built built, daemon.build(session, request.graph(), given_up(call)));
   if (call.cancelled()) return session.release_graph(built.graph);  // nobody will hear of it
   const run::BuiltGraph& graph = built.loaded->built();
   reply.set_graph(built.graph);
@@ -53,15 +58,18 @@ Status build(Daemon& daemon, Session& session, const PendingCall& call, const v1
   return {};
 }
 
-Status rebind(Daemon& daemon, Session& session, const v1::RebindRequest& request, v1::RebindReply& reply) {
-  EAGLE_ASSIGN_OR_RETURN(const auto graph, daemon.rebind(session, request.graph(), request.description()));
+Status rebind(Daemon& daemon, Session& session, const PendingCall& call, const v1::RebindRequest& request,
+              v1::RebindReply& reply) {
+  EAGLE_ASSIGN_OR_RETURN(const auto graph,
+                         daemon.rebind(session, request.graph(), request.description(), given_up(call)));
   describe(graph->built(), reply);
   return {};
 }
 
-Status edges(Daemon& daemon, Session& session, std::uint64_t id, v1::EdgesReply& reply) {
+Status edges(Daemon& daemon, Session& session, const PendingCall& call, std::uint64_t id,
+             v1::EdgesReply& reply) {
   EAGLE_ASSIGN_OR_RETURN(const auto graph, daemon.graph(session, id));
-  EAGLE_ASSIGN_OR_RETURN(const auto found, graph->edges(daemon.limits()));
+  EAGLE_ASSIGN_OR_RETURN(const auto found, graph->edges(daemon.limits(), given_up(call)));
   for (const graph::Edge& edge : found) {
     v1::Edge& message = *reply.add_edges();
     message.set_source(edge.source);
@@ -171,8 +179,8 @@ public:
   grpc::ServerUnaryReactor* Rebind(grpc::CallbackServerContext* context, const v1::RebindRequest* request,
                                    v1::RebindReply* reply) override {
     return work_on_pool(daemon_, daemon_.build_pool(), *context,
-                        [this, request, reply](Session& session, const PendingCall&) {
-                          return rebind(daemon_, session, *request, *reply);
+                        [this, request, reply](Session& session, const PendingCall& call) {
+                          return rebind(daemon_, session, call, *request, *reply);
                         });
   }
 
@@ -187,8 +195,8 @@ public:
   grpc::ServerUnaryReactor* Edges(grpc::CallbackServerContext* context, const v1::EdgesRequest* request,
                                   v1::EdgesReply* reply) override {
     return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request, reply](Session& session, const PendingCall&) {
-                     return edges(daemon_, session, request->graph(), *reply);
+                   [this, request, reply](Session& session, const PendingCall& call) {
+                     return edges(daemon_, session, call, request->graph(), *reply);
                    });
   }
 

@@ -4,6 +4,7 @@
 
 #include "engine/run/report_message.h"
 #include "server/rpc/conversation.h"
+#include "server/rpc/unreadable.h"
 
 namespace eagle::server {
 namespace {
@@ -20,6 +21,11 @@ void describe(const LaunchReport& report, v1::LaunchReport& message) {
   message.set_wall_s(report.wall_s);
   message.mutable_iterations()->Add(report.iterations.begin(), report.iterations.end());
   run::describe(report.counts, *message.mutable_counts());
+}
+
+Status closed() {
+  return {Reason::cancelled,
+          "the client closed the stream of its launch, or sent something that is no LaunchClientMessage"};
 }
 
 // The stream of one launch. The client sends the launch, then one reply to each host call; the daemon sends
@@ -110,7 +116,8 @@ void LaunchConversation::on_client_done() {
     client_done_ = true;
     awaited = call_open_;
   }
-  if (awaited || !started_) fail({Reason::cancelled, "the client closed the stream of its launch"});
+  if (!started_) return fail(unreadable("a LaunchClientMessage with a launch"));
+  if (awaited) fail(closed());
 }
 
 void LaunchConversation::OnCancel() {
@@ -150,7 +157,7 @@ void LaunchConversation::ask(std::uint64_t sequence, std::uint32_t call) {
     }
   }
   if (nobody_answers) {
-    fail({Reason::cancelled, "the client closed the stream of its launch"});
+    fail(closed());
   } else {
     pump();
   }

@@ -26,7 +26,11 @@ void describe(const Session& session, const Plane& plane, v1::PlaneInfo& message
 void describe(const Session& session, const Plane& plane, v1::PlaneReach& message) {
   message.set_copied(session.over_tcp());
   message.set_read_only(plane.read_only());
-  message.set_why(session.over_tcp() ? "no memfd: descriptors travel on the daemon's unix socket only" : "");
+  std::string why = session.over_tcp() ? "no memfd: descriptors travel on the daemon's unix socket only" : "";
+  const plane::HugePages& huge = plane.bytes()->huge_pages();
+  if (!huge.why.empty()) why += (why.empty() ? "" : "; ") + huge.why;
+  message.set_why(why);
+  message.set_huge_bytes(huge.bytes);
 }
 
 // With a token for the descriptor, where one can reach the client.
@@ -55,7 +59,8 @@ Status create(Session& session, const PendingCall& call, const v1::CreatePlanesR
               v1::CreatePlanesReply& reply) {
   std::vector<PlaneStore::Spec> specs;
   for (const auto& spec : request.planes())
-    specs.push_back({spec.bytes(), spec.label(), spec.may_be_uncleared()});
+    specs.push_back({spec.bytes(), spec.label(), spec.may_be_uncleared(),
+                     spec.huge_pages() ? plane::Memory::PageSize::huge : plane::Memory::PageSize::usual});
   EAGLE_ASSIGN_OR_RETURN(const auto made,
                          session.planes().create(specs, [&call] { return call.cancelled(); }));
   for (const PlaneStore::Created& created : made) {

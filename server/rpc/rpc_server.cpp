@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "server/rpc/services.h"
+#include "server/rpc/unreadable.h"
 
 namespace eagle::server {
 namespace {
@@ -104,6 +105,9 @@ StatusOr<std::unique_ptr<RpcServer>> RpcServer::start(Daemon& daemon, Surroundin
   for (const auto& service : state->services) builder.RegisterService(service.get());
   set_limits(builder, daemon.limits());
   if (remote != nullptr) keep_alive(builder, daemon.limits());
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(refuse_unreadable(daemon));
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   state->acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_of(files));
   state->server = builder.BuildAndStart();

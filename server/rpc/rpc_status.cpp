@@ -15,16 +15,31 @@ namespace eagle::rpc {
 constexpr int retry_after_ms = 1000;
 constexpr int next_worker_ms = 50;
 
-grpc::Status to_grpc(server::Daemon& daemon, const Status& found, grpc::CallbackServerContext& context) {
+namespace {
+
+template <typename AddTrailing>
+grpc::Status told(server::Daemon& daemon, const Status& found, const AddTrailing& add) {
   if (found.ok()) return grpc::Status::OK;
   const Status status = daemon.told(found);
   server::count(daemon.executor().meters().refusals[static_cast<std::size_t>(status.reason())]);
-  context.AddTrailingMetadata(error_reason_key, std::string(info(status.reason()).wire_name));
+  add(error_reason_key, std::string(info(status.reason()).wire_name));
   if (status.reason() == Reason::shutting_down)
-    context.AddTrailingMetadata(retry_after_key,
-                                std::to_string(passes_soon(status) ? next_worker_ms : retry_after_ms));
+    add(retry_after_key, std::to_string(passes_soon(status) ? next_worker_ms : retry_after_ms));
   return {static_cast<grpc::StatusCode>(status.code()), wire_message(status.message()),
           error_details(status)};
+}
+
+}  // namespace
+
+grpc::Status to_grpc(server::Daemon& daemon, const Status& status, grpc::CallbackServerContext& context) {
+  return told(daemon, status,
+              [&](const char* key, const std::string& value) { context.AddTrailingMetadata(key, value); });
+}
+
+grpc::Status to_grpc(server::Daemon& daemon, const Status& status,
+                     std::multimap<std::string, std::string>& trailing) {
+  return told(daemon, status,
+              [&](const char* key, const std::string& value) { trailing.emplace(key, value); });
 }
 
 }  // namespace eagle::rpc

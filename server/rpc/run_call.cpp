@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/rpc/conversation.h"
+#include "server/rpc/unreadable.h"
 
 namespace eagle::server {
 
@@ -65,7 +66,7 @@ private:
 
 void RunConversation::on_client_done() {
   if (started_) return give_up();
-  fail({Reason::cancelled, "the client closed the stream of its run"});
+  fail(unreadable("a SimulateClientMessage with a request"));
 }
 
 Status RunConversation::on_message() {

@@ -12,6 +12,7 @@
 #include "server/rpc/peer.h"
 #include "server/rpc/rpc_status.h"
 #include "server/rpc/services.h"
+#include "server/rpc/unreadable.h"
 
 namespace eagle::server {
 namespace {
@@ -57,7 +58,7 @@ private:
 
   void OnReadDone(bool ok) override {
     if (!first_word_.came()) return;
-    if (!ok) return leave();
+    if (!ok) return leave(session_ ? Status() : unreadable("an AttachClientMessage with an OpenSession"));
     const Status status = on_message();
     if (!status.ok()) return leave(status);
     if (!closed_) StartRead(&incoming_);

@@ -7,6 +7,7 @@
 #include "engine/graph/wire.h"
 #include "server/rpc/call.h"
 #include "server/rpc/rpc_status.h"
+#include "server/rpc/unreadable.h"
 
 namespace eagle::server {
 namespace {
@@ -67,8 +68,7 @@ public:
 
 private:
   void OnReadDone(bool ok) override {
-    if (!ok)
-      return end(slice_.plane || failed() ? Status() : Status(Reason::bad_message, "write: nothing came"));
+    if (!ok) return end(slice_.plane || failed() ? Status() : unreadable("a WriteRequest with a slice"));
     const Status stored = store();
     if (!stored.ok()) return end(stored);
     StartRead(&incoming_);

@@ -110,6 +110,7 @@ private:
     daemon_.look_at_work();
     look_at_connections();
     daemon_.free_unused(daemon_.limits().recycled_age);
+    daemon_.look_at_heap();
     if (beat_) beat_();
     tick_.expires_after(tick_interval);
     tick_.async_wait([this](error_code error) {

@@ -66,6 +66,16 @@ std::shared_ptr<const Kernel> days() {
   return finish(k);
 }
 
+std::shared_ptr<const Kernel> turning() {
+  KernelBuilder k("turning");
+  const auto turns = k.scalar("turns");
+  auto carried = k.begin_while({k.real(0)}, std::uint64_t{1} << 40);
+  carried = k.while_condition(k.lt(carried[0], turns));
+  carried = k.end_while({k.add(carried[0], k.real(1))});
+  k.output("turned", carried[0]);
+  return finish(k);
+}
+
 Ensemble Ensemble::spread(std::int64_t samples) {
   const auto n = static_cast<std::size_t>(samples);
   Ensemble ensemble{std::vector<double>(n, 1.0), std::vector<double>(n), std::vector<double>(n),

@@ -22,6 +22,10 @@ std::shared_ptr<const Kernel> counter();
 // x += what a loop of days comes to; never done. State x.
 std::shared_ptr<const Kernel> days();
 
+// turned = as many turns of a loop as `turns` says (for_years: longer than any test has), one by one.
+std::shared_ptr<const Kernel> turning();
+constexpr double for_years = 1e15;
+
 // The oscillator's arrays.
 struct Ensemble {
   std::vector<double> x, v, t, omega;

@@ -627,29 +627,6 @@ TEST_F(Survival, AWorkerThatSaysNothingIsReplaced) {
   EXPECT_EQ(x[0], 2.0);
 }
 
-TEST_F(Survival, AGraphThatWasRunningAtTwoDeathsIsQuarantined) {
-  start();
-  const auto x = must(session->full<double>({16}, 0.0));
-  const auto y = must(session->full<double>({16}, 0.0));
-  const auto bad = stepping(*session, x, "bad");
-  const auto good = stepping(*session, y);
-  for (int death = 0; death < 6; ++death) {  // more than a crash loop may have
-    for (double& value : x.span()) value = 0;
-    must(session->accept(x));
-    std::jthread killer([&, now = worker()] {
-      if (death >= 2) return;
-      wait_until([&] { return std::atomic_ref<double>(x.span()[0]).load() > 100; });
-      kill_and_wait(now);
-    });
-    const Status ended = bad->launch(endless).status();
-    killer.join();
-    EXPECT_EQ(ended.reason(), death < 2 ? Reason::worker_restarted : Reason::graph_quarantined)
-        << ended.to_string();
-  }
-  must(good->launch());
-  EXPECT_EQ(y[0], 1.0);
-}
-
 TEST_F(Survival, FewDescriptorsRefuseArraysAndEndNothing) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);

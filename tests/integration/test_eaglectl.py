@@ -82,6 +82,9 @@ def test_info_in_python_names_the_tenants_too(session):
     assert info.tenant == f"uid:{os.getuid()}"
     assert [tenant.name for tenant in info.tenants] == [info.tenant]
     assert info.tenants[0].sessions >= 1
+    before = info.tenants[0].planes
+    arrays = [session.zeros(100_000) for _ in range(3)]  # each a plane of its own
+    assert session.info().tenants[0].planes == before + len(arrays)
     with eagle.local() as local:
         assert local.info().tenant == ""
         assert local.info().tenants == ()

@@ -65,6 +65,9 @@ struct ConnectOptions {
   // Launch through shared memory where the daemon can; else, and without it, over gRPC. The results are the
   // same.
   bool ring = true;
+  // Arrays of a huge page (2 MiB) or more lie in such where the system gives some; Session::planes tells
+  // whether it did.
+  bool huge_pages = false;
   // How long the daemon keeps the session, with its arrays and graphs, when this process has gone without
   // closing it, or over TCP when the connection has broken. 0: not at all, or over TCP as the daemon likes.
   std::chrono::milliseconds lease{0};
@@ -105,8 +108,9 @@ struct SessionPlane {
   std::string label;
   std::uint64_t bytes = 0;
   std::string transport;  // "memfd", "copy" (over TCP) or "borrowed" (in process)
-  std::string why;        // why not another one
+  std::string why;        // why not another one, and why not in huge pages
   bool read_only = false;
+  std::uint64_t huge_bytes = 0;  // that lie in huge pages
 };
 
 struct LocalOptions {
@@ -121,6 +125,7 @@ struct TenantUse {
   double weight = 1;  // shares of the team's time are as the weights
   std::int64_t priority = 0;
   std::uint64_t sessions = 0;
+  std::uint64_t planes = 0;  // its own, and those that it opened
   std::uint64_t plane_bytes = 0;
   std::uint64_t graphs = 0;
   std::uint64_t jobs = 0;  // launches and runs that wait, run or are at a host call
