@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "engine/graph/leaf_maker.h"
+#include "engine/graph/list_edges.h"
 #include "engine/graph/meetings.h"
 
 namespace eagle::graph {
@@ -78,8 +79,9 @@ std::vector<Leaf> leaves(const Graph& graph, const std::vector<Stage>& stages) {
   return LeafMaker(graph).leaves(stages);
 }
 
-std::vector<Edge> edges(const Graph& graph) {
-  const std::vector<Leaf> all = leaves(graph);
+std::vector<Edge> edges(const Graph& graph) { return list_edges(leaves(graph)); }
+
+std::vector<Edge> list_edges(const std::vector<Leaf>& all) {
   const std::vector<Place> places = places_of(all);
   std::vector<Hit> hits;
   Work work;
