@@ -12,7 +12,6 @@
 #include "engine/kernel/builder.h"
 #include "engine/kernel/wire.h"
 #include "engine/run/cuda/device_graph.h"
-#include "engine/run/cuda/parents.h"
 
 namespace eagle::ctl {
 namespace {
@@ -145,15 +144,13 @@ Status replay(run::BuiltGraph& graph) {
 // Halves every Param of the graph on the GPU; on the CPU, they are those of the other description.
 Status halve_params(run::cuda::DeviceGraph& device, const graph::Graph& graph) {
   const std::vector<graph::Leaf> leaves = graph::leaves(graph);
+  std::vector<graph::ParamUpdate> updates;
   for (std::uint32_t leaf = 0; leaf < leaves.size(); ++leaf) {
     const auto& launch = std::get<graph::KernelLaunch>(leaves[leaf].node->kind);
-    for (std::uint32_t a = 0; a < launch.arguments.size(); ++a) {
-      if (launch.arguments[a].view) continue;
-      const double half = std::bit_cast<double>(launch.arguments[a].bits) / 2;
-      EAGLE_RETURN_IF_ERROR(device.set_param(leaf, a, std::bit_cast<std::uint64_t>(half)));
-    }
+    const double half = std::bit_cast<double>(launch.arguments[0].bits) / 2;
+    updates.push_back({{"", leaf, "a"}, half});
   }
-  return {};
+  return device.update(updates);
 }
 
 void halve_params(v1::Node& node) {
@@ -194,14 +191,15 @@ StatusOr<GraphCheck> check_graph(Engine& engine, run::cuda::DeviceModules& modul
   EAGLE_ASSIGN_OR_RETURN(const auto built, engine.build(scene.message(), scene.memory()));
   const graph::Graph& graph = built->graph();
   const std::size_t leaves = graph::leaves(graph).size();
-  auto parents = run::cuda::parents_of(graph::edges(graph), leaves);
   GraphCheck check;
   check.nodes = leaves;
-  for (const auto& of_node : parents) check.parents += of_node.size();
-  if (forget >= 0) forget_one(parents, forget);
-
-  EAGLE_ASSIGN_OR_RETURN(run::cuda::DeviceGraph there,
-                         run::cuda::DeviceGraph::build(modules, graph, parents));
+  run::cuda::LoweringOptions options;
+  options.change_parents = [&](run::cuda::Parents& parents) {
+    for (const auto& of_node : parents) check.parents += of_node.size();
+    if (forget >= 0) forget_one(parents, forget);
+  };
+  EAGLE_ASSIGN_OR_RETURN(const auto device, run::cuda::DeviceGraph::build(modules, graph, {}, options));
+  run::cuda::DeviceGraph& there = *device;
   std::vector<std::vector<double>> values = scene.values();
   for (std::uint32_t i = 0; i < arrays; ++i)
     EAGLE_RETURN_IF_ERROR(there.write(i, std::as_bytes(std::span(values[i]))));

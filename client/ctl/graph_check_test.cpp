@@ -6,9 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "engine/graph/edges.h"
-#include "engine/run/cuda/device_graph.h"
-#include "engine/run/cuda/parents.h"
 #include "engine/run/testing.h"
 
 namespace eagle::ctl {
@@ -27,13 +24,6 @@ protected:
   codegen::Compiler compiler_;
   std::unique_ptr<run::cuda::DeviceModules> modules_;
   std::unique_ptr<Engine> engine_;
-
-  Status refused(const eagle::testing::GraphScene& scene) {
-    const auto built = eagle::testing::build(*engine_, scene);
-    const graph::Graph& graph = built->graph();
-    const auto parents = run::cuda::parents_of(graph::edges(graph), graph::leaves(graph).size());
-    return run::cuda::DeviceGraph::build(*modules_, graph, parents).status();
-  }
 };
 
 TEST_F(GpuGraphs, GiveTheBitsOfTheCpuInEveryLegalOrder) {
@@ -61,20 +51,6 @@ TEST_F(GpuGraphs, ShowAParentThatTheDeviceIsNotToldOf) {
   }
   // One order in two or so is wrong without it, and each graph is replayed four times.
   EXPECT_GE(noticed, 10);
-}
-
-TEST_F(GpuGraphs, WhatTheyDoNotHaveIsRefusedByName) {
-  std::vector<double> x = {1, 2, 3}, sum = {0};
-  eagle::testing::GraphScene scene;
-  v1::Node& node = eagle::testing::add_node(scene.message, "total");
-  const auto from = scene.array(x), to = scene.array(sum);
-  eagle::testing::set_cell(*node.mutable_reduce()->mutable_out(), "out", to, 0);
-  node.mutable_reduce()->mutable_x()->set_name("x");
-  eagle::testing::set_view(*node.mutable_reduce()->mutable_x()->mutable_view(), from);
-  node.mutable_reduce()->set_op(v1::REDUCE_SUM);
-  const Status status = refused(scene);
-  EXPECT_EQ(status.reason(), Reason::bad_value);
-  EXPECT_NE(status.message().find("'total' is a reduction"), std::string::npos) << status.message();
 }
 
 }  // namespace

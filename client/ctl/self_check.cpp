@@ -131,6 +131,7 @@ Check check_device(codegen::Compiler& compiler, const std::shared_ptr<const run:
   };
   const auto device = run::cuda::Device::open(driver, info.ordinal);
   if (!device.ok()) return failed(device.status().message());
+  run::cuda::DeviceModules modules(*device, compiler);
   for (const Case& one : all) {
     Planes planes = one.before;
     std::vector<run::cuda::HostPlane> addresses;
@@ -139,7 +140,7 @@ Check check_device(codegen::Compiler& compiler, const std::shared_ptr<const run:
                            planes.strides[a], planes.lengths[a], planes.params[a]});
     }
     const auto ran =
-        run::cuda::launch_from_host(*device, compiler, one.kernel, addresses, samples, steps,
+        run::cuda::launch_from_host(modules, one.kernel, addresses, samples, steps,
                                     {position.first_sample, position.total_samples, position.first_step});
     if (!ran.ok()) return failed("kernel " + one.kernel.name + ": " + ran.status().message());
     const std::string difference = kernel::first_difference(one.kernel, planes, one.after);

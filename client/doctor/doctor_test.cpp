@@ -211,6 +211,8 @@ TEST_F(Doctor, GpusAreToldWithWhatTheyAreGoodFor) {
   expect(the("gpu.cuda1", check_gpus(machine_)), Severity::note, "too old", "7.5");
   machine_.cuda_graphs = Status(Reason::system, "libcuda.so.1 lacks cuGraphCreate");
   expect(the("gpu.graphs", check_gpus(machine_)), Severity::note, "lacks cuGraphCreate", "update");
+  machine_.cuda_conditionals = Status(Reason::system, "libcuda.so.1 is a driver for CUDA 12.1");
+  expect(the("gpu.conditionals", check_gpus(machine_)), Severity::note, "CUDA 12.1", "update");
 }
 
 TEST_F(Doctor, ADriverThatCannotBeUsedIsAWarning) {

@@ -272,6 +272,10 @@ Findings check_gpus(const Machine& machine) {
                        ""}};
     if (!machine.cuda_graphs.ok())
       found.push_back({"gpu.graphs", note, machine.cuda_graphs.message(), "update NVIDIA's driver"});
+    if (!machine.cuda_conditionals.ok())
+      found.push_back(
+          {"gpu.conditionals", note, machine.cuda_conditionals.message(),
+           "update NVIDIA's driver; loops of a graph repeat between looks of the host until then"});
     for (const run::cuda::DeviceInfo& gpu : machine.gpus) found.push_back(check_gpu(gpu));
     return found;
   }

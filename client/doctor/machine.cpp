@@ -74,6 +74,7 @@ void look_for_gpus(Machine& machine) {
   machine.cuda_library = (*driver)->library();
   machine.cuda_version = (*driver)->version();
   machine.cuda_graphs = (*driver)->graphs();
+  machine.cuda_conditionals = (*driver)->conditionals();
   auto gpus = (*driver)->devices();
   machine.cuda_driver = gpus.ok() ? Status() : gpus.status();
   if (gpus.ok()) machine.gpus = *std::move(gpus);

@@ -42,6 +42,7 @@ struct Machine {
   Status cuda_driver;                            // whether it can be used, where there is one
   std::string cuda_library;                      // of the driver; empty: there is none
   Status cuda_graphs;                            // whether it has what graphs need
+  Status cuda_conditionals;                      // and what their loops need
   int cuda_version = 0;                          // of the driver: 12040 is CUDA 12.4
   std::vector<run::cuda::DeviceInfo> gpus;
   std::vector<std::string> endpoints;  // where a daemon is looked for

@@ -5,6 +5,7 @@
 
 #include "engine/graph/find_edges.h"
 #include "engine/graph/leaf_maker.h"
+#include "engine/graph/list_edges.h"
 #include "engine/graph/meetings.h"
 
 namespace eagle::graph {
@@ -41,6 +42,40 @@ void collect(const std::vector<Leaf>& leaves, const Side& side, std::vector<Hit>
     }
     add(next, all.end());
   }
+}
+
+StatusOr<std::vector<Edge>> edges_among(const std::vector<Leaf>& all, const GivenUp& given_up) {
+  const std::vector<Place> places = places_of(all);
+  std::vector<Hit> hits;
+  Work work;
+  Status wanted;
+  for_each_meeting(places, work, [&](const Place& a, const Place& b) {
+    wanted = still_wanted(given_up);
+    if (!wanted.ok()) work.left = 0;
+    for (const Side& side : sides_of(a, b)) {
+      if (wanted.ok()) collect(all, side, hits);
+    }
+  });
+  EAGLE_RETURN_IF_ERROR(wanted);
+  std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) {
+    return std::tie(a.source, a.destination, a.rank) < std::tie(b.source, b.destination, b.rank);
+  });
+
+  std::vector<Edge> out;
+  std::size_t pair = 0;  // where the edges of the current pair of leaves begin
+  for (std::size_t i = 0; const Hit& hit : hits) {
+    if (i++ % now_and_then == 0) EAGLE_RETURN_IF_ERROR(still_wanted(given_up));
+    if (pair < out.size() && (out[pair].source != hit.source || out[pair].destination != hit.destination)) {
+      pair = out.size();
+    }
+    const Touches& touches = all[hit.source].touches;
+    const std::string& name = (hit.kind == Hazard::war ? touches.reads : touches.writes)[hit.index].name;
+    const bool listed =
+        std::any_of(out.begin() + static_cast<std::ptrdiff_t>(pair), out.end(),
+                    [&](const Edge& edge) { return edge.kind == hit.kind && edge.plane == name; });
+    if (!listed) out.push_back({hit.source, hit.destination, name, hit.kind});
+  }
+  return out;
 }
 
 }  // namespace
@@ -85,38 +120,9 @@ std::vector<Leaf> leaves(const Graph& graph, const std::vector<Stage>& stages) {
 std::vector<Edge> edges(const Graph& graph) { return *find_edges(graph, {}); }
 
 StatusOr<std::vector<Edge>> find_edges(const Graph& graph, const GivenUp& given_up) {
-  const std::vector<Leaf> all = leaves(graph);
-  const std::vector<Place> places = places_of(all);
-  std::vector<Hit> hits;
-  Work work;
-  Status wanted;
-  for_each_meeting(places, work, [&](const Place& a, const Place& b) {
-    wanted = still_wanted(given_up);
-    if (!wanted.ok()) work.left = 0;
-    for (const Side& side : sides_of(a, b)) {
-      if (wanted.ok()) collect(all, side, hits);
-    }
-  });
-  EAGLE_RETURN_IF_ERROR(wanted);
-  std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) {
-    return std::tie(a.source, a.destination, a.rank) < std::tie(b.source, b.destination, b.rank);
-  });
-
-  std::vector<Edge> out;
-  std::size_t pair = 0;  // where the edges of the current pair of leaves begin
-  for (std::size_t i = 0; const Hit& hit : hits) {
-    if (i++ % now_and_then == 0) EAGLE_RETURN_IF_ERROR(still_wanted(given_up));
-    if (pair < out.size() && (out[pair].source != hit.source || out[pair].destination != hit.destination)) {
-      pair = out.size();
-    }
-    const Touches& touches = all[hit.source].touches;
-    const std::string& name = (hit.kind == Hazard::war ? touches.reads : touches.writes)[hit.index].name;
-    const bool listed =
-        std::any_of(out.begin() + static_cast<std::ptrdiff_t>(pair), out.end(),
-                    [&](const Edge& edge) { return edge.kind == hit.kind && edge.plane == name; });
-    if (!listed) out.push_back({hit.source, hit.destination, name, hit.kind});
-  }
-  return out;
+  return edges_among(leaves(graph), given_up);
 }
+
+std::vector<Edge> list_edges(const std::vector<Leaf>& all) { return *edges_among(all, {}); }
 
 }  // namespace eagle::graph

@@ -5,222 +5,18 @@
 // allow, and threads in one that a seed makes up; an address that is not there, or not aligned, faults, and
 // the context is lost from then on. Modules are PTX, read by ptx_program.h, and refused where the pretended
 // driver or device is too old for them.
-#include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <random>
-#include <set>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
-#include "engine/run/cuda/driver_api.h"
-#include "tests/fake_cuda/fake_device.h"
-#include "tests/fake_cuda/ptx_machine.h"
-
-namespace eagle::run::cuda::api {
-
-struct ContextRecord {
-  int ordinal = 0;
-  int retained = 0;
-  Result lost = success;  // what every call says from now on
-  std::uint64_t allocated = 0;
-};
-
-struct FunctionRecord {
-  ModuleRecord* module = nullptr;
-  const fake_cuda::PtxFunction* entry = nullptr;
-};
-
-struct ModuleRecord {
-  ContextRecord* context = nullptr;
-  fake_cuda::PtxProgram program;
-  std::vector<std::byte> globals;
-  std::map<std::string, FunctionRecord, std::less<>> functions;
-};
-
-struct Work {
-  FunctionRecord* function = nullptr;
-  unsigned blocks = 1, threads = 1;
-  std::vector<std::byte> parameters;
-};
-
-struct StreamRecord {
-  ContextRecord* context = nullptr;
-  std::vector<Work> waiting;
-};
-
-struct GraphNodeRecord {
-  Work work;
-  std::vector<const GraphNodeRecord*> parents;
-};
-
-struct GraphRecord {
-  std::vector<std::unique_ptr<GraphNodeRecord>> nodes;
-};
-
-struct GraphExecRecord {
-  struct Node {
-    const GraphNodeRecord* made_of = nullptr;
-    Work work;
-    std::vector<std::size_t> parents;
-  };
-  std::vector<Node> nodes;
-};
-
-}  // namespace eagle::run::cuda::api
+#include "tests/fake_cuda/world.h"
 
 namespace eagle::fake_cuda {
-
-const Pretence& pretence() {
-  static const Pretence read = [] {
-    Pretence made;
-    const char* said = std::getenv("EAGLE_FAKE_CUDA");
-    std::string_view text = said == nullptr ? "" : said;
-    while (!text.empty()) {
-      const std::string_view word = text.substr(0, text.find(','));
-      text.remove_prefix(std::min(text.size(), word.size() + 1));
-      const std::size_t equals = word.find('=');
-      if (equals == std::string_view::npos) continue;
-      const std::string_view name = word.substr(0, equals);
-      const long long number = std::atoll(std::string(word.substr(equals + 1)).c_str());
-      if (name == "devices") made.devices = static_cast<int>(number);
-      if (name == "capability") made.capability = static_cast<int>(number);
-      if (name == "version") made.version = static_cast<int>(number);
-      if (name == "bytes") made.bytes = static_cast<std::uint64_t>(number);
-      if (name == "fail_alloc") made.fail_alloc = number;
-      if (name == "fail_launch") made.fail_launch = number;
-      if (name == "fail_load") made.fail_load = number;
-      if (name == "init") made.init = static_cast<int>(number);
-      if (name == "seed") made.seed = static_cast<std::uint64_t>(number);
-    }
-    return made;
-  }();
-  return read;
-}
-
 namespace {
-
-namespace api = run::cuda::api;
-using api::Result;
-
-struct Allocation {
-  std::unique_ptr<std::byte[]> memory;
-  std::uint64_t bytes = 0;
-  api::ContextRecord* context = nullptr;
-};
-
-// Everything that the library holds, guarded by one lock: a driver may take turns.
-struct World {
-  std::recursive_mutex mutex;
-  bool initialised = false;
-  std::map<int, api::ContextRecord> contexts;
-  std::map<std::uint64_t, Allocation> allocations;  // by address
-  std::set<std::unique_ptr<api::ModuleRecord>> modules;
-  std::set<std::unique_ptr<api::StreamRecord>> streams;
-  std::set<std::unique_ptr<api::GraphRecord>> graphs;
-  std::set<std::unique_ptr<api::GraphExecRecord>> execs;
-  std::mt19937_64 order{pretence().seed};  // of nodes of graphs
-  std::int64_t allocated = 0, launched = 0, loaded = 0;
-};
-
-World& world() {
-  static World made;
-  return made;
-}
-
-thread_local std::vector<api::ContextRecord*> current;
-
-api::ContextRecord* here() { return current.empty() ? nullptr : current.back(); }
-
-// With the lock, and a context that is well.
-Result in_context(const std::function<Result(api::ContextRecord&)>& call) {
-  const std::lock_guard lock(world().mutex);
-  if (!world().initialised) return api::not_initialised;
-  api::ContextRecord* context = here();
-  if (context == nullptr || context->retained == 0) return api::invalid_context;
-  return context->lost != api::success ? context->lost : call(*context);
-}
-
-template <typename Set, typename Record>
-auto held(Set& all, const Record* record) {
-  return std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.get() == record; });
-}
-
-// The bytes are those of one allocation.
-bool is_there(std::uint64_t address, std::uint64_t bytes) {
-  auto after = world().allocations.upper_bound(address);
-  if (after == world().allocations.begin()) return false;
-  const auto& [begin, allocation] = *--after;
-  return address + bytes <= begin + allocation.bytes;
-}
-
-Result of(PtxFault fault) {
-  switch (fault) {
-    case PtxFault::illegal_address:
-      return api::illegal_address;
-    case PtxFault::misaligned_address:
-      return api::misaligned_address;
-    case PtxFault::out_of_time:
-      return api::launch_timeout;
-    default:
-      return api::success;
-  }
-}
-
-Result run(api::ContextRecord& context, const api::Work& work) {
-  if (++world().launched == pretence().fail_launch) return context.lost = api::illegal_address;
-  std::vector<MemoryRange> memory;
-  for (const auto& [begin, allocation] : world().allocations)
-    memory.push_back({begin, begin + allocation.bytes});
-  PtxLaunch launch;
-  launch.program = &work.function->module->program;
-  launch.entry = work.function->entry;
-  launch.globals = work.function->module->globals.data();
-  launch.parameters = work.parameters;
-  launch.blocks = work.blocks;
-  launch.threads = work.threads;
-  launch.memory = memory;
-  launch.seed = pretence().seed + static_cast<std::uint64_t>(world().launched);
-  const PtxOutcome outcome = run_ptx(launch);
-  if (outcome.fault != PtxFault::none) std::fprintf(stderr, "fake_cuda: %s\n", outcome.text.c_str());
-  return context.lost = of(outcome.fault);
-}
-
-// A kernel node's work, with a copy of its parameter; false where a driver would not take it.
-bool work_of(const api::KernelNodeParams& params, api::Work& work) {
-  const bool whole = params.grid_x > 0 && params.grid_y == 1 && params.grid_z == 1 && params.block_x > 0 &&
-                     params.block_y == 1 && params.block_z == 1 && params.block_x <= 1024;
-  if (!whole || params.function == nullptr || params.parameters == nullptr || params.extra != nullptr)
-    return false;
-  work = {params.function, params.grid_x, params.block_x, {}};
-  work.parameters.resize(params.function->entry->parameter_bytes);
-  std::memcpy(work.parameters.data(), params.parameters[0], work.parameters.size());
-  return true;
-}
-
-// All nodes, each after its parents; else in any order.
-void enqueue(const api::GraphExecRecord& exec, std::vector<api::Work>& waiting) {
-  std::vector<bool> done(exec.nodes.size(), false);
-  for (std::size_t left = exec.nodes.size(); left > 0; --left) {
-    std::vector<std::size_t> ready;
-    for (std::size_t i = 0; i < exec.nodes.size(); ++i) {
-      const auto& parents = exec.nodes[i].parents;
-      if (!done[i] &&
-          std::all_of(parents.begin(), parents.end(), [&](std::size_t parent) { return done[parent]; }))
-        ready.push_back(i);
-    }
-    const std::size_t next = ready[world().order() % ready.size()];
-    done[next] = true;
-    waiting.push_back(exec.nodes[next].work);
-  }
-}
 
 // What the driver's compiler would refuse.
 std::string refusal_of(const PtxProgram& program) {
@@ -286,8 +82,6 @@ const char* name_of(Result result) {
 }  // namespace eagle::fake_cuda
 
 using namespace eagle::fake_cuda;  // NOLINT: the functions below have the driver's names
-namespace api = eagle::run::cuda::api;
-using api::Result;
 
 extern "C" {
 
@@ -373,14 +167,14 @@ Result cuDevicePrimaryCtxRelease_v2(api::Device device) {
 
 Result cuCtxPushCurrent_v2(api::Context context) {
   if (context == nullptr || context->retained == 0) return api::invalid_context;
-  current.push_back(context);
+  current().push_back(context);
   return api::success;
 }
 
 Result cuCtxPopCurrent_v2(api::Context* context) {
-  if (current.empty()) return api::invalid_context;
-  *context = current.back();
-  current.pop_back();
+  if (current().empty()) return api::invalid_context;
+  *context = current().back();
+  current().pop_back();
   return api::success;
 }
 
@@ -509,9 +303,9 @@ Result cuStreamCreate(api::Stream* stream, unsigned flags) {
 Result cuStreamSynchronize(api::Stream stream) {
   return in_context([&](api::ContextRecord& context) {
     if (held(world().streams, stream) == world().streams.end()) return api::invalid_handle;
-    const std::vector<api::Work> all = std::exchange(stream->waiting, {});
-    for (const api::Work& work : all) {
-      if (const Result result = run(context, work); result != api::success) return result;
+    const std::vector<api::Waiting> all = std::exchange(stream->waiting, {});
+    for (const api::Waiting& one : all) {
+      if (const Result result = run(context, one); result != api::success) return result;
     }
     return api::success;
   });
@@ -541,88 +335,15 @@ Result cuLaunchKernel(api::Function function, unsigned grid_x, unsigned grid_y, 
     return api::success;
   });
 }
-
-Result cuGraphCreate(api::Graph* graph, unsigned flags) {
-  return in_context([&](api::ContextRecord&) {
-    if (flags != 0) return api::invalid_value;
-    auto record = std::make_unique<api::GraphRecord>();
-    *graph = record.get();
-    world().graphs.insert(std::move(record));
-    return api::success;
-  });
 }
 
-Result cuGraphDestroy(api::Graph graph) {
-  return in_context([&](api::ContextRecord&) {
-    const auto found = held(world().graphs, graph);
-    if (found == world().graphs.end()) return api::invalid_value;
-    world().graphs.erase(found);
-    return api::success;
-  });
-}
+using namespace eagle::run::cuda::api;  // NOLINT: for the types of parameters
 
-Result cuGraphAddKernelNode(api::GraphNode* node, api::Graph graph, const api::GraphNode* parents,
-                            std::size_t count, const api::KernelNodeParams* parameters) {
-  return in_context([&](api::ContextRecord&) {
-    if (held(world().graphs, graph) == world().graphs.end()) return api::invalid_value;
-    auto record = std::make_unique<api::GraphNodeRecord>();
-    if (!work_of(*parameters, record->work)) return api::invalid_value;
-    for (std::size_t i = 0; i < count; ++i) {
-      const bool twice = std::find(parents, parents + i, parents[i]) != parents + i;
-      if (twice || held(graph->nodes, parents[i]) == graph->nodes.end()) return api::invalid_value;
-      record->parents.push_back(parents[i]);
-    }
-    *node = record.get();
-    graph->nodes.push_back(std::move(record));
-    return api::success;
-  });
-}
-
-Result cuGraphInstantiateWithFlags(api::GraphExec* exec, api::Graph graph, unsigned long long flags) {
-  return in_context([&](api::ContextRecord&) {
-    if (flags != 0 || held(world().graphs, graph) == world().graphs.end()) return api::invalid_value;
-    auto record = std::make_unique<api::GraphExecRecord>();
-    for (const auto& node : graph->nodes) {
-      api::GraphExecRecord::Node made{node.get(), node->work, {}};
-      for (const api::GraphNodeRecord* parent : node->parents)
-        made.parents.push_back(static_cast<std::size_t>(held(graph->nodes, parent) - graph->nodes.begin()));
-      record->nodes.push_back(std::move(made));
-    }
-    *exec = record.get();
-    world().execs.insert(std::move(record));
-    return api::success;
-  });
-}
-
-Result cuGraphExecKernelNodeSetParams(api::GraphExec exec, api::GraphNode node,
-                                      const api::KernelNodeParams* parameters) {
-  return in_context([&](api::ContextRecord&) {
-    if (held(world().execs, exec) == world().execs.end()) return api::invalid_value;
-    for (api::GraphExecRecord::Node& one : exec->nodes) {
-      if (one.made_of == node) return work_of(*parameters, one.work) ? api::success : api::invalid_value;
-    }
-    return api::invalid_value;
-  });
-}
-
-Result cuGraphLaunch(api::GraphExec exec, api::Stream stream) {
-  return in_context([&](api::ContextRecord&) {
-    if (held(world().execs, exec) == world().execs.end()) return api::invalid_value;
-    if (held(world().streams, stream) == world().streams.end()) return api::invalid_handle;
-    enqueue(*exec, stream->waiting);
-    return api::success;
-  });
-}
-
-Result cuGraphExecDestroy(api::GraphExec exec) {
-  return in_context([&](api::ContextRecord&) {
-    const auto found = held(world().execs, exec);
-    if (found == world().execs.end()) return api::invalid_value;
-    world().execs.erase(found);
-    return api::success;
-  });
-}
-
+extern "C" {
+#define EAGLE_FAKE_DECLARED(name, since, exported, parameters) Result exported parameters;
+EAGLE_CUDA_GRAPH_FUNCTIONS(EAGLE_FAKE_DECLARED)
+EAGLE_CUDA_CONDITIONAL_FUNCTIONS(EAGLE_FAKE_DECLARED)
+#undef EAGLE_FAKE_DECLARED
 Result cuGetProcAddress(const char* symbol, void** function, int version, std::uint64_t flags);
 }
 
@@ -641,6 +362,7 @@ extern "C" Result cuGetProcAddress(const char* symbol, void** function, int vers
 #define EAGLE_FAKE_ENTRY(name, since, exported, parameters) \
   Entry{#name, since, reinterpret_cast<void*>(&::exported)},
       EAGLE_CUDA_FUNCTIONS(EAGLE_FAKE_ENTRY) EAGLE_CUDA_GRAPH_FUNCTIONS(EAGLE_FAKE_ENTRY)
+          EAGLE_CUDA_CONDITIONAL_FUNCTIONS(EAGLE_FAKE_ENTRY)
 #undef EAGLE_FAKE_ENTRY
   };
   *function = nullptr;

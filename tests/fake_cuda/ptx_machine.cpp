@@ -342,6 +342,8 @@ private:
       if (at.op == PtxOp::ret) break;
       if (at.op == PtxOp::bra) {
         next = at.target;
+      } else if (at.op == PtxOp::call && at.target == set_conditional_function) {
+        set_conditional(frame, at);
       } else if (at.op == PtxOp::call) {
         call(launch_.program->functions[at.target], &frame, &at);
       } else {
@@ -351,6 +353,15 @@ private:
     if (site != nullptr && site->result.kind == Kind::frame && function.result >= 0)
       std::memcpy(caller->bytes + site->result.value, frame.bytes + function.result, 8);
     top_ = before;
+  }
+
+  void set_conditional(const Frame& frame, const PtxInstruction& at) {
+    std::uint64_t handle = 0;
+    std::uint32_t value = 0;
+    std::memcpy(&handle, frame.bytes + at.arguments.at(0).value, sizeof handle);
+    std::memcpy(&value, frame.bytes + at.arguments.at(1).value, sizeof value);
+    if (!launch_.set_conditional || !launch_.set_conditional(handle, value))
+      throw Fault{PtxFault::illegal_address, "cudaGraphSetConditional of a handle that is none"};
   }
 
   void execute(const Frame& frame, const PtxInstruction& at) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ struct PtxLaunch {
   std::uint32_t threads = 1;
   // What may be loaded and stored, ascending and apart; parameters, frames and globals are known.
   std::span<const MemoryRange> memory;
+  // What the function cudaGraphSetConditional does; false for a handle that is none.
+  std::function<bool(std::uint64_t handle, std::uint32_t value)> set_conditional;
   std::uint64_t seed = 0;
   std::uint64_t most_instructions = std::uint64_t{1} << 36;
 };

@@ -136,6 +136,10 @@ public:
     while (skip_blanks()) top_level();
     if (program_.version == 0 || program_.target.empty()) fail("expected .version and .target");
     for (const auto& [place, name] : calls_) {
+      if (declares_set_conditional_ && name == "cudaGraphSetConditional") {
+        program_.functions[place.first].instructions[place.second].target = set_conditional_function;
+        continue;
+      }
       const auto found = functions_.find(name);
       if (found == functions_.end()) throw Failure{0, "function '" + name + "' is called and not there"};
       program_.functions[place.first].instructions[place.second].target = found->second;
@@ -232,7 +236,10 @@ private:
   void function() {
     char end = 0;
     const std::string_view head = until("{;", end);
-    if (end == ';') return;  // a prototype
+    if (end == ';') {  // a prototype
+      declares_set_conditional_ |= head.find("cudaGraphSetConditional") != std::string_view::npos;
+      return;
+    }
     PtxFunction made;
     made.entry = head.find(".entry") != std::string_view::npos;
     if (!made.entry && head.find(".func") == std::string_view::npos)
@@ -533,6 +540,7 @@ private:
 
   std::string text_;
   std::size_t at_ = 0;
+  bool declares_set_conditional_ = false;
   PtxProgram program_;
   std::map<std::string, std::uint64_t> globals_;
   std::map<std::string, std::uint32_t> functions_;

@@ -115,6 +115,9 @@ struct PtxInstruction {
   std::uint32_t line = 0;
 };
 
+// The target of a call of cudaGraphSetConditional, which a driver has, where the module declares it.
+inline constexpr std::uint32_t set_conditional_function = ~std::uint32_t{0};
+
 struct PtxFunction {
   std::string name;
   bool entry = false;

@@ -69,6 +69,7 @@ TEST(ConformanceKernels, AreAssembledAndGiveTheInterpretersBits) {
   ASSERT_TRUE(driver.ok()) << driver.status().to_string();
   const auto device = run::cuda::Device::open(*driver, 0);
   ASSERT_TRUE(device.ok()) << device.status().to_string();
+  run::cuda::DeviceModules modules(*device, compiler);
   constexpr std::int64_t samples = 41, steps = 2;
   std::size_t run = 0;
   for (const Kernel& kernel : recorded()) {
@@ -84,8 +85,8 @@ TEST(ConformanceKernels, AreAssembledAndGiveTheInterpretersBits) {
     kernel::Random random(20'260'101);
     Planes found = kernel::random_planes(kernel, samples, random);
     Planes wanted = found;
-    const auto counts = run::cuda::launch_from_host(*device, compiler, kernel, host_planes(found), samples,
-                                                    steps, {0, samples, 0});
+    const auto counts =
+        run::cuda::launch_from_host(modules, kernel, host_planes(found), samples, steps, {0, samples, 0});
     ASSERT_TRUE(counts.ok()) << counts.status().to_string();
     kernel::interpret_launch(kernel, wanted.interpreter_planes(), samples, steps, {0, samples, 0});
     ASSERT_EQ(kernel::first_difference(kernel, found, wanted), "");

@@ -60,7 +60,8 @@ StatusOr<codegen::DeviceCounts> run_affine(const std::shared_ptr<const Device>& 
                                            std::vector<double>& y) {
   const std::vector<HostPlane> planes = {{std::as_writable_bytes(std::span(x)), 0, 0, 1, 0},
                                          {std::as_writable_bytes(std::span(y)), 0, 0, 1, 0}};
-  return launch_from_host(device, compiler, affine(), planes, static_cast<std::int64_t>(x.size()), 1, {});
+  DeviceModules modules(device, compiler);
+  return launch_from_host(modules, affine(), planes, static_cast<std::int64_t>(x.size()), 1, {});
 }
 
 TEST_F(Gpu, AreToldApart) {
@@ -92,7 +93,7 @@ TEST_F(Gpu, AKernelRunsOverPlanesOfTheHost) {
 TEST_F(Gpu, RandomKernelsGiveTheInterpretersBits) {
   constexpr std::uint64_t first_seed = 553'001;
   const std::uint64_t count = std::getenv("EAGLE_LONG") == nullptr ? 60 : 5'000;
-  const std::shared_ptr<const Device> gpu = device();
+  DeviceModules modules(device(), compiler_);
   kernel::RandomKernelOptions options;
   options.shared = 0;
   for (std::uint64_t seed = first_seed; seed < first_seed + count; ++seed) {
@@ -105,7 +106,7 @@ TEST_F(Gpu, RandomKernelsGiveTheInterpretersBits) {
     Planes wanted = found;
     const kernel::InterpreterPosition position{17, 5000, 4};
     const auto counts =
-        launch_from_host(gpu, compiler_, kernel, host_planes(found), samples, steps,
+        launch_from_host(modules, kernel, host_planes(found), samples, steps,
                          {position.first_sample, position.total_samples, position.first_step});
     ASSERT_TRUE(counts.ok()) << counts.status().to_string() << "\n" << kernel::to_text(kernel);
     const auto expected =
@@ -121,7 +122,7 @@ TEST_F(Gpu, RandomKernelsGiveTheInterpretersBits) {
 
 // Each math function over numbers of every size, in double and in single precision.
 TEST_F(Gpu, MathFunctionsGiveTheInterpretersBits) {
-  const std::shared_ptr<const Device> gpu = device();
+  DeviceModules modules(device(), compiler_);
   int functions = 0;
   for (const kernel::Rule& rule : kernel::rules()) {
     if (!kernel::is_math(rule.code)) continue;
@@ -139,7 +140,7 @@ TEST_F(Gpu, MathFunctionsGiveTheInterpretersBits) {
     constexpr std::int64_t samples = 400;
     Planes found = kernel::random_planes(kernel, samples, random);
     Planes wanted = found;
-    const auto counts = launch_from_host(gpu, compiler_, kernel, host_planes(found), samples, 1, {});
+    const auto counts = launch_from_host(modules, kernel, host_planes(found), samples, 1, {});
     ASSERT_TRUE(counts.ok()) << counts.status().to_string();
     kernel::interpret_launch(kernel, wanted.interpreter_planes(), samples, 1, {});
     EXPECT_EQ(kernel::first_difference(kernel, found, wanted), "");
@@ -231,16 +232,58 @@ TEST_F(Gpu, ADriverThatDoesNotKnowTheVersionOfPtxSaysSo) {
               HasSubstr("CUDA_ERROR_UNSUPPORTED_PTX_VERSION"));
 }
 
-TEST_F(Gpu, KernelsWhoseSamplesShareAreRefusedByName) {
+// As many notes as loops of a million trips may make would need more memory than there is.
+TEST_F(Gpu, AdditionsInLoopsWithoutABoundAreRefusedByName) {
   kernel::KernelBuilder b("histogram");
   const auto k = b.index("k");
   b.accumulator("h", {kernel::Scalar::f64});
-  b.accum_add("h", b.real(1.0), {k});
+  const auto carried = b.begin_while({b.integer(0)}, 1'000'000);
+  const auto inside = b.while_condition(b.lt(carried[0], k));
+  b.accum_add("h", b.real(1.0), {inside[0]});
+  b.end_while({b.add(inside[0], b.integer(1))});
   const auto kernel = b.finish();
   ASSERT_TRUE(kernel.ok()) << kernel.status().to_string();
-  const auto refused = launch_from_host(device(), compiler_, *kernel, {}, 1, 1, {});
+  DeviceModules modules(device(), compiler_);
+  std::vector<std::int64_t> ks(1000, 3);
+  std::vector<double> h(4, 0);
+  const std::vector<HostPlane> planes = {{std::as_writable_bytes(std::span(ks)), 0, 0, 1000, 0},
+                                         {std::as_writable_bytes(std::span(h)), 0, 0, 4, 0}};
+  const auto refused = launch_from_host(modules, *kernel, planes, 1000, 1, {0, 1000, 0});
   EXPECT_EQ(refused.status().reason(), Reason::bad_value);
-  EXPECT_THAT(refused.status().message(), HasSubstr("'histogram'"));
+  EXPECT_THAT(refused.status().message(), HasSubstr("'histogram' adds to an accumulator in loops"));
+  EXPECT_THAT(refused.status().message(), HasSubstr("max_trips"));
+}
+
+// Accumulators and reductions, in kernels of every other kind, too.
+TEST_F(Gpu, KernelsWhoseSamplesShareGiveTheInterpretersBits) {
+  constexpr std::uint64_t first_seed = 771'001;
+  const std::uint64_t count = std::getenv("EAGLE_LONG") == nullptr ? 60 : 5'000;
+  DeviceModules modules(device(), compiler_);
+  kernel::RandomKernelOptions options;
+  options.shared = 60;
+  int ran = 0;
+  for (std::uint64_t seed = first_seed; seed < first_seed + count; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Kernel kernel = kernel::random_kernel(seed, options);
+    kernel::Random random(seed);
+    const std::int64_t samples = static_cast<std::int64_t>(random.below(120));
+    const std::int64_t steps = 1 + static_cast<std::int64_t>(random.below(2));
+    Planes found = kernel::random_planes(kernel, samples, random);
+    Planes wanted = found;
+    const auto counts =
+        launch_from_host(modules, kernel, host_planes(found), samples, steps, {0, samples, 0});
+    ASSERT_TRUE(counts.ok()) << counts.status().to_string() << "\n" << kernel::to_text(kernel);
+    const auto expected =
+        kernel::interpret_launch(kernel, wanted.interpreter_planes(), samples, steps, {0, samples, 0});
+    ASSERT_EQ(kernel::first_difference(kernel, found, wanted), "") << kernel::to_text(kernel);
+    ASSERT_EQ(counts->finished, expected.finished);
+    ASSERT_EQ(counts->steps, expected.steps);
+    ASSERT_EQ(counts->dropped, expected.dropped);
+    ASSERT_EQ(counts->clamped, expected.clamped);
+    ASSERT_EQ(counts->lost, 0);
+    ran += kernel.shares() ? 1 : 0;
+  }
+  EXPECT_GE(ran, static_cast<int>(count) / 2);
 }
 
 TEST_F(Gpu, TheContextOfTheCallerIsCurrentAgainAfterwards) {

@@ -2,6 +2,7 @@
 #include <cuda.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <type_traits>
 
 #include "engine/run/cuda/driver_api.h"
@@ -31,6 +32,7 @@ TEST(DriverApi, FunctionsTakeWhatTheDriversTake) {
   EXPECT_TRUE(same(ours.name, static_cast<decltype(&::symbol)>(nullptr))) << #symbol;
   EAGLE_CUDA_FUNCTIONS(EAGLE_COMPARE)
   EAGLE_CUDA_GRAPH_FUNCTIONS(EAGLE_COMPARE)
+  EAGLE_CUDA_CONDITIONAL_FUNCTIONS(EAGLE_COMPARE)
 #undef EAGLE_COMPARE
 }
 
@@ -38,6 +40,17 @@ TEST(DriverApi, NumbersAreTheDrivers) {
   static_assert(sizeof(KernelNodeParams) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1));
   static_assert(offsetof(KernelNodeParams, parameters) == offsetof(CUDA_KERNEL_NODE_PARAMS_v1, kernelParams));
   static_assert(sizeof(Uuid) == sizeof(CUuuid) && sizeof(DevicePointer) == sizeof(CUdeviceptr));
+  static_assert(sizeof(ConditionalNodeParams) == sizeof(CUgraphNodeParams));
+  static_assert(offsetof(ConditionalNodeParams, handle) == offsetof(CUgraphNodeParams, conditional));
+  static_assert(offsetof(ConditionalNodeParams, bodies) ==
+                offsetof(CUgraphNodeParams, conditional) +
+                    offsetof(CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out));
+  static_assert(offsetof(ConditionalNodeParams, context) ==
+                offsetof(CUgraphNodeParams, conditional) + offsetof(CUDA_CONDITIONAL_NODE_PARAMS, ctx));
+  static_assert(offsetof(ConditionalNodeParams, reserved_behind) == offsetof(CUgraphNodeParams, reserved2));
+  EXPECT_EQ(ConditionalNodeParams().type, CU_GRAPH_NODE_TYPE_CONDITIONAL);
+  EXPECT_EQ(conditional_if, CU_GRAPH_COND_TYPE_IF);
+  EXPECT_EQ(conditional_while, CU_GRAPH_COND_TYPE_WHILE);
   EXPECT_EQ(success, CUDA_SUCCESS);
   EXPECT_EQ(invalid_value, CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(out_of_memory, CUDA_ERROR_OUT_OF_MEMORY);

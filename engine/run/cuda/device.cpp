@@ -84,16 +84,16 @@ void DeviceMemory::release() {
   address_ = 0;
 }
 
-Status DeviceMemory::write(std::span<const std::byte> from) const {
+Status DeviceMemory::write(std::span<const std::byte> from, std::uint64_t offset) const {
   if (from.empty()) return {};
   return device_->run("cuMemcpyHtoD", [&](const api::Functions& call) {
-    return call.cuMemcpyHtoD(address_, from.data(), from.size());
+    return call.cuMemcpyHtoD(address_ + offset, from.data(), from.size());
   });
 }
-Status DeviceMemory::read(std::span<std::byte> to) const {
+Status DeviceMemory::read(std::span<std::byte> to, std::uint64_t offset) const {
   if (to.empty()) return {};
   return device_->run("cuMemcpyDtoH", [&](const api::Functions& call) {
-    return call.cuMemcpyDtoH(to.data(), address_, to.size());
+    return call.cuMemcpyDtoH(to.data(), address_ + offset, to.size());
   });
 }
 Status DeviceMemory::fill(unsigned char value) const {

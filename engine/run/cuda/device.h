@@ -29,6 +29,8 @@ public:
   [[nodiscard]] const DeviceInfo& info() const { return info_; }
   [[nodiscard]] const Driver& driver() const { return *driver_; }
 
+  [[nodiscard]] api::Context context() const { return context_; }
+
   // The context, current in this thread while it lives.
   class Current {
   public:
@@ -71,9 +73,9 @@ public:
 
   [[nodiscard]] api::DevicePointer address() const { return address_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  // All of it, at most. They wait until they are done; work of streams is not waited for.
-  Status write(std::span<const std::byte> from) const;
-  Status read(std::span<std::byte> to) const;
+  // All of it from `offset` on, at most. They wait until they are done; work of streams is not waited for.
+  Status write(std::span<const std::byte> from, std::uint64_t offset = 0) const;
+  Status read(std::span<std::byte> to, std::uint64_t offset = 0) const;
   Status fill(unsigned char value) const;
 
 private:

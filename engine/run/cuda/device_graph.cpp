@@ -1,195 +1,340 @@
 #include "engine/run/cuda/device_graph.h"
 
 #include <algorithm>
-#include <cstddef>
+#include <cstring>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <variant>
 
-#include "engine/graph/edges.h"
 #include "engine/kernel/names.h"
-#include "engine/run/cuda/device_launch.h"
 
 namespace eagle::run::cuda {
 namespace {
 
-// What every launch needs beside its planes.
-struct Beside {
-  std::int64_t first_step = 0;
-  codegen::DeviceCounts counts;
-  std::int64_t cancel = 0;
-};
+// Replays that are enqueued before somebody looks whether they are still wanted.
+constexpr std::int64_t most_enqueued = 256;
 
-std::string_view kind_of(const graph::Node& node) {
-  constexpr std::string_view names[] = {"a launch",    "a host node", "a conditional",
-                                        "a reduction", "a copy",      "a group"};
-  return names[node.kind.index()];
+// One at a time, so that no memory is freed while a graph is made.
+std::mutex& building() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+std::string label_of(const graph::Graph& graph, std::uint32_t plane) {
+  const std::string& label = graph.planes[plane].label;
+  return label.empty() ? "plane " + std::to_string(plane) : "plane " + kernel::quote_name(label);
 }
 
 }  // namespace
 
-StatusOr<DeviceGraph> DeviceGraph::build(DeviceModules& modules, const graph::Graph& graph,
-                                         const std::vector<std::vector<std::uint32_t>>& parents) {
+// ---- building
+
+StatusOr<std::unique_ptr<DeviceGraph>> DeviceGraph::build(
+    DeviceModules& modules, const graph::Graph& graph,
+    std::vector<std::shared_ptr<const DeviceMemory>> planes, const LoweringOptions& options) {
   EAGLE_RETURN_IF_ERROR(modules.device()->driver().graphs());
-  const std::vector<graph::Leaf> leaves = graph::leaves(graph);
-  if (leaves.size() > most_nodes) {
-    return Status(Reason::graph_limit, "the graph has " + std::to_string(leaves.size()) +
-                                           " nodes; expected at most " + std::to_string(most_nodes) +
-                                           " of a graph on a GPU");
-  }
-  DeviceGraph made;
-  made.device_ = modules.device();
-  EAGLE_RETURN_IF_ERROR(made.load_kernels(modules, graph));
-  EAGLE_RETURN_IF_ERROR(made.make_planes(graph));
-  EAGLE_ASSIGN_OR_RETURN(made.stream_, DeviceStream::create(made.device_));
-  EAGLE_RETURN_IF_ERROR(made.device_->run(
-      "cuGraphCreate", [&](const api::Functions& call) { return call.cuGraphCreate(&made.graph_, 0); }));
-  made.nodes_.reserve(leaves.size());  // nodes are pointed into
-  for (std::size_t i = 0; i < leaves.size(); ++i)
-    EAGLE_RETURN_IF_ERROR(made.add(*leaves[i].node, parents.at(i)));
-  EAGLE_RETURN_IF_ERROR(made.device_->run("cuGraphInstantiateWithFlags", [&](const api::Functions& call) {
-    return call.cuGraphInstantiateWithFlags(&made.exec_, made.graph_, 0);
-  }));
+  std::unique_ptr<DeviceGraph> made(new DeviceGraph());
+  made->device_ = modules.device();
+  made->graph_ = graph;
+  const std::lock_guard lock(building());
+  EAGLE_RETURN_IF_ERROR(made->make_memory(std::move(planes)));
+  EAGLE_ASSIGN_OR_RETURN(made->stream_, DeviceStream::create(made->device_));
+  std::vector<api::DevicePointer> addresses;
+  for (const auto& plane : made->planes_) addresses.push_back(plane->address());
+  EAGLE_ASSIGN_OR_RETURN(made->program_, lower(modules, made->graph_, addresses, made->beside_.address(),
+                                               made->ran_.address(), options));
+  made->iterations_.assign(made->program_.loops, 0);
   return made;
 }
 
-DeviceGraph::DeviceGraph(DeviceGraph&& other) noexcept
-    : device_(std::move(other.device_)),
-      kernels_(std::move(other.kernels_)),
-      modules_(std::move(other.modules_)),
-      planes_(std::move(other.planes_)),
-      beside_(std::move(other.beside_)),
-      stream_(std::move(other.stream_)),
-      nodes_(std::move(other.nodes_)),
-      graph_(std::exchange(other.graph_, nullptr)),
-      exec_(std::exchange(other.exec_, nullptr)) {}
-
-DeviceGraph::~DeviceGraph() {
-  if (graph_ == nullptr) return;
-  (void)stream_.wait();  // what is under way still looks at the planes
-  (void)device_->run("cuGraphDestroy", [&](const api::Functions& call) {
-    if (exec_ != nullptr) call.cuGraphExecDestroy(exec_);
-    return call.cuGraphDestroy(graph_);
-  });
-}
-
-Status DeviceGraph::load_kernels(DeviceModules& modules, const graph::Graph& graph) {
-  kernels_ = graph.kernels;
-  for (const auto& kernel : kernels_) {
-    if (kernel->shares()) {
-      return {Reason::bad_value, "kernel " + kernel::quote_name(kernel->name) +
-                                     " adds up or reduces over its samples; expected one whose samples have "
-                                     "nothing in common, in a graph on a GPU"};
+Status DeviceGraph::make_memory(std::vector<std::shared_ptr<const DeviceMemory>> planes) {
+  planes.resize(graph_.planes.size());
+  for (std::uint32_t i = 0; i < planes.size(); ++i) {
+    if (planes[i] != nullptr && planes[i]->bytes() < graph_.planes[i].bytes) {
+      return {Reason::bad_value, label_of(graph_, i) + " has " + std::to_string(planes[i]->bytes()) +
+                                     " bytes; expected at least " + std::to_string(graph_.planes[i].bytes)};
     }
-    EAGLE_ASSIGN_OR_RETURN(auto module, modules.of(*kernel));
-    modules_.push_back(std::move(module));
-  }
-  return {};
-}
-
-Status DeviceGraph::make_planes(const graph::Graph& graph) {
-  for (const graph::Plane& plane : graph.planes) {
-    EAGLE_ASSIGN_OR_RETURN(DeviceMemory memory, DeviceMemory::create(device_, plane.bytes));
+    if (planes[i] != nullptr) continue;
+    EAGLE_ASSIGN_OR_RETURN(DeviceMemory memory, DeviceMemory::create(device_, graph_.planes[i].bytes));
     EAGLE_RETURN_IF_ERROR(memory.fill(0));
-    planes_.push_back(std::move(memory));
+    planes[i] = std::make_shared<const DeviceMemory>(std::move(memory));
   }
+  planes_ = std::move(planes);
+  EAGLE_ASSIGN_OR_RETURN(ran_, DeviceMemory::create(device_, 8 * count_loops(graph_.stages)));
+  EAGLE_RETURN_IF_ERROR(ran_.fill(0));
   EAGLE_ASSIGN_OR_RETURN(beside_, DeviceMemory::create(device_, sizeof(Beside)));
   return beside_.fill(0);
 }
 
-std::vector<std::uint64_t> DeviceGraph::parameter_of(const graph::KernelLaunch& launch) const {
-  const kernel::Kernel& kernel = *kernels_[launch.kernel];
-  std::vector<DeviceArgument> arguments;
-  for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
-    const graph::Bound& bound = launch.arguments[i];
-    DeviceArgument argument{0, bound.layout.component_stride, bound.layout.samples, bound.bits};
-    // Its elements are aligned: plane::layout has seen to it, and memory of a device begins at a multiple of
-    // 256.
-    if (bound.view) {
-      argument.address =
-          planes_[bound.view->plane].address() + static_cast<api::DevicePointer>(bound.view->offset);
-    }
-    arguments.push_back(argument);
-  }
-  codegen::DeviceCall call;
-  call.end = launch.samples;
-  call.total_samples = launch.samples;
-  call.first_step = beside_.address() + offsetof(Beside, first_step);
-  call.counts = beside_.address() + offsetof(Beside, counts);
-  call.cancel = beside_.address() + offsetof(Beside, cancel);
-  return device_parameter(kernel, call, arguments, {});
+DeviceGraph::~DeviceGraph() {
+  if (enqueued_ > 0) (void)stream_.wait();  // what is under way still looks at the planes
 }
 
-api::KernelNodeParams DeviceGraph::params_of(Node& node, void** parameter) {
-  *parameter = node.parameter.data();
-  api::KernelNodeParams params;
-  params.function = node.function;
-  params.grid_x = node.blocks;
-  params.block_x = node.threads;
-  params.parameters = parameter;
-  return params;
+bool DeviceGraph::is_whole() const {
+  return program_.instructions.empty() ||
+         (program_.instructions.size() == 1 && std::holds_alternative<RunPart>(program_.instructions[0]));
 }
 
-Status DeviceGraph::add(const graph::Node& node, std::span<const std::uint32_t> parents) {
-  const auto* launch = std::get_if<graph::KernelLaunch>(&node.kind);
-  if (launch == nullptr) {
-    return {Reason::bad_value, "node " + kernel::quote_name(node.label) + " is " +
-                                   std::string(kind_of(node)) +
-                                   "; expected launches of kernels alone, in a graph on a GPU"};
-  }
-  Node& made = nodes_.emplace_back();
-  made.parameter = parameter_of(*launch);
-  made.kernel = kernels_[launch->kernel].get();
-  made.function = modules_[launch->kernel]->function();
-  const Grid grid = grid_for(launch->samples);
-  made.blocks = grid.blocks;
-  made.threads = grid.threads;
-  std::vector<api::GraphNode> handles;
-  for (const std::uint32_t parent : parents) handles.push_back(nodes_[parent].handle);
-  void* parameter = nullptr;
-  const api::KernelNodeParams params = params_of(made, &parameter);
-  return device_->run("cuGraphAddKernelNode", [&](const api::Functions& call) {
-    return call.cuGraphAddKernelNode(&made.handle, graph_, handles.data(), handles.size(), &params);
-  });
-}
+// ---- planes and numbers
 
 Status DeviceGraph::write(std::uint32_t plane, std::span<const std::byte> from) const {
-  return planes_.at(plane).write(from);
+  return planes_.at(plane)->write(from);
 }
 Status DeviceGraph::read(std::uint32_t plane, std::span<std::byte> to) const {
-  return planes_.at(plane).read(to);
+  return planes_.at(plane)->read(to);
 }
 
-Status DeviceGraph::launch(std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    EAGLE_RETURN_IF_ERROR(device_->run("cuGraphLaunch", [&](const api::Functions& call) {
-      return call.cuGraphLaunch(exec_, stream_.handle());
-    }));
+Status DeviceGraph::update(const std::vector<graph::ParamUpdate>& updates) {
+  EAGLE_ASSIGN_OR_RETURN(const auto changes, graph::resolve_updates(graph_, updates));
+  EAGLE_RETURN_IF_ERROR(enqueue_rest());
+  std::vector<std::size_t> changed;
+  for (const auto& [target, bits] : changes) {
+    const std::size_t node = program_.launches.at(target.launch);
+    program_.nodes[node].node.words[codegen::device_base_word(target.argument)] = bits;
+    changed.push_back(node);
+  }
+  return apply(changed);
+}
+
+Status DeviceGraph::rebind(std::uint32_t plane, std::shared_ptr<const DeviceMemory> memory) {
+  if (plane >= planes_.size() || memory == nullptr || memory->bytes() < graph_.planes[plane].bytes) {
+    return {Reason::bad_value, plane >= planes_.size()
+                                   ? "the graph has no plane " + std::to_string(plane)
+                                   : label_of(graph_, plane) + ": expected memory of at least " +
+                                         std::to_string(graph_.planes[plane].bytes) +
+                                         " bytes on the device, found " +
+                                         (memory == nullptr ? "none" : std::to_string(memory->bytes()))};
+  }
+  EAGLE_RETURN_IF_ERROR(enqueue_rest());
+  if (enqueued_ > 0) retired_.push_back(planes_[plane]);
+  planes_[plane] = std::move(memory);
+  std::vector<std::size_t> changed;
+  for (std::size_t i = 0; i < program_.nodes.size(); ++i) {
+    DeviceNode& node = program_.nodes[i].node;
+    bool uses = false;
+    for (const AddressWord& address : node.addresses) {
+      if (address.plane != plane) continue;
+      node.words[address.word] = planes_[plane]->address() + static_cast<api::DevicePointer>(address.offset);
+      uses = true;
+    }
+    if (uses) changed.push_back(i);
+  }
+  return apply(changed);
+}
+
+// Nodes in bodies cannot be changed in an executable graph. It is made anew once it has ended, since a graph
+// with conditionals is not promised to be executable twice.
+Status DeviceGraph::apply(const std::vector<std::size_t>& nodes) {
+  std::vector<bool> anew(program_.parts.size(), false);
+  for (const std::size_t i : nodes) {
+    const PlacedNode& placed = program_.nodes[i];
+    EAGLE_RETURN_IF_ERROR(program_.parts[placed.part].change(placed.handle, placed.node, placed.in_body));
+    if (placed.in_body) anew[placed.part] = true;
+  }
+  for (std::size_t part = 0; part < anew.size(); ++part) {
+    if (!anew[part]) continue;
+    if (enqueued_ > 0) EAGLE_RETURN_IF_ERROR(settle());
+    EAGLE_RETURN_IF_ERROR(program_.parts[part].instantiate());
   }
   return {};
 }
 
-StatusOr<codegen::DeviceCounts> DeviceGraph::wait() {
-  EAGLE_RETURN_IF_ERROR(stream_.wait());
-  Beside beside;
-  EAGLE_RETURN_IF_ERROR(beside_.read(std::as_writable_bytes(std::span(&beside, 1))));
-  EAGLE_RETURN_IF_ERROR(beside_.fill(0));
-  return beside.counts;
+// ---- launches
+
+Status DeviceGraph::launch(std::int64_t count, std::shared_ptr<const Control> control) {
+  const bool in_hand = launches_ < wanted_;
+  if (count < 0 || (in_hand && !is_whole())) {
+    return {Reason::bad_value, count < 0
+                                   ? "expected 0 or more replays, found " + std::to_string(count)
+                                   : "the graph is being launched; advance that launch to its end first"};
+  }
+  if (!in_hand) {
+    wanted_ = launches_ = 0;
+    std::fill(iterations_.begin(), iterations_.end(), 0);
+  }
+  wanted_ += count;
+  control_ = std::move(control);
+  position_ = 0;
+  return is_whole() ? enqueue_whole() : Status();
 }
 
-Status DeviceGraph::set_param(std::uint32_t leaf, std::uint32_t argument, std::uint64_t bits) {
-  if (leaf >= nodes_.size() || argument >= nodes_[leaf].kernel->arguments.size() ||
-      nodes_[leaf].kernel->arguments[argument].role != kernel::Role::param) {
-    return {Reason::bad_value, "argument " + std::to_string(argument) + " of node " + std::to_string(leaf) +
-                                   " is no Param of this graph"};
+// As many as may be under way.
+Status DeviceGraph::enqueue_whole() {
+  while (launches_ + enqueued_ < wanted_ && enqueued_ < most_enqueued) {
+    // Counters of loops that a replay does not come to are 0.
+    if (program_.loops > 0) {
+      EAGLE_RETURN_IF_ERROR(device_->run("cuMemsetD8Async", [&](const api::Functions& call) {
+        return call.cuMemsetD8Async(ran_.address(), 0, ran_.bytes(), stream_.handle());
+      }));
+    }
+    if (!program_.parts.empty()) EAGLE_RETURN_IF_ERROR(program_.parts[0].launch(stream_));
+    ++enqueued_;
   }
-  Node& node = nodes_[leaf];
-  node.parameter[codegen::device_base_word(argument)] = bits;
-  void* parameter = nullptr;
-  const api::KernelNodeParams params = params_of(node, &parameter);
-  return device_->run("cuGraphExecKernelNodeSetParams", [&](const api::Functions& call) {
-    return call.cuGraphExecKernelNodeSetParams(exec_, node.handle, &params);
-  });
+  return {};
+}
+
+// Before a change: what was launched keeps what it was launched with.
+Status DeviceGraph::enqueue_rest() {
+  if (launches_ == wanted_) return {};
+  if (!is_whole())
+    return {Reason::bad_value, "the graph is being launched; advance that launch to its end first"};
+  while (launches_ + enqueued_ < wanted_) {
+    EAGLE_RETURN_IF_ERROR(settle());
+    EAGLE_RETURN_IF_ERROR(enqueue_whole());
+  }
+  return {};
+}
+
+// Waits for what is enqueued.
+Status DeviceGraph::settle() {
+  const Status status = stream_.wait();
+  retired_.clear();
+  launches_ += std::exchange(enqueued_, 0);
+  if (!status.ok()) wanted_ = launches_;
+  return status;
+}
+
+Status DeviceGraph::stopped() const {
+  const auto far = [&] {
+    return std::to_string(launches_) + " of " + std::to_string(wanted_) + " replays were whole";
+  };
+  if (control_ && control_->cancelled()) return {Reason::cancelled, "the launch was cancelled; " + far()};
+  if (control_ && control_->expired())
+    return {Reason::deadline, "the deadline of the launch passed; " + far()};
+  return {};
+}
+
+StatusOr<DeviceGraph::Next> DeviceGraph::advance() {
+  if (!is_whole()) return run_program();
+  while (enqueued_ > 0 || launches_ < wanted_) {
+    EAGLE_RETURN_IF_ERROR(settle());
+    if (const Status status = launches_ < wanted_ ? stopped() : Status(); !status.ok()) {
+      wanted_ = launches_;
+      return status;
+    }
+    EAGLE_RETURN_IF_ERROR(enqueue_whole());
+  }
+  if (program_.loops > 0) EAGLE_RETURN_IF_ERROR(ran_.read(std::as_writable_bytes(std::span(iterations_))));
+  return Next::done;
+}
+
+StatusOr<codegen::DeviceCounts> DeviceGraph::wait() {
+  EAGLE_ASSIGN_OR_RETURN(const Next next, advance());
+  if (next == Next::host_call)
+    return Status(Reason::bad_value, "the graph calls the host, so its launch is advanced, not waited for");
+  return take_counts();
+}
+
+StatusOr<codegen::DeviceCounts> DeviceGraph::take_counts() {
+  codegen::DeviceCounts counts;
+  EAGLE_RETURN_IF_ERROR(
+      beside_.read(std::as_writable_bytes(std::span(&counts, 1)), offsetof(Beside, counts)));
+  EAGLE_RETURN_IF_ERROR(beside_.fill(0));
+  return counts;
+}
+
+Status DeviceGraph::cancel() const {
+  const std::int64_t set = 1;
+  return beside_.write(std::as_bytes(std::span(&set, 1)), offsetof(Beside, cancel));
+}
+
+// ---- with the host's part
+
+StatusOr<DeviceGraph::Next> DeviceGraph::run_program() {
+  while (launches_ < wanted_) {
+    if (position_ == program_.instructions.size()) {
+      EAGLE_RETURN_IF_ERROR(finish_replay());
+      continue;
+    }
+    if (const Status status = stopped(); !status.ok()) {
+      wanted_ = launches_;
+      return status;
+    }
+    if (position_ == 0 && program_.loops > 0) EAGLE_RETURN_IF_ERROR(ran_.fill(0));
+    const DeviceInstruction& instruction = program_.instructions[position_++];
+    if (const auto* part = std::get_if<RunPart>(&instruction)) {
+      EAGLE_RETURN_IF_ERROR(run(*part));
+    } else if (const auto* host = std::get_if<graph::RunHostCall>(&instruction)) {
+      call_ = host->call;
+      return Next::host_call;
+    } else if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) {
+      EAGLE_ASSIGN_OR_RETURN(const bool goes_in, holds(skip->guard));
+      if (!goes_in) position_ = skip->target;
+    } else if (const auto* enter = std::get_if<graph::LoopEnter>(&instruction)) {
+      iterations_[enter->loop] = 0;
+      EAGLE_RETURN_IF_ERROR(store_counter(enter->loop));
+    } else if (const auto* test = std::get_if<graph::LoopTest>(&instruction)) {
+      EAGLE_ASSIGN_OR_RETURN(const bool goes_in, holds(test->guard));
+      if (goes_in && iterations_[test->loop] < test->max_iterations) {
+        ++iterations_[test->loop];
+      } else {
+        position_ = test->target;
+      }
+    } else {
+      const auto& back = std::get<graph::LoopBack>(instruction);
+      EAGLE_RETURN_IF_ERROR(store_counter(back.loop));
+      position_ = back.target;
+    }
+  }
+  return Next::done;
+}
+
+Status DeviceGraph::run(const RunPart& instruction) {
+  EAGLE_RETURN_IF_ERROR(program_.parts[instruction.part].launch(stream_));
+  const Status status = stream_.wait();
+  retired_.clear();
+  if (!status.ok()) wanted_ = launches_;
+  return status;
+}
+
+// Loops of the host were counted here, those of the device there; each is 0 where it is not counted.
+Status DeviceGraph::finish_replay() {
+  ++launches_;
+  position_ = 0;
+  if (launches_ < wanted_) {
+    std::fill(iterations_.begin(), iterations_.end(), 0);
+    return {};
+  }
+  if (program_.loops == 0) return {};
+  std::vector<std::int64_t> on_device(program_.loops);
+  EAGLE_RETURN_IF_ERROR(ran_.read(std::as_writable_bytes(std::span(on_device))));
+  for (std::size_t loop = 0; loop < on_device.size(); ++loop) iterations_[loop] += on_device[loop];
+  return {};
+}
+
+namespace {
+
+std::int64_t value_of(std::uint64_t bits, const plane::View& view) {
+  if (view.dtype == plane::DType::boolean) return bits != 0 ? 1 : 0;
+  const auto unused = static_cast<int>(64 - 8 * view.item_bytes);
+  return static_cast<std::int64_t>(bits << unused) >> unused;
+}
+
+}  // namespace
+
+StatusOr<bool> DeviceGraph::holds(const graph::Guard& guard) const {
+  const auto load = [&](const plane::View& view) -> StatusOr<std::int64_t> {
+    std::uint64_t bits = 0;
+    EAGLE_RETURN_IF_ERROR(
+        planes_[view.plane]->read(std::as_writable_bytes(std::span(&bits, 1)).first(view.item_bytes),
+                                  static_cast<std::uint64_t>(view.offset)));
+    return value_of(bits, view);
+  };
+  EAGLE_ASSIGN_OR_RETURN(const std::int64_t count, load(guard.count.view));
+  std::int64_t baseline = 0;
+  if (guard.baseline) {
+    EAGLE_ASSIGN_OR_RETURN(baseline, load(guard.baseline->view));
+  }
+  return (count != baseline) != guard.negated;
+}
+
+Status DeviceGraph::store_counter(std::uint32_t loop) const {
+  const std::optional<plane::View>& view = program_.counters[loop];
+  if (!view) return {};
+  const std::int64_t ran = iterations_[loop];
+  return planes_[view->plane]->write(std::as_bytes(std::span(&ran, 1)).first(view->item_bytes),
+                                     static_cast<std::uint64_t>(view->offset));
 }
 
 }  // namespace eagle::run::cuda

@@ -1,72 +1,106 @@
-// DeviceGraph: a graph of kernels as one CUDA graph, over planes of its own on one device.
+// DeviceGraph: a graph on one device, over planes of its own or of others there: a DeviceProgram with its
+// memory, and its launches.
 //
-// Its nodes are the launches, and their parents are the derived edges, so the device may overlap whatever is
-// independent. Built node by node, not by capture: what runs is what the edges say. It is for one caller at a
-// time, and takes part in nothing that other graphs of the device do.
+// For one caller at a time, but for `cancel`. Building is serialised by device; launches of several graphs of
+// one device run as the device likes, which knows nothing of planes that two of them share.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/codegen/device_abi.h"
+#include "engine/graph/address.h"
 #include "engine/graph/graph.h"
+#include "engine/run/control.h"
 #include "engine/run/cuda/device.h"
 #include "engine/run/cuda/device_modules.h"
+#include "engine/run/cuda/device_program.h"
 
 namespace eagle::run::cuda {
 
 class DeviceGraph {
 public:
-  // `parents` by leaf: parents_of(edges). BAD_VALUE names a node that graphs of a device do not have (yet):
-  // all but launches of kernels whose samples share nothing. GRAPH_LIMIT beyond `most_nodes`. SYSTEM where
-  // the driver has no graphs; OUT_OF_MEMORY.
-  static StatusOr<DeviceGraph> build(DeviceModules& modules, const graph::Graph& graph,
-                                     const std::vector<std::vector<std::uint32_t>>& parents);
-  static constexpr std::size_t most_nodes = 10'000;
-  DeviceGraph(DeviceGraph&& other) noexcept;
-  DeviceGraph& operator=(DeviceGraph&&) = delete;
+  enum class Next { done, host_call };
+
+  // `planes`: of the description, in its order; null: made here, and cleared. Everything that `lower`
+  // refuses; BAD_VALUE for a plane that is smaller than the description says; SYSTEM where the driver has no
+  // graphs; OUT_OF_MEMORY.
+  static StatusOr<std::unique_ptr<DeviceGraph>> build(
+      DeviceModules& modules, const graph::Graph& graph,
+      std::vector<std::shared_ptr<const DeviceMemory>> planes = {}, const LoweringOptions& options = {});
   ~DeviceGraph();
+  DeviceGraph(const DeviceGraph&) = delete;
+  DeviceGraph& operator=(const DeviceGraph&) = delete;
+
+  [[nodiscard]] const std::vector<DeviceStage>& schedule() const { return program_.stages; }
+  // Whether a launch needs nobody: it is one CUDA graph, enqueued as often as asked for.
+  [[nodiscard]] bool is_whole() const;
 
   // The bytes of a plane of the description, all of them. Not while a launch is under way.
   Status write(std::uint32_t plane, std::span<const std::byte> from) const;
   Status read(std::uint32_t plane, std::span<std::byte> to) const;
-  // So many replays, one after the other. Returns before they are done; `wait` says how they went, and what
-  // they counted together.
-  Status launch(std::int64_t count);
+
+  // So many replays, one after the other. Of a whole graph they are enqueued and this returns before they are
+  // done. BAD_VALUE while a launch is under way that needs the host.
+  Status launch(std::int64_t count, std::shared_ptr<const Control> control = nullptr);
+  // Goes on until the launch is done or a host node is reached: run `call()`, then advance again. Enqueued
+  // launches are waited for. CANCELLED and DEADLINE say how many replays were whole; a fault of the device is
+  // what its driver says, and stays.
+  StatusOr<Next> advance();
+  [[nodiscard]] std::uint32_t call() const { return call_; }
+  // `advance` for a graph without host nodes; what was counted since the last one.
   StatusOr<codegen::DeviceCounts> wait();
-  // The number of a Param from the next launch on, as bits of its type: of argument `argument` of leaf
-  // `leaf`.
-  Status set_param(std::uint32_t leaf, std::uint32_t argument, std::uint64_t bits);
+  // Loops and conditionals under way end as soon as they look; from any thread.
+  Status cancel() const;
+  // Bodies that each loop ran in the last replay, once it is done.
+  [[nodiscard]] const std::vector<std::int64_t>& iterations() const { return iterations_; }
+  [[nodiscard]] std::int64_t launches() const { return launches_; }  // whole replays of the last launch
+  // What was counted since it was last asked. Not while a launch is under way.
+  StatusOr<codegen::DeviceCounts> take_counts();
+
+  // New numbers for Params from the next launch on, launches that are under way keeping theirs: all of them
+  // or, where one is refused, none. UNKNOWN_NAME, WRONG_DTYPE, BAD_VALUE.
+  Status update(const std::vector<graph::ParamUpdate>& updates);
+  // Another plane in the place of one, likewise; the old one is kept until the launches under way are done.
+  // BAD_VALUE for one that is too small.
+  Status rebind(std::uint32_t plane, std::shared_ptr<const DeviceMemory> memory);
+  [[nodiscard]] std::size_t retired() const { return retired_.size(); }  // planes that are so kept
 
 private:
-  struct Node {
-    api::GraphNode handle = nullptr;
-    api::Function function = nullptr;
-    unsigned blocks = 1;
-    unsigned threads = 1;
-    std::vector<std::uint64_t> parameter;
-    const kernel::Kernel* kernel = nullptr;  // kept alive by `kernels_`
-  };
   DeviceGraph() = default;
-  Status make_planes(const graph::Graph& graph);
-  Status load_kernels(DeviceModules& modules, const graph::Graph& graph);
-  Status add(const graph::Node& node, std::span<const std::uint32_t> parents);
-  [[nodiscard]] std::vector<std::uint64_t> parameter_of(const graph::KernelLaunch& launch) const;
-  static api::KernelNodeParams params_of(Node& node, void** parameter);
+  Status make_memory(std::vector<std::shared_ptr<const DeviceMemory>> planes);
+  Status apply(const std::vector<std::size_t>& nodes);
+  Status enqueue_whole();
+  Status enqueue_rest();
+  Status settle();
+  StatusOr<Next> run_program();
+  StatusOr<bool> holds(const graph::Guard& guard) const;
+  Status store_counter(std::uint32_t loop) const;
+  Status finish_replay();
+  Status stopped() const;
+  [[nodiscard]] Status run(const RunPart& instruction);
 
   std::shared_ptr<const Device> device_;
-  std::vector<std::shared_ptr<const kernel::Kernel>> kernels_;
-  std::vector<std::shared_ptr<const DeviceModule>> modules_;  // by kernel
-  std::vector<DeviceMemory> planes_;
-  DeviceMemory beside_;  // steps taken, counts, the cancel flag
+  graph::Graph graph_;
+  std::vector<std::shared_ptr<const DeviceMemory>> planes_;
+  std::vector<std::shared_ptr<const DeviceMemory>> retired_;
+  DeviceMemory beside_;
+  DeviceMemory ran_;  // bodies, by loop
   DeviceStream stream_;
-  std::vector<Node> nodes_;
-  api::Graph graph_ = nullptr;
-  api::GraphExec exec_ = nullptr;
+  DeviceProgram program_;
+
+  std::shared_ptr<const Control> control_;
+  std::int64_t wanted_ = 0;    // replays of the launch in hand
+  std::int64_t launches_ = 0;  // whole ones
+  std::int64_t enqueued_ = 0;  // and not waited for
+  std::uint32_t position_ = 0;
+  std::uint32_t call_ = 0;
+  std::vector<std::int64_t> iterations_;
 };
 
 }  // namespace eagle::run::cuda

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "engine/base/status.h"
 #include "engine/codegen/compiler.h"
@@ -25,13 +26,21 @@ public:
   // What compiler and driver say where it cannot be had; BAD_VALUE for a device that is too old. Beyond
   // `most_modules` the oldest is forgotten; it is unloaded when nobody uses it any more.
   StatusOr<std::shared_ptr<const DeviceModule>> of(const kernel::Kernel& kernel);
+  // A module of text that is not a kernel's (routines.h).
+  StatusOr<std::shared_ptr<const DeviceModule>> routine(const std::string& ptx);
+  // The architecture that text is made for; empty for a device that is too old.
+  [[nodiscard]] std::string_view arch() const { return arch_; }
   static constexpr std::size_t most_modules = 1'000;
 
 private:
+  std::shared_ptr<const DeviceModule> find(const std::string& key);
+  std::shared_ptr<const DeviceModule> keep(const std::string& key, DeviceModule module);
+
   const std::shared_ptr<const Device> device_;
   codegen::Compiler& compiler_;
+  std::string_view arch_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const DeviceModule>> modules_;  // by content hash
+  std::map<std::string, std::shared_ptr<const DeviceModule>> modules_;  // by content hash or text
   std::deque<std::string> order_;                                       // oldest first
 };
 

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <type_traits>
 #include <utility>
 
 namespace eagle::run::cuda {
@@ -26,14 +25,29 @@ std::string text_of(const api::Uuid& uuid) {
   return text;
 }
 
-// Where one entry point is: by the driver's own table of versions, else by the name that it is exported
+// Entry points of a library: by the driver's own table of versions, else by the name that each is exported
 // under.
-void* find(void* library, api::GetProcAddress by_version, const char* name, int version, const char* symbol) {
-  void* found = nullptr;
-  if (by_version != nullptr && by_version(name, &found, version, 0) == api::success && found != nullptr)
-    return found;
-  return ::dlsym(library, symbol);
-}
+class Loader {
+public:
+  explicit Loader(void* library)
+      : library_(library),
+        by_version_(reinterpret_cast<api::GetProcAddress>(::dlsym(library, "cuGetProcAddress"))) {}
+
+  template <typename Function>
+  void take(Function*& function, const char* name, int version, const char* symbol) {
+    void* found = nullptr;
+    const bool known = by_version_ != nullptr && by_version_(name, &found, version, 0) == api::success;
+    if (!known || found == nullptr) found = ::dlsym(library_, symbol);
+    if (found == nullptr) missing_ += (missing_.empty() ? "" : ", ") + std::string(symbol);
+    function = reinterpret_cast<Function*>(found);
+  }
+  [[nodiscard]] const std::string& missing() const { return missing_; }
+
+private:
+  void* library_;
+  api::GetProcAddress by_version_;
+  std::string missing_;
+};
 
 }  // namespace
 
@@ -58,33 +72,38 @@ StatusOr<std::shared_ptr<const Driver>> Driver::open(bool* found) {
     return driver->status(result, "cuInit");
   if (const api::Result result = call.cuDriverGetVersion(&driver->version_); result != api::success)
     return driver->status(result, "cuDriverGetVersion");
+  driver->load_conditionals(library);
   return std::shared_ptr<const Driver>(std::move(driver));
 }
 
+#define EAGLE_CUDA_LOAD(name, version, symbol, parameters) \
+  loader.take(functions_.name, #name, version, #symbol);
+
 Status Driver::load(void* library) {
-  auto by_version = reinterpret_cast<api::GetProcAddress>(::dlsym(library, "cuGetProcAddress"));
-  std::string missing;
-  const auto take = [&](auto& function, const char* name, int version, const char* symbol) {
-    void* const address = find(library, by_version, name, version, symbol);
-    if (address == nullptr) missing += (missing.empty() ? "" : ", ") + std::string(symbol);
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
-  };
-#define EAGLE_CUDA_LOAD(name, version, symbol, parameters) take(functions_.name, #name, version, #symbol);
+  Loader loader(library);
   EAGLE_CUDA_FUNCTIONS(EAGLE_CUDA_LOAD)
-#undef EAGLE_CUDA_LOAD
-  if (missing.empty()) {
-#define EAGLE_CUDA_LOAD(name, version, symbol, parameters) take(functions_.name, #name, version, #symbol);
-    EAGLE_CUDA_GRAPH_FUNCTIONS(EAGLE_CUDA_LOAD)
-#undef EAGLE_CUDA_LOAD
-    if (!missing.empty()) {
-      graphs_ = Status(Reason::system, library_ + " lacks " + missing +
-                                           ", which graphs need; expected a driver for CUDA 11.4 or newer");
-    }
-    return {};
+  if (!loader.missing().empty()) {
+    return {Reason::system, library_ + " lacks " + loader.missing() +
+                                "; expected a driver for CUDA 11.0 or newer: update NVIDIA's driver"};
   }
-  return {Reason::system, library_ + " lacks " + missing +
-                              "; expected a driver for CUDA 11.0 or newer: update NVIDIA's driver"};
+  EAGLE_CUDA_GRAPH_FUNCTIONS(EAGLE_CUDA_LOAD)
+  if (!loader.missing().empty()) {
+    graphs_ = Status(Reason::system, library_ + " lacks " + loader.missing() +
+                                         ", which graphs need; expected a driver for CUDA 11.4 or newer");
+  }
+  return {};
 }
+
+void Driver::load_conditionals(void* library) {
+  Loader loader(library);
+  EAGLE_CUDA_CONDITIONAL_FUNCTIONS(EAGLE_CUDA_LOAD)
+  if (loader.missing().empty() && version_ >= api::conditional_version) return;
+  conditionals_ = Status(Reason::system, library_ + " is a driver for CUDA " + version_text(version_) +
+                                             ", and conditional nodes came with CUDA " +
+                                             version_text(api::conditional_version));
+}
+
+#undef EAGLE_CUDA_LOAD
 
 Status Driver::status(api::Result result, std::string_view what) const {
   const char* name = nullptr;

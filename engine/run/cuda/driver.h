@@ -40,6 +40,8 @@ public:
   [[nodiscard]] int version() const { return version_; }  // 12040: of CUDA 12.4
   // Whether it has all that graphs need; SYSTEM names what is missing.
   [[nodiscard]] const Status& graphs() const { return graphs_; }
+  // The same of conditional nodes; SYSTEM for a driver that is older than CUDA 12.4.
+  [[nodiscard]] const Status& conditionals() const { return conditionals_; }
   // Empty: there is no GPU that this process may use.
   [[nodiscard]] StatusOr<std::vector<DeviceInfo>> devices() const;
   // What a call that did not succeed says: the call, the driver's name for the error, and its words.
@@ -49,10 +51,12 @@ public:
 private:
   Driver() = default;
   Status load(void* library);
+  void load_conditionals(void* library);
   [[nodiscard]] StatusOr<DeviceInfo> device(int ordinal) const;
 
   api::Functions functions_;
   Status graphs_;
+  Status conditionals_;
   std::string library_;
   int version_ = 0;
 };

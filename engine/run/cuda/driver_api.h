@@ -42,6 +42,21 @@ struct KernelNodeParams {
   void** extra = nullptr;
 };
 
+// CUgraphNodeParams of a conditional node, with what is left of its union.
+struct ConditionalNodeParams {
+  int type = 13;  // CU_GRAPH_NODE_TYPE_CONDITIONAL
+  int reserved_before[3] = {};
+  std::uint64_t handle = 0;
+  int kind = 0;  // conditional_if, conditional_while
+  unsigned size = 1;
+  Graph* bodies = nullptr;  // given by the driver
+  Context context = nullptr;
+  long long reserved[25] = {};
+  long long reserved_behind = 0;
+};
+inline constexpr int conditional_if = 0;
+inline constexpr int conditional_while = 1;
+
 inline constexpr Result success = 0;
 inline constexpr Result invalid_value = 1;
 inline constexpr Result out_of_memory = 2;
@@ -116,16 +131,30 @@ inline constexpr int jit_error_log_buffer_bytes = 6;
      const KernelNodeParams* parameters))                                        \
   X(cuGraphInstantiateWithFlags, 11040, cuGraphInstantiateWithFlags,             \
     (GraphExec * exec, Graph graph, unsigned long long flags))                   \
+  X(cuGraphKernelNodeSetParams, 10000, cuGraphKernelNodeSetParams,               \
+    (GraphNode node, const KernelNodeParams* parameters))                        \
+  X(cuMemsetD8Async, 3020, cuMemsetD8Async,                                      \
+    (DevicePointer to, unsigned char value, std::size_t bytes, Stream stream))   \
   X(cuGraphExecKernelNodeSetParams, 10010, cuGraphExecKernelNodeSetParams,       \
     (GraphExec exec, GraphNode node, const KernelNodeParams* parameters))        \
   X(cuGraphLaunch, 10000, cuGraphLaunch, (GraphExec exec, Stream stream))        \
   X(cuGraphExecDestroy, 10000, cuGraphExecDestroy, (GraphExec exec))
+
+// Of conditional nodes; a driver without them leaves the loops of a graph to the host. `edges` is null.
+#define EAGLE_CUDA_CONDITIONAL_FUNCTIONS(X)                                                         \
+  X(cuGraphConditionalHandleCreate, 12030, cuGraphConditionalHandleCreate,                          \
+    (std::uint64_t * handle, Graph graph, Context context, unsigned value, unsigned flags))         \
+  X(cuGraphAddNode, 12030, cuGraphAddNode_v2,                                                       \
+    (GraphNode * node, Graph graph, const GraphNode* parents, const void* edges, std::size_t count, \
+     ConditionalNodeParams* parameters))
+inline constexpr int conditional_version = 12'040;  // of CUDA: bodies may be as ours are
 
 // One address a function; null where the driver lacks it.
 struct Functions {
 #define EAGLE_CUDA_MEMBER(name, version, symbol, parameters) Result(*name) parameters = nullptr;
   EAGLE_CUDA_FUNCTIONS(EAGLE_CUDA_MEMBER)
   EAGLE_CUDA_GRAPH_FUNCTIONS(EAGLE_CUDA_MEMBER)
+  EAGLE_CUDA_CONDITIONAL_FUNCTIONS(EAGLE_CUDA_MEMBER)
 #undef EAGLE_CUDA_MEMBER
 };
 

@@ -6,14 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "engine/base/status.h"
-#include "engine/codegen/compiler.h"
 #include "engine/codegen/device_abi.h"
 #include "engine/kernel/ir.h"
-#include "engine/run/cuda/device.h"
+#include "engine/run/cuda/device_modules.h"
 
 namespace eagle::run::cuda {
 
@@ -22,7 +20,7 @@ struct HostPlane {
   std::span<std::byte> bytes;         // all of it; copied there and back
   std::int64_t offset = 0;            // of the first sample's first component; a multiple of its size
   std::int64_t component_stride = 0;  // bytes; a multiple of the element's size
-  std::int64_t length = 1;            // elements of a table
+  std::int64_t length = 1;            // elements of a table or accumulator
   std::uint64_t bits = 0;             // of a Param
 };
 
@@ -32,10 +30,9 @@ struct LaunchPosition {
   std::int64_t first_step = 0;
 };
 
-// Up to `max_steps` steps of each sample. `planes`: one an argument. BAD_VALUE for kernels whose samples
-// share something (Kernel::shares); what compiler and driver say.
-StatusOr<codegen::DeviceCounts> launch_from_host(const std::shared_ptr<const Device>& device,
-                                                 codegen::Compiler& compiler, const kernel::Kernel& kernel,
+// Up to `max_steps` steps of each sample; where samples share, a step of all before the next step of any.
+// `planes`: one an argument. Reductions are of these samples alone. What compiler and driver say.
+StatusOr<codegen::DeviceCounts> launch_from_host(DeviceModules& modules, const kernel::Kernel& kernel,
                                                  std::span<const HostPlane> planes, std::int64_t samples,
                                                  std::int64_t max_steps, const LaunchPosition& position);
 

@@ -1,0 +1,45 @@
+// DeviceExec: a CUDA graph under construction, and then executable.
+//
+// For one caller at a time.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "engine/base/status.h"
+#include "engine/run/cuda/device.h"
+#include "engine/run/cuda/device_nodes.h"
+
+namespace eagle::run::cuda {
+
+class DeviceExec {
+public:
+  static StatusOr<DeviceExec> create(std::shared_ptr<const Device> device);
+  DeviceExec(DeviceExec&& other) noexcept;
+  DeviceExec& operator=(DeviceExec&&) = delete;
+  ~DeviceExec();
+
+  [[nodiscard]] api::Graph graph() const { return graph_; }
+  // A node of `into`: this graph, or the body of a conditional in it.
+  StatusOr<api::GraphNode> add(api::Graph into, const DeviceNode& node,
+                               std::span<const api::GraphNode> parents) const;
+  // A conditional node (api::conditional_if or _while) with the handle that `conditional` made, and its body.
+  StatusOr<std::uint64_t> conditional(api::Graph into) const;
+  StatusOr<api::GraphNode> add(api::Graph into, int kind, std::uint64_t handle,
+                               std::span<const api::GraphNode> parents, api::Graph& body) const;
+  // After the last node, and again after a change of a node in a body; not while it is under way.
+  Status instantiate();
+  // The node runs with these words from the next launch on; those under way have copies of theirs. Of a node
+  // in a body: from the next `instantiate` on.
+  Status change(api::GraphNode handle, const DeviceNode& node, bool in_body);
+  // Returns before it is done.
+  Status launch(const DeviceStream& stream) const;
+
+private:
+  DeviceExec() = default;
+  std::shared_ptr<const Device> device_;
+  api::Graph graph_ = nullptr;
+  api::GraphExec exec_ = nullptr;
+};
+
+}  // namespace eagle::run::cuda

@@ -1,0 +1,327 @@
+#include "engine/run/cuda/device_program.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "engine/graph/list_edges.h"
+#include "engine/kernel/names.h"
+#include "engine/run/cuda/parents.h"
+#include "engine/run/cuda/routines.h"
+
+namespace eagle::run::cuda {
+namespace {
+
+using graph::Conditional;
+using graph::HostNode;
+using graph::KernelLaunch;
+using graph::Stage;
+
+// Whether some node of the stages is the client's.
+bool calls_host(const std::vector<Stage>& stages) {
+  bool found = false;
+  for (const Stage& stage : stages) {
+    graph::for_each_leaf(std::span<const graph::Branch>(stage.branches), [&](const graph::Node& node) {
+      const auto* conditional = std::get_if<Conditional>(&node.kind);
+      found |= std::holds_alternative<HostNode>(node.kind) ||
+               (conditional != nullptr && calls_host(conditional->body));
+    });
+  }
+  return found;
+}
+
+int depth_of(const Conditional& conditional) {
+  int deepest = 0;
+  for (const Stage& stage : conditional.body) {
+    graph::for_each_leaf(std::span<const graph::Branch>(stage.branches), [&](const graph::Node& node) {
+      if (const auto* inner = std::get_if<Conditional>(&node.kind))
+        deepest = std::max(deepest, depth_of(*inner));
+    });
+  }
+  return 1 + deepest;
+}
+
+// A conditional with the number of its loop, if it is one.
+struct Loop {
+  const Conditional& conditional;
+  std::uint32_t number = 0;
+};
+
+class Lowering {
+public:
+  Lowering(DeviceModules& modules, const graph::Graph& graph, const std::vector<api::DevicePointer>& planes,
+           api::DevicePointer beside, api::DevicePointer ran, const LoweringOptions& options)
+      : modules_(modules),
+        graph_(graph),
+        planes_(planes),
+        beside_(beside),
+        ran_(ran),
+        options_(options),
+        nodes_(modules, beside) {}
+
+  StatusOr<DeviceProgram> program() {
+    EAGLE_RETURN_IF_ERROR(stages(graph_.stages, true));
+    made_.scratch = nodes_.take_scratch();
+    for (DeviceExec& part : made_.parts) EAGLE_RETURN_IF_ERROR(part.instantiate());
+    return std::move(made_);
+  }
+
+private:
+  Parents parents_of(const std::vector<graph::Leaf>& leaves, bool outermost) const {
+    Parents parents = cuda::parents_of(graph::list_edges(leaves), leaves.size());
+    if (outermost && options_.change_parents) options_.change_parents(parents);
+    return parents;
+  }
+
+  // ---- what the host does
+
+  Status stages(const std::vector<Stage>& stages, bool outermost = false) {
+    const std::vector<graph::Leaf> leaves = graph::leaves(graph_, stages);
+    const Parents parents = parents_of(leaves, outermost);
+    std::vector<api::GraphNode> last(leaves.size(), nullptr);  // of leaves in the open part
+    bool open = false;
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      const graph::Node& node = *leaves[i].node;
+      if (is_on_host(node)) {
+        open = false;
+        std::fill(last.begin(), last.end(), nullptr);
+        EAGLE_RETURN_IF_ERROR(on_host(node));
+        continue;
+      }
+      if (!open) EAGLE_RETURN_IF_ERROR(begin_part());
+      open = true;
+      std::vector<api::GraphNode> before;
+      for (const std::uint32_t parent : parents[i]) {
+        if (last[parent] != nullptr) before.push_back(last[parent]);
+      }
+      EAGLE_ASSIGN_OR_RETURN(last[i], leaf(node, made_.parts.back().graph(), std::move(before), false));
+    }
+    return {};
+  }
+
+  Status begin_part() {
+    EAGLE_ASSIGN_OR_RETURN(DeviceExec part, DeviceExec::create(modules_.device()));
+    made_.instructions.emplace_back(RunPart{static_cast<std::uint32_t>(made_.parts.size())});
+    made_.stages.push_back({DeviceStage::Kind::cuda_graph, 0, "kernels as one CUDA graph"});
+    stage_ = made_.stages.size() - 1;
+    made_.parts.push_back(std::move(part));
+    return {};
+  }
+
+  bool is_on_host(const graph::Node& node) const {
+    if (std::holds_alternative<HostNode>(node.kind)) return true;
+    const auto* conditional = std::get_if<Conditional>(&node.kind);
+    return conditional != nullptr && !why_on_host(*conditional).empty();
+  }
+
+  std::string why_on_host(const Conditional& conditional) const {
+    if (calls_host(conditional.body)) return "a node in it is the client's";
+    if (!options_.conditionals) return "conditional nodes are switched off";
+    const Status& driver = modules_.device()->driver().conditionals();
+    if (!driver.ok()) return driver.message();
+    if (depth_of(conditional) > most_device_depth)
+      return "more than " + std::to_string(most_device_depth) + " conditionals inside each other";
+    return {};
+  }
+
+  Status on_host(const graph::Node& node) {
+    if (const auto* host = std::get_if<HostNode>(&node.kind)) {
+      made_.instructions.emplace_back(graph::RunHostCall{host->call, node.label});
+      made_.stages.push_back({DeviceStage::Kind::host_call, 0,
+                              kernel::quote_name(node.label) + " is called between two CUDA graphs"});
+      return {};
+    }
+    const auto& conditional = std::get<Conditional>(node.kind);
+    const bool repeats = conditional.max_iterations > 0;
+    made_.stages.push_back({repeats ? DeviceStage::Kind::host_loop : DeviceStage::Kind::host_check, 0,
+                            kernel::quote_name(node.label) +
+                                (repeats ? " repeats between host checks: " : " runs after a host check: ") +
+                                why_on_host(conditional)});
+    if (!repeats) {
+      const std::size_t head = made_.instructions.size();
+      made_.instructions.emplace_back(graph::SkipUnless{conditional.guard, 0});
+      EAGLE_RETURN_IF_ERROR(stages(conditional.body));
+      std::get<graph::SkipUnless>(made_.instructions[head]).target = next();
+      return {};
+    }
+    const std::uint32_t loop = new_loop(conditional);
+    made_.instructions.emplace_back(graph::LoopEnter{loop});
+    const std::uint32_t head = next();
+    made_.instructions.emplace_back(graph::LoopTest{conditional.guard, loop, conditional.max_iterations, 0});
+    EAGLE_RETURN_IF_ERROR(stages(conditional.body));
+    made_.instructions.emplace_back(graph::LoopBack{head, loop});
+    std::get<graph::LoopTest>(made_.instructions[head]).target = next();
+    return {};
+  }
+
+  [[nodiscard]] std::uint32_t next() const { return static_cast<std::uint32_t>(made_.instructions.size()); }
+
+  std::uint32_t new_loop(const Conditional& conditional) {
+    made_.counters.push_back(conditional.iterations ? std::optional(conditional.iterations->view)
+                                                    : std::nullopt);
+    return made_.loops++;
+  }
+
+  // ---- what the device does
+
+  // Adds what the leaf is; its last node, behind which whoever waits for the leaf comes.
+  StatusOr<api::GraphNode> leaf(const graph::Node& node, api::Graph into, std::vector<api::GraphNode> before,
+                                bool in_body) {
+    if (const auto* conditional = std::get_if<Conditional>(&node.kind))
+      return add(*conditional, into, std::move(before), in_body);
+    std::vector<DeviceNode> chain;
+    if (const auto* launch = std::get_if<KernelLaunch>(&node.kind)) {
+      EAGLE_ASSIGN_OR_RETURN(chain, nodes_.launch(graph_.kernels[launch->kernel], *launch));
+    } else if (const auto* reduce = std::get_if<graph::Reduce>(&node.kind)) {
+      EAGLE_ASSIGN_OR_RETURN(chain, nodes_.reduce(*reduce));
+    } else {
+      EAGLE_ASSIGN_OR_RETURN(chain, nodes_.copy(std::get<graph::Copy>(node.kind)));
+    }
+    for (DeviceNode& one : chain) {
+      EAGLE_ASSIGN_OR_RETURN(const api::GraphNode added, add(std::move(one), into, before, in_body));
+      before = {added};
+    }
+    return before.front();
+  }
+
+  StatusOr<api::GraphNode> add(DeviceNode node, api::Graph into, const std::vector<api::GraphNode>& before,
+                               bool in_body) {
+    if (++made_.stages[stage_].nodes, made_.nodes.size() >= most_device_nodes) {
+      return Status(Reason::graph_limit, "the graph is more than " + std::to_string(most_device_nodes) +
+                                             " kernels on a GPU; expected at most so many");
+    }
+    node.place(planes_);
+    PlacedNode placed;
+    EAGLE_ASSIGN_OR_RETURN(placed.handle, made_.parts.back().add(into, node, before));
+    placed.part = static_cast<std::uint32_t>(made_.parts.size() - 1);
+    placed.in_body = in_body;
+    placed.node = std::move(node);
+    if (placed.node.kernel) made_.launches.push_back(made_.nodes.size());
+    made_.nodes.push_back(std::move(placed));
+    return made_.nodes.back().handle;
+  }
+
+  // A guard's kernel, then the conditional node; a loop's body ends with a guard's kernel, too.
+  StatusOr<api::GraphNode> add(const Conditional& conditional, api::Graph into,
+                               std::vector<api::GraphNode> before, bool in_body) {
+    const bool repeats = conditional.max_iterations > 0;
+    const Loop loop{conditional, repeats ? new_loop(conditional) : 0};
+    const DeviceExec& part = made_.parts.back();
+    EAGLE_ASSIGN_OR_RETURN(const std::uint64_t handle, part.conditional(into));
+    EAGLE_ASSIGN_OR_RETURN(DeviceNode enter, guard(loop, handle, false));
+    EAGLE_ASSIGN_OR_RETURN(const api::GraphNode entered, add(std::move(enter), into, before, in_body));
+    api::Graph body = nullptr;
+    EAGLE_ASSIGN_OR_RETURN(
+        const api::GraphNode added,
+        part.add(into, repeats ? api::conditional_while : api::conditional_if, handle, {&entered, 1}, body));
+    ++made_.stages[stage_].nodes;
+    EAGLE_ASSIGN_OR_RETURN(const std::vector<api::GraphNode> ends, body_of(conditional, body));
+    if (repeats) {
+      EAGLE_ASSIGN_OR_RETURN(DeviceNode back, guard(loop, handle, true));
+      EAGLE_RETURN_IF_ERROR(add(std::move(back), body, ends, true).status());
+    }
+    return added;
+  }
+
+  // The last nodes of leaves that nobody in the body waits for.
+  StatusOr<std::vector<api::GraphNode>> body_of(const Conditional& conditional, api::Graph body) {
+    const std::vector<graph::Leaf> leaves = graph::leaves(graph_, conditional.body);
+    const Parents parents = parents_of(leaves, false);
+    std::vector<api::GraphNode> last;
+    std::set<std::uint32_t> waited_for;
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      std::vector<api::GraphNode> before;
+      for (const std::uint32_t parent : parents[i]) {
+        before.push_back(last[parent]);
+        waited_for.insert(parent);
+      }
+      EAGLE_ASSIGN_OR_RETURN(const api::GraphNode added,
+                             leaf(*leaves[i].node, body, std::move(before), true));
+      last.push_back(added);
+    }
+    std::vector<api::GraphNode> ends;
+    for (std::uint32_t i = 0; i < last.size(); ++i) {
+      if (!waited_for.contains(i)) ends.push_back(last[i]);
+    }
+    return ends;
+  }
+
+  StatusOr<DeviceNode> guard(const Loop& loop, std::uint64_t handle, bool back) {
+    const graph::Guard& guard = loop.conditional.guard;
+    std::vector<AddressWord> addresses;
+    const auto cell = [&](std::size_t offset, const plane::View& view) {
+      addresses.push_back({offset / 8, view.plane, view.offset});
+      return static_cast<std::int64_t>(view.item_bytes);
+    };
+    GuardWords words;
+    words.handle = handle;
+    words.count_bytes = cell(offsetof(GuardWords, count), guard.count.view);
+    words.count_is_bool = guard.count.view.dtype == plane::DType::boolean ? 1 : 0;
+    if (guard.baseline) {
+      words.baseline_bytes = cell(offsetof(GuardWords, baseline), guard.baseline->view);
+      words.baseline_is_bool = guard.baseline->view.dtype == plane::DType::boolean ? 1 : 0;
+    }
+    words.negated = guard.negated ? 1 : 0;
+    words.cancel = beside_ + offsetof(Beside, cancel);
+    if (loop.conditional.max_iterations > 0) {
+      words.ran = ran_ + 8 * loop.number;
+      words.most = loop.conditional.max_iterations;
+      words.back = back ? 1 : 0;
+      if (loop.conditional.iterations)
+        words.iterations_bytes = cell(offsetof(GuardWords, iterations), loop.conditional.iterations->view);
+    }
+    std::vector<std::uint64_t> all(sizeof words / 8);
+    std::memcpy(all.data(), &words, sizeof words);
+    EAGLE_ASSIGN_OR_RETURN(DeviceNode node, nodes_.routine(guard_ptx(nodes_.arch()), std::move(all)));
+    node.addresses = std::move(addresses);
+    return node;
+  }
+
+  DeviceModules& modules_;
+  const graph::Graph& graph_;
+  const std::vector<api::DevicePointer>& planes_;
+  const api::DevicePointer beside_;
+  const api::DevicePointer ran_;
+  const LoweringOptions& options_;
+  DeviceNodes nodes_;
+  DeviceProgram made_;
+  std::size_t stage_ = 0;  // of the open part
+};
+
+}  // namespace
+
+std::string_view name_of(DeviceStage::Kind kind) {
+  switch (kind) {
+    case DeviceStage::Kind::cuda_graph:
+      return "cuda_graph";
+    case DeviceStage::Kind::host_call:
+      return "host_call";
+    case DeviceStage::Kind::host_loop:
+      return "host_loop";
+    case DeviceStage::Kind::host_check:
+      return "host_check";
+  }
+  return "?";
+}
+
+std::uint32_t count_loops(const std::vector<Stage>& stages) {
+  std::uint32_t loops = 0;
+  for (const Stage& stage : stages) {
+    graph::for_each_leaf(std::span<const graph::Branch>(stage.branches), [&](const graph::Node& node) {
+      if (const auto* conditional = std::get_if<Conditional>(&node.kind))
+        loops += (conditional->max_iterations > 0 ? 1 : 0) + count_loops(conditional->body);
+    });
+  }
+  return loops;
+}
+
+StatusOr<DeviceProgram> lower(DeviceModules& modules, const graph::Graph& graph,
+                              const std::vector<api::DevicePointer>& planes, api::DevicePointer beside,
+                              api::DevicePointer ran, const LoweringOptions& options) {
+  return Lowering(modules, graph, planes, beside, ran, options).program();
+}
+
+}  // namespace eagle::run::cuda

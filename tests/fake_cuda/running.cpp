@@ -1,0 +1,121 @@
+// What runs: kernels, graphs of them, and conditionals, once somebody waits.
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "tests/fake_cuda/world.h"
+
+namespace eagle::fake_cuda {
+namespace {
+
+Result of(PtxFault fault) {
+  switch (fault) {
+    case PtxFault::illegal_address:
+      return api::illegal_address;
+    case PtxFault::misaligned_address:
+      return api::misaligned_address;
+    case PtxFault::out_of_time:
+      return api::launch_timeout;
+    default:
+      return api::success;
+  }
+}
+
+Result run(api::ContextRecord& context, const api::Work& work) {
+  if (++world().launched == pretence().fail_launch) return context.lost = api::illegal_address;
+  std::vector<MemoryRange> memory;
+  for (const auto& [begin, allocation] : world().allocations)
+    memory.push_back({begin, begin + allocation.bytes});
+  PtxLaunch launch;
+  launch.program = &work.function->module->program;
+  launch.entry = work.function->entry;
+  launch.globals = work.function->module->globals.data();
+  launch.parameters = work.parameters;
+  launch.blocks = work.blocks;
+  launch.threads = work.threads;
+  launch.memory = memory;
+  launch.set_conditional = [](std::uint64_t handle, std::uint32_t value) {
+    const auto found = world().conditions.find(handle);
+    if (found == world().conditions.end()) return false;
+    found->second = value;
+    return true;
+  };
+  launch.seed = pretence().seed + static_cast<std::uint64_t>(world().launched);
+  const PtxOutcome outcome = run_ptx(launch);
+  if (outcome.fault != PtxFault::none) std::fprintf(stderr, "fake_cuda: %s\n", outcome.text.c_str());
+  return context.lost = of(outcome.fault);
+}
+
+Result run(api::ContextRecord& context, const api::GraphExecRecord& exec);
+
+Result run(api::ContextRecord& context, const api::GraphExecRecord::Node& node) {
+  if (!node.conditional) return run(context, node.work);
+  const auto holds = [&] { return world().conditions.at(node.conditional->handle) != 0; };
+  while (holds()) {
+    if (const Result result = run(context, *node.body); result != api::success) return result;
+    if (node.conditional->kind == api::conditional_if) break;
+  }
+  return api::success;
+}
+
+// All nodes, each after its parents; else in any order.
+Result run(api::ContextRecord& context, const api::GraphExecRecord& exec) {
+  std::vector<std::size_t> missing(exec.nodes.size());
+  std::vector<std::vector<std::size_t>> children(exec.nodes.size());
+  std::vector<std::size_t> ready;
+  for (std::size_t i = 0; i < exec.nodes.size(); ++i) {
+    missing[i] = exec.nodes[i].parents.size();
+    for (const std::size_t parent : exec.nodes[i].parents) children[parent].push_back(i);
+    if (missing[i] == 0) ready.push_back(i);
+  }
+  while (!ready.empty()) {
+    std::swap(ready[world().order() % ready.size()], ready.back());
+    const std::size_t next = ready.back();
+    ready.pop_back();
+    if (const Result result = run(context, exec.nodes[next]); result != api::success) return result;
+    for (const std::size_t child : children[next]) {
+      if (--missing[child] == 0) ready.push_back(child);
+    }
+  }
+  return api::success;
+}
+
+}  // namespace
+
+bool work_of(const api::KernelNodeParams& params, api::Work& work) {
+  const bool whole = params.grid_x > 0 && params.grid_y == 1 && params.grid_z == 1 && params.block_x > 0 &&
+                     params.block_y == 1 && params.block_z == 1 && params.block_x <= 1024;
+  if (!whole || params.function == nullptr || params.parameters == nullptr || params.extra != nullptr)
+    return false;
+  work = {params.function, params.grid_x, params.block_x, {}};
+  work.parameters.resize(params.function->entry->parameter_bytes);
+  std::memcpy(work.parameters.data(), params.parameters[0], work.parameters.size());
+  return true;
+}
+
+Result run(api::ContextRecord& context, const api::Waiting& waiting) {
+  if (const auto* work = std::get_if<api::Work>(&waiting)) return run(context, *work);
+  if (const auto* set = std::get_if<api::Memset>(&waiting)) {
+    if (!is_there(set->to, set->bytes)) return context.lost = api::illegal_address;
+    std::memset(reinterpret_cast<void*>(set->to), set->value, set->bytes);
+    return api::success;
+  }
+  return run(context, *std::get<std::shared_ptr<const api::GraphExecRecord>>(waiting));
+}
+
+std::shared_ptr<api::GraphExecRecord> instantiated(const api::GraphRecord& graph) {
+  auto record = std::make_shared<api::GraphExecRecord>();
+  for (const auto& node : graph.nodes) {
+    api::GraphExecRecord::Node made{node.get(), node->work, {}, nullptr, nullptr};
+    for (const api::GraphNodeRecord* parent : node->parents)
+      made.parents.push_back(static_cast<std::size_t>(held(graph.nodes, parent) - graph.nodes.begin()));
+    if (node->conditional) {
+      made.conditional = std::make_unique<api::Conditional>(*node->conditional);
+      made.body = instantiated(*node->body);
+    }
+    record->nodes.push_back(std::move(made));
+  }
+  return record;
+}
+
+}  // namespace eagle::fake_cuda

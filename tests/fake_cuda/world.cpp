@@ -1,0 +1,60 @@
+#include "tests/fake_cuda/world.h"
+
+#include <cstdlib>
+#include <string_view>
+
+namespace eagle::fake_cuda {
+
+const Pretence& pretence() {
+  static const Pretence read = [] {
+    Pretence made;
+    const char* said = std::getenv("EAGLE_FAKE_CUDA");
+    std::string_view text = said == nullptr ? "" : said;
+    while (!text.empty()) {
+      const std::string_view word = text.substr(0, text.find(','));
+      text.remove_prefix(std::min(text.size(), word.size() + 1));
+      const std::size_t equals = word.find('=');
+      if (equals == std::string_view::npos) continue;
+      const std::string_view name = word.substr(0, equals);
+      const long long number = std::atoll(std::string(word.substr(equals + 1)).c_str());
+      if (name == "devices") made.devices = static_cast<int>(number);
+      if (name == "capability") made.capability = static_cast<int>(number);
+      if (name == "version") made.version = static_cast<int>(number);
+      if (name == "bytes") made.bytes = static_cast<std::uint64_t>(number);
+      if (name == "fail_alloc") made.fail_alloc = number;
+      if (name == "fail_launch") made.fail_launch = number;
+      if (name == "fail_load") made.fail_load = number;
+      if (name == "init") made.init = static_cast<int>(number);
+      if (name == "seed") made.seed = static_cast<std::uint64_t>(number);
+    }
+    return made;
+  }();
+  return read;
+}
+
+World& world() {
+  static World made;
+  return made;
+}
+
+std::vector<api::ContextRecord*>& current() {
+  thread_local std::vector<api::ContextRecord*> made;
+  return made;
+}
+
+Result in_context(const std::function<Result(api::ContextRecord&)>& call) {
+  const std::lock_guard lock(world().mutex);
+  if (!world().initialised) return api::not_initialised;
+  api::ContextRecord* context = current().empty() ? nullptr : current().back();
+  if (context == nullptr || context->retained == 0) return api::invalid_context;
+  return context->lost != api::success ? context->lost : call(*context);
+}
+
+bool is_there(std::uint64_t address, std::uint64_t bytes) {
+  auto after = world().allocations.upper_bound(address);
+  if (after == world().allocations.begin()) return false;
+  const auto& [begin, allocation] = *--after;
+  return address + bytes <= begin + allocation.bytes;
+}
+
+}  // namespace eagle::fake_cuda

@@ -1,0 +1,151 @@
+// World: everything that the fake driver holds, and the rules that all its entry points share.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/run/cuda/driver_api.h"
+#include "tests/fake_cuda/fake_device.h"
+#include "tests/fake_cuda/ptx_machine.h"
+
+namespace eagle::run::cuda::api {
+
+struct ContextRecord {
+  int ordinal = 0;
+  int retained = 0;
+  Result lost = success;  // what every call says from now on
+  std::uint64_t allocated = 0;
+};
+
+struct FunctionRecord {
+  ModuleRecord* module = nullptr;
+  const fake_cuda::PtxFunction* entry = nullptr;
+};
+
+struct ModuleRecord {
+  ContextRecord* context = nullptr;
+  fake_cuda::PtxProgram program;
+  std::vector<std::byte> globals;
+  std::map<std::string, FunctionRecord, std::less<>> functions;
+};
+
+struct Work {
+  FunctionRecord* function = nullptr;
+  unsigned blocks = 1, threads = 1;
+  std::vector<std::byte> parameters;
+};
+
+struct Memset {
+  DevicePointer to = 0;
+  unsigned char value = 0;
+  std::size_t bytes = 0;
+};
+
+// A node that runs a graph, once or for as long as a handle's value is not 0.
+struct Conditional {
+  std::uint64_t handle = 0;
+  int kind = 0;
+};
+
+struct GraphNodeRecord {
+  GraphRecord* graph = nullptr;  // that it is in
+  Work work;
+  std::vector<const GraphNodeRecord*> parents;
+  std::unique_ptr<Conditional> conditional;  // instead of `work`
+  std::unique_ptr<GraphRecord> body;
+};
+
+struct GraphRecord {
+  std::vector<std::unique_ptr<GraphNodeRecord>> nodes;
+  std::set<std::uint64_t> handles;  // of conditionals to come
+};
+
+// Nodes may be changed as long as no launch has a copy.
+struct GraphExecRecord {
+  struct Node {
+    const GraphNodeRecord* made_of = nullptr;
+    Work work;
+    std::vector<std::size_t> parents;
+    std::unique_ptr<Conditional> conditional;
+    std::shared_ptr<const GraphExecRecord> body;
+
+    [[nodiscard]] Node copy() const {
+      return {made_of, work, parents, conditional ? std::make_unique<Conditional>(*conditional) : nullptr,
+              body};
+    }
+  };
+  std::vector<Node> nodes;
+};
+
+using Waiting = std::variant<Work, Memset, std::shared_ptr<const GraphExecRecord>>;
+
+struct StreamRecord {
+  ContextRecord* context = nullptr;
+  std::vector<Waiting> waiting;
+};
+
+}  // namespace eagle::run::cuda::api
+
+namespace eagle::fake_cuda {
+
+namespace api = run::cuda::api;
+using api::Result;
+
+struct Allocation {
+  std::unique_ptr<std::byte[]> memory;
+  std::uint64_t bytes = 0;
+  api::ContextRecord* context = nullptr;
+};
+
+// Everything that the library holds, guarded by one lock: a driver may take turns.
+struct World {
+  std::recursive_mutex mutex;
+  bool initialised = false;
+  std::map<int, api::ContextRecord> contexts;
+  std::map<std::uint64_t, Allocation> allocations;  // by address
+  std::set<std::unique_ptr<api::ModuleRecord>> modules;
+  std::set<std::unique_ptr<api::StreamRecord>> streams;
+  std::set<std::unique_ptr<api::GraphRecord>> graphs;
+  std::set<std::shared_ptr<api::GraphExecRecord>> execs;
+  std::map<std::uint64_t, std::uint32_t> conditions;  // values by handle
+  std::vector<std::unique_ptr<api::Graph>> bodies;    // arrays of one that were given out
+  std::mt19937_64 order{pretence().seed};             // of nodes of graphs
+  std::int64_t allocated = 0, launched = 0, loaded = 0;
+};
+
+World& world();
+
+// Contexts of this thread, the current one last.
+std::vector<api::ContextRecord*>& current();
+
+// With the lock, and a context that is well.
+Result in_context(const std::function<Result(api::ContextRecord&)>& call);
+
+template <typename Set, typename Record>
+auto held(Set& all, const Record* record) {
+  return std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.get() == record; });
+}
+
+// The bytes are those of one allocation.
+bool is_there(std::uint64_t address, std::uint64_t bytes);
+
+// ---- running.cpp
+
+// A kernel node's work, with a copy of its parameter; false where a driver would not take it.
+bool work_of(const api::KernelNodeParams& params, api::Work& work);
+// What waited in a stream. A fault stays with the context.
+Result run(api::ContextRecord& context, const api::Waiting& waiting);
+// A copy that can be launched; what a node's parameters are now is what it keeps.
+std::shared_ptr<api::GraphExecRecord> instantiated(const api::GraphRecord& graph);
+
+}  // namespace eagle::fake_cuda
