@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/protocol.h"
 #include "eagle/v1/service.grpc.pb.h"
 #include "engine/run/report_message.h"
 #include "proto/rpc_error.h"
@@ -22,9 +23,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::uint32_t protocol_min = 1;
-constexpr std::uint32_t protocol_max = 1;
-constexpr std::size_t secret_bytes = 32;
 // How often a broken stream is tried again, and how long the end waits for the daemon to hear of it.
 constexpr milliseconds retry_interval{200};
 constexpr milliseconds patience{1'000};

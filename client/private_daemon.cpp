@@ -33,7 +33,7 @@ constexpr std::string_view lock_name = "client.lock";
 constexpr int owner_fd = 3;
 constexpr int ready_fd = 4;
 // What a daemon without sessions gets for going away by itself.
-constexpr std::chrono::seconds patience{5};
+constexpr std::chrono::seconds end_patience{5};
 
 Status system_error(const std::string& call) {
   return {Reason::system, "starting a private eagled: " + call + ": " + std::strerror(errno)};
@@ -316,7 +316,7 @@ void PrivateDaemon::end() {
     ::syscall(SYS_pidfd_send_signal, process_.get(), signal, nullptr, 0);
   };
   send(SIGTERM);
-  if (!wait_for_end(patience)) send(SIGKILL);
+  if (!wait_for_end(end_patience)) send(SIGKILL);
   siginfo_t info{};
   ::waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED);
 }

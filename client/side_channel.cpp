@@ -18,6 +18,7 @@
 #include <span>
 #include <utility>
 
+#include "client/protocol.h"
 #include "eagle/v1/service.pb.h"
 #include "engine/base/descriptors.h"
 #include "engine/run/report_message.h"
@@ -29,12 +30,9 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using Socket = asio::local::stream_protocol::socket;
 
-constexpr std::string_view magic = "EAGLESC1";
-constexpr std::uint32_t protocol_min = 1;
-constexpr std::uint32_t protocol_max = 1;
+constexpr std::string_view side_magic = "EAGLESC1";
 constexpr std::size_t max_frame_bytes = 1u << 20;
 constexpr std::size_t max_descriptors = 253;  // of one message: the kernel's SCM_MAX_FD
-constexpr std::size_t secret_bytes = 32;
 // How often a full backlog is tried again: the kernel has no event for "there is room now".
 constexpr std::chrono::milliseconds backlog_retry{5};
 
@@ -252,7 +250,7 @@ struct SideChannel::State {
       hello.mutable_resume()->set_last_launch_id(asked.resume->last_launch_id);
     }
     std::vector<UniqueFd> none;
-    EAGLE_ASSIGN_OR_RETURN(const v1::SideReply answer, exchange(request, magic, none, deadline, what));
+    EAGLE_ASSIGN_OR_RETURN(const v1::SideReply answer, exchange(request, side_magic, none, deadline, what));
     if (!answer.has_hello() || answer.hello().secret().size() != secret_bytes) {
       return not_eagled("an unexpected answer to its greeting");
     }

@@ -64,9 +64,10 @@ endif()
 # a cold build takes half as long. So names in the unnamed namespaces of one target differ. An edit compiles its
 # whole batch anew, which is why the dev preset leaves it off.
 option(EAGLE_UNITY "Compile the files of a target together, several at once" ON)
+set(EAGLE_UNITY_BATCH 6 CACHE STRING "How many at once; 0: all of a target, which finds names that two of them have")
 function(_eagle_unity name)
   if(EAGLE_UNITY AND NOT EAGLE_LINT)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${EAGLE_UNITY_BATCH})
     # GCC takes the files of a batch for headers, and warns of unnamed namespaces in those.
     target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()

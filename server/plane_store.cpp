@@ -40,15 +40,6 @@ Status check(std::span<const PlaneStore::Spec> specs, const Limits& limits) {
   return {};
 }
 
-// Never 0.
-StatusOr<std::uint64_t> random_id() {
-  std::array<std::uint8_t, sizeof(std::uint64_t)> random{};
-  EAGLE_RETURN_IF_ERROR(fill_random(random));
-  std::uint64_t id = 0;
-  std::memcpy(&id, random.data(), sizeof id);
-  return id | 1;
-}
-
 }  // namespace
 
 PlaneBytes::~PlaneBytes() {

@@ -23,6 +23,14 @@ Status fill_random(std::span<std::uint8_t> bytes) {
   return {};
 }
 
+StatusOr<std::uint64_t> random_id() {
+  std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
+  EAGLE_RETURN_IF_ERROR(fill_random(bytes));
+  std::uint64_t id = 0;
+  std::memcpy(&id, bytes.data(), sizeof id);
+  return id | 1;
+}
+
 Digest digest_of(std::span<const std::uint8_t> bytes) {
   static_assert(std::tuple_size_v<Digest> == SHA256_DIGEST_LENGTH);
   Digest digest;

@@ -18,6 +18,9 @@ using Digest = std::array<std::uint8_t, 32>;
 // From the kernel's generator. SYSTEM.
 Status fill_random(std::span<std::uint8_t> bytes);
 
+// Says nothing about how many there were before it; never 0. SYSTEM.
+StatusOr<std::uint64_t> random_id();
+
 // SHA-256. Secrets are looked up by digest, so that the time of a lookup says nothing about a secret.
 Digest digest_of(std::span<const std::uint8_t> bytes);
 

@@ -15,15 +15,6 @@
 namespace eagle::server {
 namespace {
 
-// Random, so that an id says nothing about how many sessions there were; never 0.
-StatusOr<std::uint64_t> random_id() {
-  std::array<std::uint8_t, 8> bytes{};
-  EAGLE_RETURN_IF_ERROR(fill_random(bytes));
-  std::uint64_t id = 0;
-  std::memcpy(&id, bytes.data(), sizeof id);
-  return id == 0 ? 1 : id;
-}
-
 void describe(const Principal& principal, v1::SessionRecord& record) {
   record.set_identity(static_cast<std::uint32_t>(principal.identity));
   record.set_subject(principal.subject);

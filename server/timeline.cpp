@@ -25,9 +25,9 @@ std::string microseconds(std::int64_t nanoseconds) {
 }
 
 // The objects of "traceEvents".
-class Writer {
+class EventWriter {
 public:
-  explicit Writer(const std::function<std::string(std::uint64_t, std::uint64_t)>& name_of)
+  explicit EventWriter(const std::function<std::string(std::uint64_t, std::uint64_t)>& name_of)
       : name_of_(name_of) {
     name("process_name", 0, "eagled");
     name("thread_name", team_thread, "team");
@@ -150,7 +150,7 @@ Timeline::Snapshot Timeline::snapshot(std::uint64_t session, std::uint64_t graph
 
 std::string to_trace_json(const std::vector<TimelineEvent>& events,
                           const std::function<std::string(std::uint64_t, std::uint64_t)>& name_of) {
-  Writer writer(name_of);
+  EventWriter writer(name_of);
   for (const TimelineEvent& event : events) writer.add(event);
   return writer.text();
 }

@@ -155,7 +155,7 @@ Json to_json(const v1::SessionSummary& session) {
           {"jobs", session.jobs()}};
 }
 
-std::string table_of(const v1::ListSessionsReply& reply) {
+std::string sessions_table(const v1::ListSessionsReply& reply) {
   Table table({{"ID"},
                {"TENANT", Align::left, 24},
                {"PRINCIPAL", Align::left, 24},
@@ -188,7 +188,7 @@ StatusOr<Exit> sessions(const Options& options) {
     for (const v1::SessionSummary& session : reply.sessions()) list.push_back(to_json(session));
     print_json(list);
   } else {
-    std::cout << table_of(reply);
+    std::cout << sessions_table(reply);
   }
   return Exit::well;
 }
@@ -304,7 +304,7 @@ std::string screen_of(const Look& now, const Look* before) {
             });
   const int all = busiest.sessions_size();
   if (all > most) busiest.mutable_sessions()->DeleteSubrange(most, all - most);
-  text += table_of(busiest);
+  text += sessions_table(busiest);
   if (all > most) text += "and " + count_text(static_cast<std::uint64_t>(all - most)) + " more\n";
   return text;
 }

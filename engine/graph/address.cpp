@@ -22,9 +22,9 @@ struct Candidate {
 };
 
 // Walks all nodes, bodies included, in the order that addresses count in.
-class Walk {
+class AddressWalk {
 public:
-  explicit Walk(const Graph& graph) : graph_(graph) {}
+  explicit AddressWalk(const Graph& graph) : graph_(graph) {}
 
   std::vector<Candidate> candidates(Wanted wanted) {
     wanted_ = wanted;
@@ -121,7 +121,7 @@ std::vector<Target> targets_of(const Candidates& candidates) {
 class Names {
 public:
   Names(const Graph& graph, Wanted wanted)
-      : graph_(graph), wanted_(wanted), all_(Walk(graph).candidates(wanted)) {
+      : graph_(graph), wanted_(wanted), all_(AddressWalk(graph).candidates(wanted)) {
     for (std::size_t i = 0; i < all_.size(); ++i) {
       by_name_[all_[i].name].push_back(&all_[i]);
       nodes_ += i == 0 || all_[i].target.node != all_[i - 1].target.node ? 1 : 0;
@@ -180,7 +180,7 @@ private:
   [[nodiscard]] Status unknown(const Address& address) const {
     const std::string what = wanted_ == Wanted::param ? "Param" : "plane";
     if (wanted_ == Wanted::plane) {
-      for (const Candidate& one : Walk(graph_).kept()) {
+      for (const Candidate& one : AddressWalk(graph_).kept()) {
         if (!means(address, one)) continue;
         return {
             Reason::unknown_name,

@@ -16,9 +16,9 @@ constexpr std::int64_t search_steps = 1000;
 
 using Marks = std::vector<TornMark>;
 
-class Walk {
+class ReadsWalk {
 public:
-  explicit Walk(const Graph& graph) : leaves_(graph) {}
+  explicit ReadsWalk(const Graph& graph) : leaves_(graph) {}
 
   // Takes from `marks` what the stages surely write.
   void through(const std::vector<Stage>& stages, Marks& marks) {
@@ -75,7 +75,7 @@ private:
 TornOutlook torn_outlook(const Graph& graph, std::vector<TornMark> marks) {
   TornOutlook outlook;
   Marks left = marks;
-  Walk walk(graph);
+  ReadsWalk walk(graph);
   walk.through(graph.stages, left);
   outlook.read = std::move(walk.read);
   if (outlook.read) return outlook;

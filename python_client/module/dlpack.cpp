@@ -26,7 +26,7 @@ struct Device {
   std::int32_t kind;
   std::int32_t number;
 };
-struct ElementType {
+struct TensorType {
   std::uint8_t code;
   std::uint8_t bits;
   std::uint16_t lanes;
@@ -35,7 +35,7 @@ struct Tensor {
   void* data;
   Device device;
   std::int32_t dimensions;
-  ElementType dtype;
+  TensorType dtype;
   std::int64_t* shape;
   std::int64_t* strides;  // in elements; null: row-major
   std::uint64_t byte_offset;
@@ -73,7 +73,7 @@ struct Held {
 
 [[noreturn]] void refuse(const std::string& what) { throw StatusError({Reason::wrong_type, what}); }
 
-std::string typestr_of(const ElementType& type) {
+std::string typestr_of(const TensorType& type) {
   const bool whole = type.bits % 8 == 0 && type.lanes == 1;
   const std::string bytes = std::to_string(type.bits / 8);
   const bool known = type.bits == 8 || type.bits == 16 || type.bits == 32 || type.bits == 64;

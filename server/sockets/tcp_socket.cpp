@@ -15,7 +15,7 @@
 namespace eagle::server {
 namespace {
 
-constexpr int backlog = 1024;
+constexpr int tcp_backlog = 1024;
 
 Status bad(std::string_view endpoint, const std::string& why) {
   return {Reason::bad_endpoint, "'" + std::string(endpoint.substr(0, 256)) + "' " + why};
@@ -94,7 +94,8 @@ StatusOr<std::vector<TcpSocket>> TcpSocket::open(const TcpAddress& address) {
     }
     ::setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (found->ai_family == AF_INET6) ::setsockopt(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    if (::bind(socket.fd(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(socket.fd(), backlog) != 0) {
+    if (::bind(socket.fd(), found->ai_addr, found->ai_addrlen) != 0 ||
+        ::listen(socket.fd(), tcp_backlog) != 0) {
       failed = errno;
       if (failed == EADDRNOTAVAIL) continue;
       return bad(endpoint, std::string("cannot be listened at: ") + std::strerror(failed));
