@@ -279,7 +279,7 @@ TEST_F(Rpc, ConversationsThatBreakTheRulesEndWithTheRule) {
   {
     Conversation conversation(*graphs_, secret_);
     conversation.say_nothing_more();
-    EXPECT_EQ(conversation.finish().reason(), Reason::cancelled);
+    EXPECT_EQ(conversation.finish().reason(), Reason::bad_message) << "there is no first message";
   }
   {
     Conversation conversation(*graphs_, secret_);

@@ -200,7 +200,7 @@ TEST_P(RunFault, IsNeverForgotten) {
   const auto mine = must(session->zeros<double>({64}));
   const Status fetched = run.fetch({{"n", mine}});
   if (result.ok()) {
-    EXPECT_TRUE(fetched.ok() || fetched.reason() == Reason::bad_value) << fetched.to_string();
+    EXPECT_TRUE(fetched.ok() || fetched.reason() == Reason::unknown_run) << fetched.to_string();
     EXPECT_TRUE(!fetched.ok() || mine[63] == 7.0);
   } else {
     EXPECT_EQ(result.status().reason(), Reason::worker_restarted);
@@ -232,7 +232,7 @@ TEST_F(Survival, TheResultOfASubmittedRunIsStillThere) {
   must(run->fetch({{"n", mine}}));
   EXPECT_EQ(mine[39'999], 7.0);
   kill_worker();
-  EXPECT_EQ(run->state().status().reason(), Reason::bad_value) << "it was fetched";
+  EXPECT_EQ(run->state().status().reason(), Reason::unknown_run) << "it was fetched";
   EXPECT_LE(held().first, 1u) << "and its planes have gone";
 }
 

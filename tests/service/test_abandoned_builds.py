@@ -74,7 +74,7 @@ def test_builds_that_are_cancelled(daemon: Daemon) -> None:
 @pytest.mark.survives("kill -9 of a client within builds of thousands of kernels: their threads are free for others")
 def test_builds_of_a_client_that_is_killed(daemon: Daemon) -> None:
     before, worker = compiled(daemon), worker_of(daemon)
-    with python_script(BUILDER, str(daemon.path)) as client:
+    with python_script(BUILDER, str(daemon.path), environment={}) as client:
         assert client.stdout.readline() == "building\n", client.stderr.read()
         wait_until(lambda: compiled(daemon) >= before + 4, "some of the kernels to be compiled")
         client.kill()
