@@ -17,6 +17,7 @@ from operators import Service, service_of, wait_for_log
 from work import HeldLaunch, add, grow
 
 STEPS = 100_000
+LASTING = 200_000  # samples that take so many steps in half a second at the least: longer than a run is silent
 
 
 def ends_well(daemon: Daemon) -> None:
@@ -99,7 +100,7 @@ def test_admin_drains_like_a_signal(patient: Daemon) -> None:
 
 def test_a_run_of_many_steps_is_finished_before_the_end(patient: Daemon) -> None:
     with eagle.connect(patient.endpoint) as session:
-        x, done = session.zeros(1000), session.zeros(1000, dtype=bool)
+        x, done = session.zeros(LASTING), session.zeros(LASTING, dtype=bool)
         begun: list[int] = []
         run = Beside(
             lambda: eagle.simulate(
@@ -111,7 +112,7 @@ def test_a_run_of_many_steps_is_finished_before_the_end(patient: Daemon) -> None
         result = run.result()
         assert not isinstance(result, BaseException), result
         assert result.steps == STEPS
-        assert x.tolist() == [float(STEPS)] * 1000
+        assert x.tolist() == [float(STEPS)] * LASTING
         ends_well(patient)
 
 
