@@ -431,8 +431,8 @@ provoke("Runs.Submit UNKNOWN_PLANE", lambda w: _submit(w.ours, run=w.ours.run(w.
 provoke("Runs.Submit VIEW_OUTSIDE_PLANE", _submit_outside)
 provoke("Runs.Submit PRIVATE_ARRAY", _submit_private)
 provoke("Runs.Submit MALFORMED_GRAPH", _submit_too_large)
-provoke("Runs.Get BAD_VALUE", lambda w: w.ours.call("Runs.Get", run=987_654))
-provoke("Runs.CancelRun BAD_VALUE", lambda w: w.ours.call("Runs.CancelRun", run=987_654))
+provoke("Runs.Get UNKNOWN_RUN", lambda w: w.ours.call("Runs.Get", run=987_654))
+provoke("Runs.CancelRun UNKNOWN_RUN", lambda w: w.ours.call("Runs.CancelRun", run=987_654))
 
 
 def _fetch(world: World, **fields: Any) -> Any:
@@ -461,7 +461,16 @@ def _fetch_into(worlds: Worlds, ref: Any, bytes_: int = BYTES) -> None:
     _fetch(worlds.ours, planes=[hand_made.declared(worlds.ours.service, ref, bytes_)] * 2)
 
 
-provoke("Runs.Fetch BAD_VALUE", lambda w: _fetch(w.ours, run=987_654))
+def _renamed(view: Any, name: str) -> Any:
+    view.name = name
+    return view
+
+
+provoke("Runs.Fetch UNKNOWN_RUN", lambda w: _fetch(w.ours, run=987_654))
+provoke(
+    "Runs.Fetch UNKNOWN_NAME",
+    lambda w: _fetch(w.ours, into=[_renamed(view, "y") for view in hand_made.kept_planes(w.ours.service, SAMPLES)]),
+)
 provoke("Runs.Fetch GRAPH_STATE", _fetch_running)
 provoke("Runs.Fetch UNKNOWN_PLANE", lambda w: _fetch_into(w, w.ours.gone))
 provoke("Runs.Fetch MALFORMED_GRAPH", lambda w: _fetch_into(w, w.ours.plane(), 2 * BYTES))
@@ -520,6 +529,7 @@ for _method in (
     provoke(f"Admin.{_method} PERMISSION_DENIED", lambda w, m=_method: w.theirs.call(f"Admin.{m}"))
 provoke("Admin.SetLogLevel BAD_VALUE", lambda w: w.ours.call("Admin.SetLogLevel", level="loud"))
 provoke("Admin.Pardon BAD_VALUE", lambda w: w.ours.call("Admin.Pardon"))
+provoke("Admin.Pardon UNKNOWN_GRAPH", lambda w: w.ours.call("Admin.Pardon", graphs=["0" * 32]))
 provoke("Admin.Drain BAD_VALUE", lambda w: w.ours.call("Admin.Drain", timeout_s=86_401))
 
 # ---- after a worker's death
@@ -586,10 +596,10 @@ ELSEWHERE = {
     ("Runs.SimulateWithCalls", "DEADLINE"): "server/rpc/services_test.cpp::StreamsWhoseClientSaysNothingEnd",
     ("Graphs.Launch", "DEADLINE"): "server/launch_job_test.cpp::APassedDeadlineStartsNothing",
     ("Graphs.Build", "GRAPH_QUARANTINED"): (
-        "tests/conformance/survival_test.cpp::AGraphThatWasRunningAtTwoDeathsIsQuarantined"
+        "tests/conformance/pardon_test.cpp::AGraphThatWasRunningAtTwoDeathsIsLaunchedNoMore"
     ),
     ("Graphs.Restore", "GRAPH_QUARANTINED"): (
-        "tests/conformance/survival_test.cpp::AGraphThatWasRunningAtTwoDeathsIsQuarantined"
+        "tests/conformance/pardon_test.cpp::AGraphThatWasRunningAtTwoDeathsIsLaunchedNoMore"
     ),
     ("Graphs.Explain", "GRAPH_LIMIT"): "engine/graph/explain_test.cpp::Reason::graph_limit",
 }
