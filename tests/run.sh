@@ -4,8 +4,8 @@
 #   tests/run.sh [--suite NAME[,NAME]]... [--asan | --tsan] [--long] [--list]
 #
 #   --suite   structure, unit, conformance, python, integration, service, operations, gpu, gradients, interop, scale, docs or
-#             web; all of these when not given. Only by name: differential, which compares with raptor-eagle in a virtual
-#             environment of its own, and deploy, which has yet to pass whole
+#             web; all of these when not given. Only by name: deploy, which makes packages and images and installs them in
+#             systems of their own, and differential, which compares with raptor-eagle in a virtual environment of its own
 #   --asan    unit and conformance suites under AddressSanitizer and UndefinedBehaviorSanitizer
 #   --tsan    unit and conformance suites under ThreadSanitizer
 #   --long    more rounds of the tests that make up their input
