@@ -1,7 +1,9 @@
 """A Debian root of a few packages, and programs in copies of it as a container would run them."""
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -51,6 +53,15 @@ def confined(root: Path, *options: str, writable: bool = False) -> list[str]:
         *("setpriv", "--reuid", str(UID), "--regid", str(UID), "--clear-groups"),
         *("--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"),
     ]
+
+
+def end_confined(program: "subprocess.Popen[bytes]") -> None:
+    """All of it: bwrap's child is the first process of its namespace. A change of user takes --die-with-parent away."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for child in Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+    program.kill()
+    program.wait()
 
 
 def run_in(root: Path, script: str, *options: str, timeout_s: float = 170.0) -> str:

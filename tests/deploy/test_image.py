@@ -17,7 +17,7 @@ import pytest
 from harness import PATIENCE_S, ROOT, wait_until
 from machine import MissingTool
 from operators import lacks
-from roots import UID, confined, plain_root
+from roots import UID, confined, end_confined, plain_root
 
 pytestmark = pytest.mark.timeout(900)  # the first test builds the image
 
@@ -135,8 +135,7 @@ def container(image: Image, volumes: Path) -> Iterator[subprocess.Popen[bytes]]:
     try:
         yield started
     finally:
-        started.kill()
-        started.wait()
+        end_confined(started)
 
 
 def said(volumes: Path) -> str:
