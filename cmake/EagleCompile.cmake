@@ -45,10 +45,7 @@ target_include_directories(eagle_compile_options INTERFACE ${PROJECT_SOURCE_DIR}
 target_compile_definitions(eagle_compile_options INTERFACE EAGLE_VERSION="${PROJECT_VERSION}")
 
 # For code that is measured against, and never shipped: what this machine's compiler makes of it at its best.
-# GCC 12 warns of its own AVX-512 header (GCC bug 105593).
-set(eagle_native_options -O3 -march=native
-  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-uninitialized>
-  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-maybe-uninitialized>)
+set(eagle_native_options -O3 -march=native)
 
 if(EAGLE_SANITIZE)
   list(JOIN EAGLE_SANITIZE "," _sanitizers)

@@ -7,7 +7,7 @@ from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
-from eagle._shown import pairs_html, pairs_text, seconds_text
+from eagle._shown import pairs_html, pairs_text, put_right_rows, seconds_text
 from eagle.session import Array, Host
 
 
@@ -100,12 +100,7 @@ class RunReport(NamedTuple):
             rows["packed together"] = f"{self.compactions:,} times"
         for name, group in self.dispatch.items():
             rows[f"dispatch {name}"] = f"{group.policy}, samples by branch {', '.join(map(str, group.counts))}"
-        put_right = {
-            "indices clamped": self.clamped,
-            "additions dropped": self.dropped,
-            "divisions by zero": self.zero_divisions,
-        }
-        rows.update({name: f"{count:,}" for name, count in put_right.items() if count})
+        rows.update(put_right_rows(self.clamped, self.dropped, self.zero_divisions))
         return rows
 
     def __str__(self) -> str:

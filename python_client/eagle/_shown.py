@@ -34,6 +34,12 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
+def put_right_rows(clamped: int, dropped: int, zero_divisions: int) -> dict[str, str]:
+    """What kernels had put right, as far as there was any: rows of a report."""
+    counts = {"indices clamped": clamped, "additions dropped": dropped, "divisions by zero": zero_divisions}
+    return {name: f"{count:,}" for name, count in counts.items() if count}
+
+
 def pairs_text(title: str, rows: Mapping[str, Any]) -> str:
     """A title, then a name and its value a line."""
     width = max(map(len, rows), default=0)

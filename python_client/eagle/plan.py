@@ -17,7 +17,7 @@ from eagle._derivative import Derivative
 from eagle._imported import refuse_moved, watched_of
 from eagle._kernel import Kernel
 from eagle._scratch import Scratch
-from eagle._shown import pairs_html, pairs_text, seconds_text
+from eagle._shown import pairs_html, pairs_text, put_right_rows, seconds_text
 from eagle.errors import refusal
 from eagle.planes import Plane
 from eagle.samples import OneSample, Oriented, are_heads, is_per_sample
@@ -61,12 +61,7 @@ class LaunchReport(NamedTuple):
             "time": f"{seconds_text(self.wall_s)} on {self.threads} threads",
             "host": f"pid {self.host.pid} of {self.host.name}",
         }
-        put_right = {
-            "indices clamped": self.clamped,
-            "additions dropped": self.dropped,
-            "divisions by zero": self.zero_divisions,
-        }
-        rows.update({name: f"{count:,}" for name, count in put_right.items() if count})
+        rows.update(put_right_rows(self.clamped, self.dropped, self.zero_divisions))
         return rows
 
     def __str__(self) -> str:
