@@ -156,28 +156,24 @@ void add_group(Graph& graph, const std::vector<NamedNodes>& branches) {
   check(graph.add_group(std::move(specs)));
 }
 
-LaunchReport launch(Graph& graph, std::int64_t n, const nb::dict& calls, double timeout,
-                    const CancelFlag* cancel) {
-  return take(with_calls(graph.session(), "launch", calls, timeout,
-                         cancel != nullptr ? *cancel : CancelFlag(), graph.computes_long(n),
-                         [&](const LaunchOptions& options) { return graph.launch(n, options); }));
-}
-
-// A launch without a deadline, which leaves its report with the graph. Without names and defaults of
-// arguments: nanobind calls such a function in half the time.
-void replay(Graph& graph, std::int64_t n, const nb::dict& calls) {
-  check(with_calls(graph.session(), "launch", calls, 0, CancelFlag(), graph.computes_long(n),
+// What it reports stays with the graph, for who asks.
+void launch(Graph& graph, std::int64_t n, const nb::dict& calls, double timeout, const CancelFlag* cancel) {
+  check(with_calls(graph.session(), "launch", calls, timeout, cancel != nullptr ? *cancel : CancelFlag(),
+                   graph.computes_long(n),
                    [&](const LaunchOptions& options) { return graph.launch(n, options).status(); }));
 }
+
+// Without names and defaults of arguments: nanobind calls such a function in half the time.
+void replay(Graph& graph, std::int64_t n, const nb::dict& calls) { launch(graph, n, calls, 0, nullptr); }
 
 void enqueue(Graph& graph, std::int64_t n, const nb::dict& calls) {
   check(with_calls(graph.session(), "enqueue", calls, 0, {}, graph.computes_long(n),
                    [&](const LaunchOptions& options) { return graph.enqueue(n, options); }));
 }
 
-LaunchReport synchronize(Graph& graph, const nb::dict& calls, double timeout) {
-  return take(with_calls(graph.session(), "synchronize", calls, timeout, {}, false,
-                         [&](const LaunchOptions& options) { return graph.synchronize(options); }));
+void synchronize(Graph& graph, const nb::dict& calls, double timeout) {
+  check(with_calls(graph.session(), "synchronize", calls, timeout, {}, false,
+                   [&](const LaunchOptions& options) { return graph.synchronize(options).status(); }));
 }
 
 // ---- changing a built graph: rows of (label, index or None, name, value)
