@@ -17,6 +17,11 @@ namespace {
 
 // threading.main_thread, looked up on import; never released.
 nb::handle main_thread_function;
+// getsignal and SIGINT of the module _signal, likewise.
+nb::handle getsignal, sigint;
+// What Python had for SIGINT when our handler was put before it: compared only, and kept so that nothing else
+// gets its address.
+nb::handle handler_behind;
 
 // ---- Ctrl-C
 
@@ -143,7 +148,15 @@ void RunningCall::stop_calls_of(const Session& session) {
 }
 
 InterruptWatch::InterruptWatch(std::atomic<bool>& cancel)
-    : cancel_(cancel), wanted_(in_main_thread()), seen_(interrupts.load()) {}
+    : cancel_(cancel), wanted_(in_main_thread()), seen_(interrupts.load()) {
+  if (!wanted_) return;
+  const nb::object now = nb::steal(PyObject_CallOneArg(getsignal.ptr(), sigint.ptr()));
+  if (!now.is_valid()) throw nb::python_error();
+  if (now.is(handler_behind)) return;
+  begin();
+  handler_behind.dec_ref();
+  handler_behind = nb::object(now).release();
+}
 
 void InterruptWatch::begin() {
   if (!wanted_ || std::exchange(begun_, true)) return;
@@ -189,6 +202,10 @@ void InterruptWatch::check() {
 
 void bind_interrupts() {
   main_thread_function = nb::object(nb::module_::import_("threading").attr("main_thread")).release();
+  // Below `signal`, which makes enumerations of what it finds: that takes longer than a launch.
+  const nb::object signals = nb::module_::import_("_signal");
+  getsignal = nb::object(signals.attr("getsignal")).release();
+  sigint = nb::object(signals.attr("SIGINT")).release();
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(end_calls));
 }
 

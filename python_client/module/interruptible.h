@@ -49,8 +49,7 @@ private:
 //
 // A handler of ours stays before Python's own between the calls, and counts, so that a call that is short
 // makes no system call for it: only one that may last begins to watch, and then heeds what came since it was
-// made. Where the program has given SIGINT another handler meanwhile, what came before the watch began is
-// Python's alone to know: whoever waits on looks there too (launching.h).
+// made. Where the program has given SIGINT another handler meanwhile, the watch begins at once.
 //
 // Made with the GIL; the rest with or without it, by one thread; `check` needs it.
 class InterruptWatch {
