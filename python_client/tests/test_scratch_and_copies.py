@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from conftest import running_daemon
 
 import eagle
 from eagle import Mutable, Param, Scalar, Terminated, Vector, kernel
@@ -362,24 +363,25 @@ def test_scratch_is_checked_when_it_is_made():
     assert len({g.scratch(3).name for _ in range(3)}) == 3
 
 
-def test_scratch_counts_in_the_daemons_budget(daemon):
-    g, x, out = eagle.Graph(daemon), daemon.zeros(3), daemon.zeros(3)
+def test_scratch_counts_in_the_daemons_budget(tmp_path):
+    with running_daemon(tmp_path) as endpoint, eagle.connect(endpoint) as session:  # no planes of other tests that go
+        g, x, out = eagle.Graph(session), session.zeros(3), session.zeros(3)
 
-    def used() -> tuple[int, int]:
-        info = daemon.info()
-        return info.plane_bytes, next(one.plane_bytes for one in info.tenants if one.name == info.tenant)
+        def used() -> tuple[int, int]:
+            info = session.info()
+            return info.plane_bytes, next(one.plane_bytes for one in info.tenants if one.name == info.tenant)
 
-    before = used()
-    between = g.scratch(3)  # copies need it in memory; kernels would hand it on in registers
-    g.add_node(eagle.copy(x, between)).add_node(eagle.copy(between, out)).build()
-    # A page of it for the daemon and for whom it is; the description counts for the tenant as well.
-    assert used()[0] >= before[0] + 4096
-    assert used()[1] >= before[1] + 4096
-    huge = eagle.Graph(daemon)
-    s = huge.scratch(2**44)
-    huge.add_node(eagle.copy(x, s[:3])).add_node(eagle.copy(s[:3], out))
-    with pytest.raises(MemoryError):
-        huge.build()
+        before = used()
+        between = g.scratch(3)  # copies need it in memory; kernels would hand it on in registers
+        g.add_node(eagle.copy(x, between)).add_node(eagle.copy(between, out)).build()
+        # A page of it for the daemon and for whom it is; the description counts for the tenant as well.
+        assert used()[0] >= before[0] + 4096
+        assert used()[1] >= before[1] + 4096
+        huge = eagle.Graph(session)
+        s = huge.scratch(2**44)
+        huge.add_node(eagle.copy(x, s[:3])).add_node(eagle.copy(s[:3], out))
+        with pytest.raises(MemoryError):
+            huge.build()
 
 
 def test_a_graph_over_scratch_moves_to_the_session_of_its_arrays(daemon):
