@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -64,11 +66,32 @@ def session(request):
         yield opened
 
 
+@pytest.fixture(params=["local", "daemon", "tcp"])
+def lone_session(request):
+    """As `session`, with nobody else: what a daemon says of all its memory is this test's."""
+    if request.param == "local":
+        with eagle.local(threads=2) as opened:
+            yield opened
+        return
+    tcp = request.param == "tcp"
+    with (
+        serving(*(("--listen", "dns:127.0.0.1:0") if tcp else ())) as daemon,
+        eagle.connect(tcp_endpoint(daemon) if tcp else daemon.endpoint) as opened,
+    ):
+        yield opened
+
+
 @pytest.fixture(scope="session")
 def tcp_daemon():
     """Where a daemon listens that serves other machines."""
-    with tempfile.TemporaryDirectory(prefix="eagle-") as folder:
-        daemon = Daemon(Path(folder), "--listen", "dns:127.0.0.1:0")
-        wait_until(lambda: " serves " in daemon.log(), "eagled to say where it serves")
+    with serving("--listen", "dns:127.0.0.1:0") as daemon:
         yield tcp_endpoint(daemon)
+
+
+@contextlib.contextmanager
+def serving(*options: str) -> Iterator[Daemon]:
+    with tempfile.TemporaryDirectory(prefix="eagle-") as folder:
+        daemon = Daemon(Path(folder), *options)
+        wait_until(lambda: " serves " in daemon.log(), "eagled to say where it serves")
+        yield daemon
         assert daemon.stop() == 0, daemon.log()

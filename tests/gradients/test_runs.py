@@ -7,7 +7,6 @@ import math
 import eagle
 import numpy as np
 import pytest
-from harness import wait_until
 from eagle import Mutable, Param, Scalar, Terminated, kernel
 from eagle.graph import opaque
 
@@ -99,18 +98,16 @@ def test_the_peak_memory_of_taking_a_run_back_grows_with_the_square_root_of_its_
     assert bytes_of[4096] < 2.3 * bytes_of[1024]
 
 
-def test_the_budget_is_charged_what_the_record_and_the_pass_report(session):
+def test_the_budget_is_charged_what_the_record_and_the_pass_report(lone_session):
     """And so it grows as they do: with the square root of the steps."""
     n = 4096
-    # Planes of sessions that have closed go a moment later, and would be taken off what is charged here.
-    wait_until(lambda: session.info().sessions == 1, "the sessions of other tests to go")
     charged, kept = {}, []  # kept: when memory of a run that is gone comes back is no part of this
     for steps in (256, 1024, 4096):
-        given = planes(session, n)
-        before = session.info().plane_bytes
+        given = planes(lone_session, n)
+        before = lone_session.info().plane_bytes
         run = eagle.diff.simulate(oscillator, max_steps=steps, dt=1e-3, t_end=1e9, **given)
         report = eagle.diff.reverse(run.record, {"x": np.ones(n)}).report
-        charged[steps] = session.info().plane_bytes - before
+        charged[steps] = lone_session.info().plane_bytes - before
         assert run.result.steps == steps
         # Each memory is whole pages; a small record finds room in a segment that is charged already.
         assert report.nbytes <= charged[steps] < report.nbytes + report.record_nbytes + 16 * 4096
