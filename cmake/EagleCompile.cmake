@@ -64,11 +64,16 @@ endif()
 # whole batch anew, which is why the dev preset leaves it off.
 option(EAGLE_UNITY "Compile the files of a target together, several at once" ON)
 set(EAGLE_UNITY_BATCH 6 CACHE STRING "How many at once; 0: all of a target, which finds names that two of them have")
+# What only holds for files by themselves; the dev preset looks at that. GCC takes the files of a batch for headers, and
+# warns of unnamed namespaces in those; Clang warns where a header's name is one of a file before it, too.
+add_library(eagle_batch_options INTERFACE)
+target_compile_options(eagle_batch_options INTERFACE
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage> $<$<CXX_COMPILER_ID:Clang>:-Wno-shadow>)
 function(_eagle_unity name)
   if(EAGLE_UNITY AND NOT EAGLE_LINT)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${EAGLE_UNITY_BATCH})
-    # GCC takes the files of a batch for headers, and warns of unnamed namespaces in those.
-    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+    # Last, and so behind the options that it takes back.
+    target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:eagle_batch_options>)
   endif()
 endfunction()
 

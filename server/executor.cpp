@@ -262,25 +262,25 @@ void Executor::finished() {
   if (--admitted_ == 0) idle_.notify_all();
 }
 
-std::shared_ptr<Job> Executor::next(bool& first) {
-  const std::lock_guard lock(mutex_);
-  std::shared_ptr<Job> job;
+// With the lock held; the thread's own.
+Executor::Turn Executor::next() {
   hurry_ = !hurried_.empty();
+  if (!hurry_ && ready_.empty()) return {};
+  Turn turn;
+  turn.began = Clock::now();
   if (hurry_) {
-    job = std::move(hurried_.front());
+    turn.job = std::move(hurried_.front());
     hurried_.pop_front();
-  } else if (!ready_.empty()) {
-    job = ready_.next(Clock::now());
   } else {
-    return nullptr;
+    turn.job = ready_.next(turn.began);
   }
-  Job::Place& place = job->place_;
+  Job::Place& place = turn.job->place_;
   place.state = Job::State::running;
-  first = place.turns++ == 0;
-  running_ = job;
-  turn_began_ = Clock::now();
+  turn.first = place.turns++ == 0;
+  running_ = turn.job;
+  turn_began_ = turn.began;
   stopped_ = false;
-  return job;
+  return turn;
 }
 
 bool Executor::nothing_to_do() const {
@@ -313,29 +313,30 @@ bool Executor::goes_round() {
   return asleep_.load(std::memory_order_relaxed) && nothing_to_do();
 }
 
-void Executor::run(std::shared_ptr<Job> job, bool first) {
+void Executor::run(Turn turn) {
+  std::shared_ptr<Job> job = std::move(turn.job);
   const std::shared_ptr<Tenant> tenant = job->place_.tenant;
-  const Clock::time_point began = Clock::now();
-  job->turn_began_ = began;
-  if (first) {
-    job->place_.began = began;
-    const double waited = std::chrono::duration<double>(began - job->place_.submitted).count();
+  job->turn_began_ = turn.began;
+  if (turn.first) {
+    job->place_.began = turn.began;
+    const double waited = std::chrono::duration<double>(turn.began - job->place_.submitted).count();
     tenant->note_wait(waited);
     meters_.queue_wait.observe(waited);
   }
   const Job::Next next = job->advance();
   const Clock::time_point ended = Clock::now();
-  const double seconds = std::chrono::duration<double>(ended - began).count();
+  const double seconds = std::chrono::duration<double>(ended - turn.began).count();
   tenant->note_computed(seconds, ended);
+  const bool over = next == Job::Next::done;
   // A job of one turn tells of it by its end.
-  if (!first || next != Job::Next::done) note_turn(*job, began, ended);
-  if (next == Job::Next::done) note_end(*job, ended);
+  if (!turn.first || !over) note_turn(*job, turn.began, ended);
+  if (over) note_end(*job, ended);
   {
     const std::lock_guard lock(mutex_);
     running_.reset();
     ready_.ran(tenant->flow(), seconds);
     Job::Place& place = job->place_;
-    if (next == Job::Next::done) {
+    if (over) {
       leave(*job);
     } else if (next == Job::Next::parked) {
       if (place.state == Job::State::running) place.state = Job::State::parked;
@@ -347,22 +348,24 @@ void Executor::run(std::shared_ptr<Job> job, bool first) {
     }
   }
   job.reset();  // without the lock: its end may take others
-  if (next != Job::Next::done) return;
+  if (!over) return;
   const std::lock_guard lock(mutex_);
   finished();
 }
 
+// A launch through a ring takes about a microsecond: each lock, and each look at a clock, is felt.
 void Executor::work() {
   for (;;) {
     rounds_.fetch_add(1, std::memory_order_relaxed);
     static_cast<void>(rings_->visit());
+    Turn turn;
     {
       const std::lock_guard lock(mutex_);
       if (may_end()) return;
+      turn = next();
     }
-    bool first = false;
-    if (std::shared_ptr<Job> job = next(first)) {
-      run(std::move(job), first);
+    if (turn.job) {
+      run(std::move(turn));
     } else {
       asleep_.store(true, std::memory_order_relaxed);
       rings_->sleep([this] { return nothing_to_do(); });

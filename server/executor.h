@@ -160,8 +160,14 @@ private:
   using Clock = std::chrono::steady_clock;
 
   void work();
-  void run(std::shared_ptr<Job> job, bool first);
-  std::shared_ptr<Job> next(bool& first);  // `first`: it has not run before
+  // A piece of work whose turn it is. `first`: its job has not run before.
+  struct Turn {
+    std::shared_ptr<Job> job;  // null: nobody's
+    Clock::time_point began;
+    bool first = false;
+  };
+  Turn next();  // with the lock held
+  void run(Turn turn);
   [[nodiscard]] bool nothing_to_do() const;
   void end_early(const std::shared_ptr<Job>& job);
   // For operators.
