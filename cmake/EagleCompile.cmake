@@ -63,7 +63,7 @@ endif()
 # a cold build takes half as long. So names in the unnamed namespaces of one target differ. An edit compiles its
 # whole batch anew, which is why the dev preset leaves it off.
 option(EAGLE_UNITY "Compile the files of a target together, several at once" ON)
-set(EAGLE_UNITY_BATCH 6 CACHE STRING "How many at once; 0: all of a target, which finds names that two of them have")
+set(EAGLE_UNITY_BATCH 10 CACHE STRING "How many at once; 0: all of a target, which finds names that two of them have")
 # What only holds for files by themselves; the dev preset looks at that. GCC takes the files of a batch for headers, and
 # warns of unnamed namespaces in those; Clang warns where a header's name is one of a file before it, too.
 add_library(eagle_batch_options INTERFACE)

@@ -242,7 +242,7 @@ nb::dict counter_values() {
   return values;
 }
 
-nb::list dispatch_rows(const Graph& graph) {
+nb::list dispatch_of_graph(const Graph& graph) {
   const std::vector<Graph::DispatchRow> found = take(without_gil([&] { return graph.dispatch(); }));
   nb::list rows;
   for (const Graph::DispatchRow& row : found)
@@ -325,7 +325,7 @@ void bind_graphs(nb::module_& m) {
             check(self.build(policy_choices("build", dispatch)));
           },
           nb::arg("dispatch") = std::vector<std::pair<std::string, std::string>>(), NoGil())
-      .def("dispatch", dispatch_rows)
+      .def("dispatch", dispatch_of_graph)
       .def("launch", launch, nb::arg("n"), nb::arg("calls"), nb::arg("timeout") = 0.0,
            nb::arg("cancel") = nb::none())
       .def("replay", replay)

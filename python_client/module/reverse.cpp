@@ -58,14 +58,14 @@ nb::list rows_of(const std::vector<Reverse::Plane>& planes) {
   return rows;
 }
 
-nb::list loop_rows(const Reverse& reverse) {
+nb::list reverse_loop_rows(const Reverse& reverse) {
   nb::list rows;
   for (const diff::LoopPlan& loop : reverse.loops())
     rows.append(nb::make_tuple(loop.label, loop.trips, loop.interval));
   return rows;
 }
 
-LaunchReport launch(Reverse& reverse, const nb::dict& calls, double timeout) {
+LaunchReport launch_reverse(Reverse& reverse, const nb::dict& calls, double timeout) {
   return take(with_calls(reverse.graph().session(), "reverse", calls, timeout, {},
                          reverse.graph().computes_long(),
                          [&](const LaunchOptions& options) { return reverse.launch(options); }));
@@ -97,9 +97,9 @@ void bind_reverse(nb::module_& m) {
              check(self.get_gradient(index, view));
            })
       .def("fits", &Reverse::fits)
-      .def("launch", launch, nb::arg("calls"), nb::arg("timeout") = 0.0)
+      .def("launch", launch_reverse, nb::arg("calls"), nb::arg("timeout") = 0.0)
       .def_prop_ro("bytes", &Reverse::bytes)
-      .def_prop_ro("loops", loop_rows)
+      .def_prop_ro("loops", reverse_loop_rows)
       .def("graph", &Reverse::graph, nb::rv_policy::reference_internal);
   m.def("reverse", make_reverse, nb::arg("record"), nb::arg("seeds"), nb::arg("wrt").none(), nb::arg("vjps"),
         nb::arg("checkpoint"));

@@ -234,7 +234,7 @@ void cancel_run(const Session& session, std::uint64_t id) {
   check(KeptRun(session, id).cancel());
 }
 
-nb::list dispatch_rows(const RunReport& report) {
+nb::list dispatch_of_run(const RunReport& report) {
   nb::list rows;
   for (const step::GroupReport& group : report.dispatch) {
     const std::string_view policy = kernel::name_of(group.policy);
@@ -307,7 +307,7 @@ void bind_runs(nb::module_& m) {
       .def_ro("fused_steps", &RunReport::fused_steps)
       .def_ro("records", &RunReport::records)
       .def_ro("compactions", &RunReport::compactions)
-      .def_prop_ro("dispatch", dispatch_rows)
+      .def_prop_ro("dispatch", dispatch_of_run)
       .def_prop_ro("ranges", range_rows)
       .def_prop_ro("reductions", reduction_rows)
       .def_prop_ro("clamped", [](const RunReport& report) { return report.counts.clamped; })
