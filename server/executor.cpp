@@ -26,6 +26,9 @@ Executor::~Executor() {
     ending_ = true;
   }
   rings_->notify();
+  thread_.join();
+  // They hold their tenants, and these their queues: nobody else would drop them.
+  ready_.clear();
 }
 
 Status Executor::submit(std::shared_ptr<Job> job, Owner owner) {

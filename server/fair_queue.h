@@ -53,6 +53,10 @@ public:
     return true;
   }
   [[nodiscard]] bool empty() const { return flows_.empty(); }
+  // Drops all items. A flow may go with its last one.
+  void clear() {
+    for (Flow* const flow : std::exchange(flows_, {})) std::exchange(flow->waiting_, {}).clear();
+  }
   // Whether a flow but this one has something.
   [[nodiscard]] bool others_wait(const Flow& flow) const {
     return flows_.size() > 1 || (flows_.size() == 1 && flows_.front() != &flow);

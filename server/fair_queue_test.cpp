@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <string>
 
 namespace eagle::server {
@@ -165,6 +166,26 @@ TEST(FairQueue, AFlowWithoutItemsMayGo) {
   }
   EXPECT_EQ(queue.next(), "y");
   queue.ran(stays, 1);
+  EXPECT_TRUE(queue.empty());
+}
+
+// As jobs hold their tenants.
+struct Holder {
+  FairQueue<std::shared_ptr<Holder>>::Flow flow;
+};
+
+TEST(FairQueue, FlowsThatTheirItemsHoldGoWithThem) {
+  FairQueue<std::shared_ptr<Holder>> queue;
+  std::weak_ptr<Holder> seen;
+  for (int i = 0; i < 2; ++i) {
+    const auto holder = std::make_shared<Holder>();
+    queue.add(holder->flow, holder);
+    queue.add(holder->flow, holder);
+    seen = holder;
+  }
+  ASSERT_FALSE(seen.expired());
+  queue.clear();
+  EXPECT_TRUE(seen.expired());
   EXPECT_TRUE(queue.empty());
 }
 

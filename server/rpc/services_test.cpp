@@ -530,6 +530,7 @@ TEST_F(Rpc, TheDaemonEndsWhileCallsAreOpen) {
   conversation.launch(build_with_call(), 1);
   ASSERT_TRUE(conversation.read().has_call());
   Conversation silent(*graphs_, secret_);
+  session_.reset();  // the daemon's
   served_.reset();
   EXPECT_FALSE(conversation.finish().ok());
   EXPECT_FALSE(silent.finish().ok());

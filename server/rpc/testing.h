@@ -26,6 +26,7 @@ protected:
 
   void serve(Daemon::Options options) {
     side_.reset();
+    session_.reset();
     served_ = std::make_unique<Served>(std::move(options));
     side_ = std::make_unique<SideClient>(served_->path());
     const std::string secret = side_->open().secret();
