@@ -109,36 +109,32 @@ void GraphRecords::charge_restored(Costs& costs, std::uint64_t bytes) {
   if (auto held = tenant_->hold(Held::plane_bytes, bytes); held.ok()) costs.share.add(*std::move(held));
 }
 
-Status GraphRecords::write(StateKind kind, std::uint64_t graph, std::string record) {
+Status GraphRecords::write(StateKind kind, std::uint64_t graph, const Message& record) {
+  if (log_ == nullptr) return {};
   StateChange change;
   change.key = {session_, kind, graph};
-  change.value = std::move(record);
+  change.value = record.SerializeAsString();
   return log_->write({&change, 1});
 }
 
 Status GraphRecords::built(std::uint64_t graph, const v1::GraphDescription& description,
                            std::uint32_t nodes) {
-  {
-    const std::lock_guard lock(mutex_);
-    Costs costs;
-    costs.graph = bytes_of(description);
-    EAGLE_RETURN_IF_ERROR(charge(costs, costs.graph));
-    costs_[graph] = std::move(costs);
-  }
-  if (log_ == nullptr) return {};
+  const std::lock_guard lock(mutex_);
+  Costs costs;
+  costs.graph = bytes_of(description);
+  EAGLE_RETURN_IF_ERROR(charge(costs, costs.graph));
+  costs_[graph] = std::move(costs);
   auto record = std::make_shared<v1::GraphRecord>();
   *record->mutable_description() = description;
   record->set_nodes(nodes);
-  const std::lock_guard lock(mutex_);
   fault_point("graph.build.before");
-  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, record->SerializeAsString()));
+  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, *record));
   fault_point("graph.build.after");
   records_[graph] = {std::move(record), std::make_shared<v1::ParamsRecord>()};
   return {};
 }
 
 Status GraphRecords::reserve(std::uint64_t graph, const v1::UpdateRequest& request) {
-  if (log_ == nullptr) return {};
   const std::lock_guard lock(mutex_);
   const auto known = costs_.find(graph);
   if (known == costs_.end()) return {};  // released meanwhile
@@ -147,7 +143,6 @@ Status GraphRecords::reserve(std::uint64_t graph, const v1::UpdateRequest& reque
 }
 
 Status GraphRecords::updated(std::uint64_t graph, const v1::UpdateRequest& request) {
-  if (log_ == nullptr) return {};
   const std::lock_guard lock(mutex_);
   const auto found = records_.find(graph);
   if (found == records_.end()) return {};  // released meanwhile
@@ -156,14 +151,13 @@ Status GraphRecords::updated(std::uint64_t graph, const v1::UpdateRequest& reque
   drop_history(*record);
   costs_[graph].params = bytes_of(*record);  // no more than was reserved
   fault_point("graph.update.before");
-  EAGLE_RETURN_IF_ERROR(write(StateKind::params, graph, record->SerializeAsString()));
+  EAGLE_RETURN_IF_ERROR(write(StateKind::params, graph, *record));
   fault_point("graph.update.after");
   found->second.params = std::move(record);
   return {};
 }
 
 Status GraphRecords::rebound(std::uint64_t graph, const v1::GraphDescription& description) {
-  if (log_ == nullptr) return {};
   const std::lock_guard lock(mutex_);
   const auto found = records_.find(graph);
   if (found == records_.end()) return {};  // released meanwhile
@@ -175,7 +169,7 @@ Status GraphRecords::rebound(std::uint64_t graph, const v1::GraphDescription& de
   EAGLE_RETURN_IF_ERROR(charge(costs, bytes + costs.params));
   costs.graph = bytes;
   fault_point("graph.rebind.before");
-  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, record->SerializeAsString()));
+  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, *record));
   fault_point("graph.rebind.after");
   found->second.graph = std::move(record);
   return {};
@@ -184,8 +178,8 @@ Status GraphRecords::rebound(std::uint64_t graph, const v1::GraphDescription& de
 Status GraphRecords::released(std::uint64_t graph) {
   const std::lock_guard lock(mutex_);
   costs_.erase(graph);
-  if (log_ == nullptr) return {};
   records_.erase(graph);
+  if (log_ == nullptr) return {};
   std::vector<StateChange> changes(2);
   changes[0].key = {session_, StateKind::graph, graph};
   changes[1].key = {session_, StateKind::params, graph};
