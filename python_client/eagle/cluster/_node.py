@@ -48,7 +48,7 @@ class Kept:
         return 1000 + sum(nbytes_of(array.shape, array.dtype) for array in _arrays_of(self.result))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Kept, (_copied(self.result), self.daemon)
+        return Kept, (self.result._over(np.array), self.daemon)
 
 
 def run_shard(work: dict[str, Any], shard: tuple[int, int, int], names: Sequence[str], *inputs: Any) -> Kept:
@@ -98,8 +98,8 @@ def plane_of(kept: Kept, name: str) -> Array:
 
 
 def result_of(kept: Kept) -> SimResult:
-    """All of it, to be sent."""
-    return _copied(kept.result)
+    """All of it, to be sent, over plain arrays: those of a session over TCP are on another machine."""
+    return kept.result._over(np.array)
 
 
 # ---- details
@@ -162,16 +162,3 @@ def _bound(session: Session, value: Any, changes: bool) -> Array:
 def _arrays_of(result: SimResult) -> list[Array]:
     stops = [] if result.stop_step is None else [result.stop_step]
     return [*(result[name] for name in result), *result.records.values(), *stops]
-
-
-def _copied(result: SimResult) -> SimResult:
-    """The same over plain arrays: those of a session over TCP are on another machine."""
-    state = result.__getstate__()
-    state["_planes"] = {name: np.array(array) for name, array in state["_planes"].items()}
-    state["records"] = {name: np.array(array) for name, array in state["records"].items()}
-    for name in ("stop_step", "t_stop"):
-        state[name] = None if state[name] is None else np.array(state[name])
-    state["finished"] = None if state["_mask"] is None else state["_planes"][state["_mask"]]
-    copy = SimResult.__new__(SimResult)
-    copy.__setstate__(state)
-    return copy
