@@ -69,7 +69,7 @@ def test_what_stays_in_planes_is_run_on_without_moving(client, session, seed):
     first = whole(session, planes, 10)
     found = edask.simulate(client, MODEL, max_steps=10, chunks=5120, **arguments(planes))
     state = {name: found[name] for name in ("x", "life", "done")}
-    again = edask.simulate(client, walk, max_steps=10, rate=0.5, **state)
+    again = edask.simulate(client, walk, max_steps=10, late=None, rate=0.5, **state)
     for name in ("x", "life", "done"):
         held = first[name]
         assert found[name].compute().tobytes() == held.tobytes(), name
@@ -121,6 +121,26 @@ def test_a_daemon_that_is_killed_midway_changes_no_bits(own_client, dask_cluster
     again = edask.simulate(own_client, MODEL, max_steps=5, chunks=1024, **arguments(planes))
     expect_same(again, whole(session, planes, 5))
     assert min(daemons) not in {worker.daemon for worker in again.workers}
+
+
+def test_late_shards_are_begun_a_second_time_elsewhere(own_client, dask_cluster, session):
+    """A worker that stands still gets its part of the shards; the others end the batch without it, once each shard."""
+    planes = {"x": cluster.full(N, 0.5), "life": cluster.full(N, 20.0), "kind": cluster.full(N, 1, dtype=np.int64)}
+    expected = whole(session, {name: np.asarray(value) for name, value in planes.items()}, 60)
+    given = {"max_steps": 60, "chunks": 1024, **arguments(planes)}
+    warm = edask.simulate(own_client, MODEL, late=None, **given)
+    assert warm.traffic.copies == 0
+    still = dask_cluster.workers[0].pid
+    os.kill(still, signal.SIGSTOP)
+    try:
+        found = edask.simulate(own_client, MODEL, **given)
+        assert 1 <= found.traffic.copies <= len(found.shards)
+        assert found.traffic.reruns == 0
+        assert still not in {worker.worker for worker in found.workers}
+        expect_same(found, expected)
+    finally:
+        os.kill(still, signal.SIGCONT)
+    expect_same(warm, expected)
 
 
 def test_arrays_do_not_travel_through_the_scheduler(tmp_path, meter, seed):
