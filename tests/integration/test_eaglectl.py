@@ -9,32 +9,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import eagle
 import numpy as np
 import pytest
-from harness import BUILD, EAGLECTL, PATIENCE_S, ROOT, Daemon, eaglectl, tcp_endpoint, wait_until
+from harness import BUILD, EAGLECTL, PATIENCE_S, ROOT, Ctl, Daemon, eaglectl, tcp_endpoint, wait_until
 from models import affine
 
 WELL, REFUSED, USAGE, UNWELL = 0, 1, 2, 3
-
-
-class Ctl:
-    """eaglectl, of one daemon."""
-
-    def __init__(self, endpoint: str) -> None:
-        self.endpoint = endpoint
-
-    def text(self, *arguments: str) -> str:
-        return eaglectl("--endpoint", self.endpoint, *arguments).stdout
-
-    def json(self, *arguments: str) -> Any:
-        return json.loads(eaglectl("--endpoint", self.endpoint, "--json", *arguments).stdout)
-
-    def ended(self, *arguments: str) -> tuple[int, str]:
-        done = eaglectl("--endpoint", self.endpoint, *arguments, check=False)
-        return done.returncode, done.stderr
 
 
 @pytest.fixture
