@@ -92,6 +92,7 @@ struct GraphFile::Content {
   std::string hash;
   std::vector<SavedPlane> planes;
   std::vector<std::string> calls;
+  std::vector<std::vector<SavedView>> call_arrays;
 };
 
 // `expected_hash`: what the head says, 32 bytes; empty: nothing is said yet, and the head is to be made.
@@ -112,8 +113,10 @@ StatusOr<GraphFile> GraphFile::of_content(std::string content, std::string_view 
             " is one of a session, which means nothing in a file; expected private or scratch memory");
   }
   EAGLE_ASSIGN_OR_RETURN(made->graph, graph::read(description, graph::PrivateKernelPlanes::allowed));
-  for (saved::Place& place : saved::planes_of(made->graph)) made->planes.push_back(std::move(place.plane));
+  std::vector<saved::Place> places = saved::planes_of(made->graph);
   made->calls = saved::calls_of(made->graph);
+  made->call_arrays = saved::call_arrays_of(made->graph, places);
+  for (saved::Place& place : places) made->planes.push_back(std::move(place.plane));
   const std::string hash = hash_of(description, made->graph);
   if (!expected_hash.empty() && hash != expected_hash) {
     return Status(Reason::bad_message, "it computes " + hex_of(hash) + ", and its head says " +
@@ -223,6 +226,7 @@ Status GraphFile::write(const std::string& path) const {
 const std::string& GraphFile::bytes() const { return content_->bytes; }
 const std::string& GraphFile::name() const { return content_->graph.name; }
 const std::string& GraphFile::hash() const { return content_->hash; }
+const std::vector<std::vector<SavedView>>& GraphFile::call_arrays() const { return content_->call_arrays; }
 const std::string& GraphFile::made_by() const { return content_->message.made_by(); }
 const std::vector<SavedPlane>& GraphFile::planes() const { return content_->planes; }
 const std::vector<std::string>& GraphFile::calls() const { return content_->calls; }

@@ -14,6 +14,7 @@
 #include "engine/base/status.h"
 
 namespace eagle::v1 {
+class DescribeGraphReply;
 class DrainReply;
 class ExplainReply;
 class ExplainRequest;
@@ -45,6 +46,7 @@ public:
   virtual Status sessions(v1::ListSessionsReply& reply) = 0;
   virtual Status planes(v1::ListAllPlanesReply& reply) = 0;
   virtual Status graphs(v1::ListGraphsReply& reply) = 0;
+  virtual Status describe(GraphAddress graph, v1::DescribeGraphReply& reply) = 0;
   virtual Status inspect(GraphAddress graph, v1::InspectReply& reply) = 0;
   virtual Status kernel(const v1::ListKernelRequest& request, v1::ListKernelReply& reply) = 0;
   virtual Status explain(const v1::ExplainRequest& request, v1::ExplainReply& reply) = 0;

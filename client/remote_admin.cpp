@@ -31,6 +31,12 @@ public:
     request.set_all_sessions(true);
     return connection_->call("graphs", &Stubs::graphs, &v1::Graphs::Stub::List, request, reply);
   }
+  Status describe(GraphAddress graph, v1::DescribeGraphReply& reply) override {
+    v1::DescribeGraphRequest request;
+    request.set_session(graph.session);
+    request.set_graph(graph.graph);
+    return connection_->call("graph", &Stubs::graphs, &v1::Graphs::Stub::Describe, request, reply, building);
+  }
   Status inspect(GraphAddress graph, v1::InspectReply& reply) override {
     v1::InspectRequest request;
     request.set_session(graph.session);

@@ -35,6 +35,7 @@ public:
   }
   std::vector<Use> found;
   std::vector<std::pair<std::uint32_t, const std::string*>> calls;  // number, label
+  std::vector<const graph::HostNode*> hosts;                        // of these
 
 private:
   void stages(const std::vector<graph::Stage>& list, bool outermost) {
@@ -62,6 +63,7 @@ private:
       for (const graph::NamedView& view : host->reads) use(node, view.name, view.view, true, false);
       for (const graph::NamedView& view : host->writes) use(node, view.name, view.view, false, true);
       calls.emplace_back(host->call, &node.label);
+      hosts.push_back(host);
     } else if (const auto* reduce = std::get_if<graph::Reduce>(&node.kind)) {
       use(node, reduce->x.name, reduce->x.view, true, false);
       use(node, reduce->out.name, reduce->out.view, false, true);
@@ -232,6 +234,28 @@ std::vector<std::string> calls_of(const graph::Graph& graph) {
   for (const auto& [number, label] : uses.calls)
     names.push_back(all[*label] == 1 ? *label : *label + "." + std::to_string(seen[*label]++));
   return names;
+}
+
+std::vector<std::vector<SavedView>> call_arrays_of(const graph::Graph& graph,
+                                                   const std::vector<Place>& places) {
+  std::map<std::uint32_t, const Place*> by_index;
+  for (const Place& place : places) by_index.emplace(place.index, &place);
+  std::vector<std::vector<SavedView>> arrays;
+  const Uses uses(graph);
+  for (const graph::HostNode* const node : uses.hosts) {
+    std::vector<SavedView>& found = arrays.emplace_back();
+    const auto add = [&](const std::vector<graph::NamedView>& views, bool written) {
+      for (const auto& [name, view] : views) {
+        const auto place = by_index.find(view.plane);
+        if (place == by_index.end()) continue;  // scratch, which callables do not see
+        found.push_back({name, place->second->plane.name, view.dtype, view.item_bytes, view.shape,
+                         view.strides, view.offset, written, place->second->seen_alike});
+      }
+    };
+    add(node->reads, false);
+    add(node->writes, true);
+  }
+  return arrays;
 }
 
 Status apply(const std::vector<graph::ParamUpdate>& updates, v1::GraphDescription& description) {

@@ -36,8 +36,11 @@ struct Place {
 // called so; else "node.name", "index.name" or "plane K".
 std::vector<Place> planes_of(const graph::Graph& graph);
 
-// Of each callable, by its number.
+// Of each callable, in the order of the nodes.
 std::vector<std::string> calls_of(const graph::Graph& graph);
+// What they declare, likewise; `places` are those of the graph.
+std::vector<std::vector<SavedView>> call_arrays_of(const graph::Graph& graph,
+                                                   const std::vector<Place>& places);
 
 // Numbers of Params that were given after the build, in order (a later one wins), take the place of the old
 // ones.

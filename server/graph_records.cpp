@@ -44,8 +44,10 @@ void copy_params(const Message& from, Message& to) {
 // It is kept twice.
 std::uint64_t bytes_of(const Message& record) { return 2 * std::uint64_t{record.ByteSizeLong()}; }
 
-// Of several numbers for one address the last one is left, in its place: addresses may mean the same
-// argument.
+bool same(const v1::ArgumentName& a, const v1::ArgumentName& b) {
+  return a.name() == b.name() && a.node() == b.node() && a.has_leaf() == b.has_leaf() && a.leaf() == b.leaf();
+}
+
 void drop_history(v1::ParamsRecord& record) {
   std::map<std::string, int> last;
   for (int i = 0; i < record.params_size(); ++i) last[record.params(i).argument().SerializeAsString()] = i;
@@ -55,6 +57,24 @@ void drop_history(v1::ParamsRecord& record) {
     if (last.at(record.params(i).argument().SerializeAsString()) == i) *kept.add_params() = record.params(i);
   }
   record.Swap(&kept);
+}
+
+// Of several numbers for one address the last one is left, in its place: addresses may mean the same
+// argument. A few cost a look at what is there, and many one index.
+void merge(const google::protobuf::RepeatedPtrField<v1::ParamUpdate>& more, v1::ParamsRecord& record) {
+  constexpr int few = 16;
+  auto& params = *record.mutable_params();
+  if (more.size() > few) {
+    params.MergeFrom(more);
+    return drop_history(record);
+  }
+  for (const v1::ParamUpdate& update : more) {
+    const auto known = std::find_if(params.begin(), params.end(), [&](const v1::ParamUpdate& one) {
+      return same(one.argument(), update.argument());
+    });
+    if (known != params.end()) params.erase(known);
+    *params.Add() = update;
+  }
 }
 
 }  // namespace
@@ -109,36 +129,32 @@ void GraphRecords::charge_restored(Costs& costs, std::uint64_t bytes) {
   if (auto held = tenant_->hold(Held::plane_bytes, bytes); held.ok()) costs.share.add(*std::move(held));
 }
 
-Status GraphRecords::write(StateKind kind, std::uint64_t graph, std::string record) {
+Status GraphRecords::write(StateKind kind, std::uint64_t graph, const Message& record) {
+  if (log_ == nullptr) return {};
   StateChange change;
   change.key = {session_, kind, graph};
-  change.value = std::move(record);
+  change.value = record.SerializeAsString();
   return log_->write({&change, 1});
 }
 
 Status GraphRecords::built(std::uint64_t graph, const v1::GraphDescription& description,
                            std::uint32_t nodes) {
-  {
-    const std::lock_guard lock(mutex_);
-    Costs costs;
-    costs.graph = bytes_of(description);
-    EAGLE_RETURN_IF_ERROR(charge(costs, costs.graph));
-    costs_[graph] = std::move(costs);
-  }
-  if (log_ == nullptr) return {};
+  const std::lock_guard lock(mutex_);
+  Costs costs;
+  costs.graph = bytes_of(description);
+  EAGLE_RETURN_IF_ERROR(charge(costs, costs.graph));
+  costs_[graph] = std::move(costs);
   auto record = std::make_shared<v1::GraphRecord>();
   *record->mutable_description() = description;
   record->set_nodes(nodes);
-  const std::lock_guard lock(mutex_);
   fault_point("graph.build.before");
-  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, record->SerializeAsString()));
+  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, *record));
   fault_point("graph.build.after");
   records_[graph] = {std::move(record), std::make_shared<v1::ParamsRecord>()};
   return {};
 }
 
 Status GraphRecords::reserve(std::uint64_t graph, const v1::UpdateRequest& request) {
-  if (log_ == nullptr) return {};
   const std::lock_guard lock(mutex_);
   const auto known = costs_.find(graph);
   if (known == costs_.end()) return {};  // released meanwhile
@@ -147,23 +163,23 @@ Status GraphRecords::reserve(std::uint64_t graph, const v1::UpdateRequest& reque
 }
 
 Status GraphRecords::updated(std::uint64_t graph, const v1::UpdateRequest& request) {
-  if (log_ == nullptr) return {};
   const std::lock_guard lock(mutex_);
   const auto found = records_.find(graph);
   if (found == records_.end()) return {};  // released meanwhile
-  auto record = std::make_shared<v1::ParamsRecord>(*found->second.params);
-  record->mutable_params()->MergeFrom(request.params());
-  drop_history(*record);
+  // `find` hands out copies, so this one is nobody else's; where it need not be written down, an update costs
+  // what it changes.
+  auto record = std::const_pointer_cast<v1::ParamsRecord>(found->second.params);
+  if (log_ != nullptr) record = std::make_shared<v1::ParamsRecord>(*record);
+  merge(request.params(), *record);
   costs_[graph].params = bytes_of(*record);  // no more than was reserved
   fault_point("graph.update.before");
-  EAGLE_RETURN_IF_ERROR(write(StateKind::params, graph, record->SerializeAsString()));
+  EAGLE_RETURN_IF_ERROR(write(StateKind::params, graph, *record));
   fault_point("graph.update.after");
   found->second.params = std::move(record);
   return {};
 }
 
 Status GraphRecords::rebound(std::uint64_t graph, const v1::GraphDescription& description) {
-  if (log_ == nullptr) return {};
   const std::lock_guard lock(mutex_);
   const auto found = records_.find(graph);
   if (found == records_.end()) return {};  // released meanwhile
@@ -175,7 +191,7 @@ Status GraphRecords::rebound(std::uint64_t graph, const v1::GraphDescription& de
   EAGLE_RETURN_IF_ERROR(charge(costs, bytes + costs.params));
   costs.graph = bytes;
   fault_point("graph.rebind.before");
-  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, record->SerializeAsString()));
+  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, *record));
   fault_point("graph.rebind.after");
   found->second.graph = std::move(record);
   return {};
@@ -184,8 +200,8 @@ Status GraphRecords::rebound(std::uint64_t graph, const v1::GraphDescription& de
 Status GraphRecords::released(std::uint64_t graph) {
   const std::lock_guard lock(mutex_);
   costs_.erase(graph);
-  if (log_ == nullptr) return {};
   records_.erase(graph);
+  if (log_ == nullptr) return {};
   std::vector<StateChange> changes(2);
   changes[0].key = {session_, StateKind::graph, graph};
   changes[1].key = {session_, StateKind::params, graph};
@@ -220,7 +236,9 @@ Status GraphRecords::restored(const StateKey& key, const std::string& text) {
 StatusOr<GraphRecords::Record> GraphRecords::find(std::uint64_t graph) const {
   const std::lock_guard lock(mutex_);
   const auto found = records_.find(graph);
-  if (found != records_.end()) return found->second;
+  if (found != records_.end()) {
+    return Record{found->second.graph, std::make_shared<v1::ParamsRecord>(*found->second.params)};
+  }
   return Status(Reason::unknown_graph,
                 "no graph " + std::to_string(graph) + " in this session: it was released, or never built");
 }

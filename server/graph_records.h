@@ -1,5 +1,5 @@
-// GraphRecords: what the state log says of a session's graphs, so that another worker can build them again,
-// and what their descriptions are charged for.
+// GraphRecords: what a session's graphs were built from, so that another worker can build them again and
+// clients can save them, and what their descriptions are charged for.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,10 @@
 #include "server/plane_budget.h"
 #include "server/state_log.h"
 #include "server/tenants.h"
+
+namespace google::protobuf {
+class Message;
+}  // namespace google::protobuf
 
 namespace eagle::v1 {
 class GraphDescription;
@@ -35,10 +39,11 @@ StatusOr<std::vector<graph::ParamUpdate>> updates_of(const Message& message);
 extern template StatusOr<std::vector<graph::ParamUpdate>> updates_of(const v1::UpdateRequest&);
 extern template StatusOr<std::vector<graph::ParamUpdate>> updates_of(const v1::ParamsRecord&);
 
-// Thread-safe. Each change is written to the log before the call returns; without a log no record is kept.
+// Thread-safe. Each change is written to the log, where there is one, before the call returns.
 //
 // A description and its numbers are charged to the budget and count for the tenant (may be null) twice: they
-// are here, and in the journal. PLANE_BUDGET, QUOTA (tenant_plane_bytes).
+// are here, and in the journal or, without one, in the graph that was built. PLANE_BUDGET, QUOTA
+// (tenant_plane_bytes).
 class GraphRecords {
 public:
   GraphRecords(StateLog* log, std::uint64_t session, PlaneBudget& budget, std::shared_ptr<Tenant> tenant);
@@ -56,7 +61,7 @@ public:
   // As the log has it already. BAD_MESSAGE.
   Status restored(const StateKey& key, const std::string& record);
 
-  // What the log has; both are there where the graph is.
+  // As of the last change; both are there where the graph is.
   struct Record {
     std::shared_ptr<const v1::GraphRecord> graph;
     std::shared_ptr<const v1::ParamsRecord> params;
@@ -72,7 +77,7 @@ private:
     PlaneBudget::Charge charge;
     Tenant::Share share;
   };
-  Status write(StateKind kind, std::uint64_t graph, std::string record);
+  Status write(StateKind kind, std::uint64_t graph, const google::protobuf::Message& record);
   // What is more than was charged before. What is less is given back when the graph goes.
   Status charge(Costs& costs, std::uint64_t bytes);
   void charge_restored(Costs& costs, std::uint64_t bytes);

@@ -103,6 +103,30 @@ TEST(WithoutALog, ADescriptionIsChargedAllTheSame) {
   EXPECT_EQ(budget.other_bytes(), 0u);
 }
 
+TEST(WithoutALog, AGraphIsKeptAsItIsByNowUntilItIsReleased) {
+  PlaneBudget budget(100'000, 10);
+  GraphRecords records(nullptr, 1, budget, nullptr);
+  ASSERT_TRUE(records.built(1, description(10), 1).ok());
+  v1::UpdateRequest request;
+  request.set_graph(1);
+  v1::ParamUpdate& param = *request.add_params();
+  param.mutable_argument()->set_name("a");
+  for (const double number : {1.0, 2.0}) {
+    param.mutable_value()->set_real(number);
+    ASSERT_TRUE(records.reserve(1, request).ok());
+    ASSERT_TRUE(records.updated(1, request).ok());
+  }
+  ASSERT_TRUE(records.rebound(1, description(20)).ok());
+  const auto found = records.find(1);
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->graph->description().name(), description(20).name());
+  ASSERT_EQ(found->params->params_size(), 1);
+  EXPECT_EQ(found->params->params(0).value().real(), 2.0);
+  ASSERT_TRUE(records.released(1).ok());
+  EXPECT_EQ(records.find(1).status().reason(), Reason::unknown_graph);
+  EXPECT_EQ(budget.other_bytes(), 0u);
+}
+
 TEST(TheHashOfAGraph, IsOfOneTenant) {
   EXPECT_EQ(hash_of(description(3), "a"), hash_of(description(3), "a"));
   EXPECT_NE(hash_of(description(3), "a"), hash_of(description(3), "b"));

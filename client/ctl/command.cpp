@@ -1,5 +1,7 @@
 #include "client/ctl/command.h"
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -75,6 +77,13 @@ Status write_file(const std::string& path, std::string_view content) {
   file.close();
   if (file) return {};
   return {Reason::system, "'" + path + "' cannot be written: " + std::strerror(errno)};
+}
+
+StatusOr<UniqueFd> new_file(const std::string& path, unsigned mode) {
+  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (file.valid()) return file;
+  return Status(Reason::system, "'" + path + "' cannot be made: " + std::strerror(errno) +
+                                    (errno == EEXIST ? "; name another file, or remove it first" : ""));
 }
 
 }  // namespace eagle::ctl

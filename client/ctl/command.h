@@ -10,6 +10,7 @@
 #include "client/host_admin.h"
 #include "eagle/client/session.h"
 #include "engine/base/status.h"
+#include "engine/base/unique_fd.h"
 
 namespace CLI {
 class App;
@@ -57,6 +58,8 @@ StatusOr<Operator> connect_operator(const Options& options);
 
 // Writes a file that somebody named; "-" is the standard output. SYSTEM.
 Status write_file(const std::string& path, std::string_view content);
+// Makes a file of this mode for writing, never over one that is there. SYSTEM.
+StatusOr<UniqueFd> new_file(const std::string& path, unsigned mode);
 
 // ---- the groups, each in a file of its name
 

@@ -337,22 +337,35 @@ void add_graph_commands(CLI::App& app, Chosen& chosen) {
     chosen.command = [asked](const Options& options) { return explain(options, *asked); };
   });
 
-  CLI::App* const graph_command = app.add_subcommand(
-      "graph",
-      "Nodes, edges, schedule, and what the executor made of them; or `graph load FILE`, a saved graph");
+  CLI::App* const graph_command =
+      app.add_subcommand("graph",
+                         "Nodes, edges, schedule, and what the executor made of them; or `graph save GRAPH "
+                         "FILE` and `graph load FILE`, graphs as files");
   const auto inspected = std::make_shared<std::string>();
-  const auto loaded = std::make_shared<LoadAsked>();
-  graph_command->add_option("GRAPH", *inspected, std::string(graph_help) + "; or the word load")->required();
-  graph_command->add_option("FILE", loaded->file, "After load: what g.save(FILE) has written");
-  graph_command->add_option("--launches", loaded->launches, "After load: launch it so often, over zeros")
+  const auto words = std::make_shared<std::vector<std::string>>();
+  const auto launches = std::make_shared<std::int64_t>(0);
+  graph_command->add_option("GRAPH", *inspected, std::string(graph_help) + "; or the word save or load")
+      ->required();
+  graph_command
+      ->add_option(
+          "WORDS", *words,
+          "After save: a graph, and a file that is not there yet; after load: a file of a saved graph")
+      ->expected(0, 2);
+  graph_command->add_option("--launches", *launches, "After load: launch it so often, over zeros")
       ->check(CLI::Range(0, 1'000'000'000));
-  graph_command->final_callback([&chosen, inspected, loaded] {
-    chosen.command = [inspected, loaded](const Options& options) -> StatusOr<Exit> {
-      if (loaded->file.empty()) return graph(options, *inspected);
-      if (*inspected == "load") return load_graph_file(options, *loaded);
-      return Status(Reason::bad_value,
-                    "graph: a file goes with the word load alone: eaglectl graph load FILE");
-    };
+  graph_command->final_callback([&chosen, inspected, words, launches] {
+    if (words->empty()) {
+      chosen.command = [inspected](const Options& options) { return graph(options, *inspected); };
+    } else if (*inspected == "save" && words->size() == 2) {
+      const SaveAsked save{words->front(), words->back()};
+      chosen.command = [save](const Options& options) { return save_graph_file(options, save); };
+    } else if (*inspected == "load" && words->size() == 1) {
+      const LoadAsked load{words->front(), *launches};
+      chosen.command = [load](const Options& options) { return load_graph_file(options, load); };
+    } else {
+      throw CLI::ValidationError("graph",
+                                 "expected eaglectl graph GRAPH, graph save GRAPH FILE or graph load FILE");
+    }
   });
 }
 

@@ -1,10 +1,17 @@
 #include "client/ctl/graph_files.h"
 
+#include <unistd.h>
+
 #include <iostream>
 
+#include "client/ctl/graphs_list.h"
 #include "client/ctl/json.h"
 #include "client/ctl/output.h"
+#include "client/saved_planes.h"
 #include "eagle/client/graph_file.h"
+#include "eagle/v1/service.pb.h"
+#include "engine/base/file_bytes.h"
+#include "engine/graph/address.h"
 #include "engine/graph/edges.h"
 
 namespace eagle::ctl {
@@ -49,7 +56,42 @@ std::string to_text(const GraphFile& file) {
   return text + "\n" + planes.text();
 }
 
+// As `graph save` finds it in the daemon.
+StatusOr<GraphFile> file_of(const Operator& caller, const std::string& which) {
+  EAGLE_ASSIGN_OR_RETURN(const auto all, caller.session.graphs(GraphScope::visible));
+  EAGLE_ASSIGN_OR_RETURN(const GraphInfo graph, find_graph(all, which));
+  v1::DescribeGraphReply reply;
+  EAGLE_RETURN_IF_ERROR(caller.admin->describe({graph.session, graph.graph}, reply));
+  std::vector<graph::ParamUpdate> updates;
+  for (const v1::ParamUpdate& message : reply.params()) {
+    EAGLE_ASSIGN_OR_RETURN(graph::ParamUpdate update, graph::read_update(message));
+    updates.push_back(std::move(update));
+  }
+  EAGLE_RETURN_IF_ERROR(saved::apply(updates, *reply.mutable_description()));
+  return GraphFile::of(reply.description());
+}
+
 }  // namespace
+
+StatusOr<Exit> save_graph_file(const Options& options, const SaveAsked& asked) {
+  EAGLE_ASSIGN_OR_RETURN(const Operator caller, connect_operator(options));
+  EAGLE_ASSIGN_OR_RETURN(const GraphFile graph, file_of(caller, asked.graph));
+  EAGLE_ASSIGN_OR_RETURN(const UniqueFd file, new_file(asked.file, 0666));
+  const Status written = write_at(file.get(), graph.bytes(), 0).within("'" + asked.file + "'");
+  if (!written.ok()) {
+    ::unlink(asked.file.c_str());  // half of a graph helps nobody
+    return written;
+  }
+  if (options.json) {
+    Json json = to_json(graph);
+    json["file"] = asked.file;
+    json["bytes"] = graph.bytes().size();
+    print_json(json);
+  } else {
+    std::cout << asked.file << ": " << bytes_text(graph.bytes().size()) << "\n" << to_text(graph);
+  }
+  return Exit::well;
+}
 
 StatusOr<Exit> load_graph_file(const Options& options, const LoadAsked& asked) {
   EAGLE_ASSIGN_OR_RETURN(const GraphFile file, GraphFile::read(asked.file));

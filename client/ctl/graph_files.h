@@ -1,4 +1,4 @@
-// `eaglectl graph load FILE`: a saved graph, built in the daemon over arrays of its own.
+// `eaglectl graph save GRAPH FILE` and `graph load FILE`: graphs of a daemon as files.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,15 @@
 #include "client/ctl/command.h"
 
 namespace eagle::ctl {
+
+struct SaveAsked {
+  std::string graph;  // its name or id
+  std::string file;
+};
+
+// Writes a graph of the daemon, with the numbers of Params that it has now, into a file that is not there
+// yet.
+StatusOr<Exit> save_graph_file(const Options& options, const SaveAsked& asked);
 
 struct LoadAsked {
   std::string file;

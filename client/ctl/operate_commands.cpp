@@ -1,6 +1,5 @@
 // timeline, quarantine, pardon, drain, log, log-level, metrics, support-bundle: what an operator does to a
 // daemon.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -13,7 +12,6 @@
 #include "client/ctl/json.h"
 #include "client/ctl/output.h"
 #include "eagle/v1/service.pb.h"
-#include "engine/base/unique_fd.h"
 
 namespace eagle::ctl {
 namespace {
@@ -149,11 +147,7 @@ StatusOr<Exit> metrics(const Options& options) {
 // The archive says how a machine is set up: it is for its owner's eyes. Never over a file that is there.
 StatusOr<Exit> support_bundle(const Options& options, const std::string& path) {
   EAGLE_ASSIGN_OR_RETURN(const Operator caller, connect_operator(options));
-  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file.valid()) {
-    return Status(Reason::system, "'" + path + "' cannot be made: " + std::strerror(errno) +
-                                      (errno == EEXIST ? "; name another file, or remove it first" : ""));
-  }
+  EAGLE_ASSIGN_OR_RETURN(const UniqueFd file, new_file(path, 0600));
   std::uint64_t bytes = 0;
   const Status written = caller.admin->support_bundle([&](std::string_view chunk) -> Status {
     bytes += chunk.size();

@@ -314,6 +314,7 @@ private:
     const plane::View* view;
     plane::Extent extent;
     bool written;
+    bool together;     // by all samples: a reduction or an accumulator
     std::string name;  // for people
   };
 
@@ -324,13 +325,15 @@ private:
     for (const StepKernel& part : model_.kernels) {
       const std::vector<kernel::Access> accesses = kernel::accesses(*part.kernel);
       for (std::size_t a = 0; a < part.kernel->arguments.size(); ++a) {
+        const kernel::Argument& argument = part.kernel->arguments[a];
         const std::size_t c = part.columns[a];
         if (!part.launch.arguments[a].view || (c != none && named[c])) continue;
         if (c != none) named[c] = true;
         const plane::View& view = c != none ? model_.columns[c].view : *part.launch.arguments[a].view;
-        touches.push_back(
-            {&view, plane::extent(view), c != none ? model_.columns[c].written : accesses[a].written,
-             quote_name(part.kernel->arguments[a].name) + " of kernel " + quote_name(part.kernel->name)});
+        touches.push_back({&view, plane::extent(view),
+                           c != none ? model_.columns[c].written : accesses[a].written,
+                           argument.role == kernel::Role::reduce || argument.role == kernel::Role::accum,
+                           quote_name(argument.name) + " of kernel " + quote_name(part.kernel->name)});
       }
     }
     std::sort(touches.begin(), touches.end(), [](const Touch& a, const Touch& b) {
@@ -357,7 +360,7 @@ private:
           work -= overlap.steps;
           meet = overlap.overlaps;
         }
-        if (meet) meeting_.emplace(a.name, b.name);
+        if (meet) meeting_ = {a.name, b.name, a.together ? a.name : b.together ? b.name : ""};
       }
     }
     model_.mixes |= meeting_.has_value();
@@ -383,9 +386,13 @@ private:
     }
     if (meeting_) {
       return {Reason::bad_value,
-              all + ": " + meeting_->first + " and " + meeting_->second +
+              all + ": " + meeting_->one + " and " + meeting_->other +
                   " touch the same memory at other elements than their own sample's, so what a sample reads "
-                  "may depend on another shard; run the whole batch in one"};
+                  "may depend on another shard; run the whole batch in one" +
+                  (meeting_->together.empty()
+                       ? ""
+                       : ", or cut the model in two: what makes " + meeting_->together +
+                             " in shards first, then the others, whose table is the combined value")};
     }
     for (const StepKernel& part : model_.kernels) EAGLE_RETURN_IF_ERROR(check_made(part, shard, all));
     model_.shard = shard;
@@ -526,8 +533,14 @@ private:
   std::vector<std::shared_ptr<const kernel::Kernel>> kernels_;
   std::optional<std::size_t> finisher_;  // the first kernel that finishes samples
   std::optional<plane::View> stop_steps_;
-  std::vector<graph::NamedView> host_views_;                    // that host steps read or write
-  std::optional<std::pair<std::string, std::string>> meeting_;  // parts that touch other samples' elements
+  std::vector<graph::NamedView> host_views_;  // that host steps read or write
+  // Arguments of parts that touch other samples' elements; one of them may be made by all samples together.
+  struct Meeting {
+    std::string one;
+    std::string other;
+    std::string together;
+  };
+  std::optional<Meeting> meeting_;
   std::map<Identity, std::size_t> known_;
   Model model_;
 };

@@ -284,6 +284,32 @@ TEST_F(ShardRefusals, SamplesThatReadWhatOthersWrote) {
   expect_refused(status, "run the whole batch in one");
 }
 
+TEST_F(ShardRefusals, AKernelThatReadsAnEarlierReduction) {
+  KernelBuilder sums("sums");
+  const auto x = sums.state("x", {});
+  sums.terminated("done");
+  sums.declare_reduction("total", {}, ReduceOp::sum);
+  sums.commit("total", x);
+  KernelBuilder reads("reads");
+  const auto y = reads.state("y", {});
+  reads.table("all", {});
+  reads.commit("y", reads.add(y, reads.gather("all", {reads.integer(0)})));
+  std::vector<double> xs(8), ys(8), total(1);
+  std::vector<std::uint8_t> done(8);
+  RunScene scene;
+  scene.message.set_max_steps(5);
+  const eagle::testing::Array plane = scene.array(total);
+  eagle::testing::fill(*scene.message.add_model(), scene.kernel(eagle::testing::finish(sums)),
+                       {{"x", scene.array(xs)}, {"done", scene.array(done)}, {"total", plane}});
+  eagle::testing::fill(*scene.message.add_model(), scene.kernel(eagle::testing::finish(reads)),
+                       {{"y", scene.array(ys)}, {"all", plane}});
+  scene.message.mutable_shard()->set_count(8);
+  scene.message.mutable_shard()->set_of(16);
+  const Status status = engine_->simulate(scene.message, scene.memory, nullptr).status();
+  expect_refused(status, "'total' of kernel 'sums' and 'all' of kernel 'reads'");
+  expect_refused(status, "cut the model in two: what makes 'total' of kernel 'sums' in shards first");
+}
+
 TEST_F(ShardRefusals, CodeOfTheCallersThatLooksAtAReduction) {
   RunScene scene;
   kernel::Random random(7);

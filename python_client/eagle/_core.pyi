@@ -265,6 +265,7 @@ class GraphFile:
     bytes: builtins.bytes
     planes: list[tuple[str, tuple[str, ...], str, tuple[int, ...], int, bool, bool]]
     calls: list[str]
+    call_arrays: list[list[tuple[str, str, tuple[int, ...], tuple[int, ...], int, str, bool, bool]]]
     @staticmethod
     def read(path: str) -> GraphFile: ...
     @staticmethod

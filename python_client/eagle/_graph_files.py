@@ -9,6 +9,7 @@ import numpy as np
 
 from eagle import _core
 from eagle.errors import refusal, text
+from eagle.planes import Plane
 from eagle.session import Array, Session, default_session, session_of
 
 if TYPE_CHECKING:
@@ -144,9 +145,10 @@ class Storable:
 
         ``planes`` are arrays by names of the file's planes, of the dtype and shape that it tells; those that are not
         given are made, of zeros, and all of them are in ``graph.planes``. ``calls`` are what the file's callables are
-        now, by the labels of their nodes. It belongs to ``session``, else to where the arrays live, else to the current
-        session. Files may be anybody's: what is wrong with one raises EagleError (a ValueError) before
-        anything is made of it, and so do names that it does not have.
+        now, by the labels of their nodes; where arrays are on another machine they are called with those that their
+        nodes declare, by name. It belongs to ``session``, else to where the arrays live, else to the current session.
+        Files may be anybody's: what is wrong with one raises EagleError (a ValueError) before anything is made of it,
+        and so do names that it does not have.
         """
         if session is not None and not isinstance(session, Session):
             raise refusal("WRONG_TYPE", f"load: session: expected an eagle.Session, found {type(session).__name__}")
@@ -158,18 +160,17 @@ class Storable:
         home = session or session_of(given.values()) or default_session()
         if home.closed:
             raise refusal("SESSION_CLOSED", f"load: {home._core.name} is closed; open another session")
-        numbered = _numbered(calls or {}, home)
         known = set(given)
         made = {plane.name: _made(home, plane) for plane in file.planes.values() if not known.intersection(plane.names)}
+        every = {**made, **given}
+        by_plane = {plane.name: every[next(n for n in plane.names if n in every)] for plane in file.planes.values()}
+        numbered = _numbered(calls or {}, file, by_plane)
         made_by: Any = cls
         graph: Any = made_by(home, record=record, name=file.name or None)
         rows = [(label, number) for number, (label, _) in numbered.items()]
         graph._core = _core.load_graph(home._core, file._core, {**given, **made}, rows, file.name, record)
         graph._calls.update({number: call for number, (_, call) in numbered.items()})
-        every = {**made, **given}
-        graph._planes = {
-            plane.name: every[next(name for name in plane.names if name in every)] for plane in file.planes.values()
-        }
+        graph._planes = by_plane
         loaded: G = graph
         return loaded
 
@@ -191,24 +192,34 @@ def load_graph(
     return Graph.load(source, planes, calls, session=session)
 
 
-def _numbered(calls: Mapping[str, Any], home: Session) -> dict[int, tuple[str, Callable[[], Any]]]:
+def _numbered(
+    calls: Mapping[str, Any], file: GraphFile, planes: Mapping[str, Any]
+) -> dict[int, tuple[str, Callable[[], Any]]]:
     """(label, callable) by the number that launches ask for."""
-    from eagle._nodes import _numbers
+    from eagle._nodes import _numbers, _with_arrays
 
-    if calls and home._core.copies:
-        raise refusal(
-            "BAD_VALUE",
-            "load: calls: callables of a loaded graph find their arrays in this process's memory, and this session's "
-            "are on another machine; load the graph into a session on a unix socket or in process",
-        )
+    arrays = dict(zip(file.calls, file._core.call_arrays))
     found = {}
     for label, call in calls.items():
         if not callable(call):
-            raise refusal(
-                "WRONG_TYPE", f"load: calls: {label!r}: expected a callable without arguments, found {call!r}"
-            )
-        found[next(_numbers)] = (text("load: calls: name", label), call)
+            raise refusal("WRONG_TYPE", f"load: calls: {label!r}: expected a callable, found {call!r}")
+        reads: dict[str, Any] = {}
+        writes: dict[str, Any] = {}
+        parts: dict[Any, Any] = {}  # one array read and written is one object
+        for name, plane, shape, strides, offset, dtype, written, is_whole in arrays.get(label, ()):
+            part = planes[plane]
+            if isinstance(part, Plane) and not is_whole:
+                place = (plane, shape, strides, offset, dtype)
+                part = parts.setdefault(place, _part(part, shape, strides, offset, dtype))
+            (writes if written else reads)[name] = part
+        found[next(_numbers)] = (text("load: calls: name", label), _with_arrays(call, reads, writes))
     return found
+
+
+def _part(plane: Plane, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, dtype: str) -> Plane:
+    """What a node sees of a row-major array."""
+    everything = plane._local.reshape(-1).view(np.uint8)
+    return Plane(plane._session, np.ndarray(shape, dtype, everything, offset, strides))
 
 
 def _made(home: Session, plane: SavedPlane) -> Any:

@@ -141,7 +141,7 @@ class Kernel:
         if twice:
             raise refusal("BAD_BINDING", f"{self.name}: argument '{twice[0]}' is given twice")
         every = {**given, **kwargs}
-        if "xarray" in sys.modules and _is_labelled(every.values()):
+        if is_labelled(every.values()):
             from eagle.interop import xarray
 
             return xarray.call(self, every, session, scalar_type)
@@ -225,9 +225,9 @@ def _thaw(
     return Kernel(frontend.Source(filename, first_line, text), frontend.Names.of_mapping(constants), evaluated)
 
 
-def _is_labelled(values: Iterable[Any]) -> bool:
-    """Whether one is a DataArray; xarray is loaded."""
-    labelled = getattr(sys.modules["xarray"], "DataArray", ())
+def is_labelled(values: Iterable[Any]) -> bool:
+    """Whether one is an ``xarray.DataArray``."""
+    labelled = getattr(sys.modules.get("xarray"), "DataArray", ())
     return any(isinstance(value, labelled) for value in values)
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, Union
 
 import numpy as np
 
 from eagle import _core
 from eagle._imported import refuse_moved
-from eagle._kernel import Kernel
+from eagle._kernel import Kernel, is_labelled
 from eagle._nodes import Conditional, Node
 from eagle.errors import EagleError, refusal
 from eagle.plan import BoundPlan, Plan
 from eagle.planes import Plane, local_of
+from eagle.roles import Role
 from eagle.session import Array, Session, default_session, session_of
+
+if TYPE_CHECKING:
+    from eagle.interop.xarray import Labels
+
+# The mask among the arguments, where it is given by this name; no kernel has it then.
+_MASK = "terminated"
 
 # What a step is made of.
 Part = Union[Kernel, Plan, BoundPlan, Node]
@@ -24,7 +31,7 @@ class Model:
 
     Planes go by name: what one kernel writes as ``y``, the next reads as ``y``. Outputs that are not given are made.
     All Terminated arguments are one mask, whatever their names; where ``makes_mask`` is true it is made if nobody
-    gives it.
+    gives it. With ``labelled`` arguments may be ``xarray.DataArray``, whose labels planes have again in ``shown``.
     """
 
     def __init__(
@@ -37,6 +44,7 @@ class Model:
         until: Kernel | None = None,
         mask: Array | None = None,
         makes_mask: bool = False,
+        labelled: bool = False,
         session: Session | None = None,
         scalar_type: Any = None,
     ) -> None:
@@ -50,6 +58,9 @@ class Model:
             given_parts.append(_part(f"{where}: until", until))
         self._plans = [part for part in given_parts if isinstance(part, (Plan, BoundPlan))]
         self._refuse_reserved(reserved)
+        self.labels: Labels | None = None
+        if labelled and is_labelled([*self._given.values(), mask]):
+            mask = self._unlabel(mask)
         arrays = [*self._given.values(), *([] if mask is None else [mask])]
         arrays += [array for part in self._plans if isinstance(part, BoundPlan) for array in part.planes.values()]
         arrays += [array for part in given_parts if isinstance(part, Node) for array in part._arrays]
@@ -69,6 +80,15 @@ class Model:
                 self._take(part)
         self._refuse_extra()
         self.n = next(part.n for part in self.parts if isinstance(part, BoundPlan))
+        if self.labels is not None:
+            self.labels.kinds = self.roles()
+
+    @property
+    def shown(self) -> Mapping[str, Any]:
+        """The planes as users see them: with labels, where the arguments have some."""
+        if self.labels is None:
+            return self.planes
+        return {name: self.labels.plane(name, array) for name, array in self.planes.items()}
 
     def states(self) -> list[str]:
         """Names of the planes that a step changes and reads."""
@@ -106,6 +126,21 @@ class Model:
         }
 
     # ---- details
+
+    def _unlabel(self, mask: Any) -> Any:
+        """Keeps the labels of the arguments, which become plain arrays. Returns the mask."""
+        from eagle.interop.xarray import Labels
+
+        arguments: dict[str, Role] = {}
+        for part in self._plans:
+            for name in part.kernel.arguments:
+                arguments.setdefault(name, part.kernel.role(name))
+        given = {**self._given, **({} if mask is None else {_MASK: mask})}
+        self.labels = Labels(self._where, {**arguments, _MASK: Role("terminated", "bool")}, given)
+        plain = {name: self.labels.plain(name, value) for name, value in given.items()}
+        mask = plain.pop(_MASK, None)
+        self._given = plain
+        return mask
 
     def _roles(self, name: str) -> set[str]:
         return {row[1] for part in self.parts if isinstance(part, BoundPlan) for row in part.rows if row[0] == name}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, Iterator, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
 from eagle._shown import pairs_html, pairs_text, put_right_rows, seconds_text
 from eagle.session import Array, Host
+
+if TYPE_CHECKING:
+    from eagle.interop.xarray import Labels
 
 
 class GroupReport(NamedTuple):
@@ -150,6 +153,9 @@ class SimResult:
 
     ``shard`` is the (base, count, n) that was asked for, or None; see :func:`eagle.combine_shards`. A result can be
     pickled.
+
+    Where arguments were ``xarray.DataArray`` all of these are, over the same memory and with the labels of the samples;
+    the rows of records are along ``record_step``.
     """
 
     def __init__(
@@ -164,6 +170,7 @@ class SimResult:
         stop_step: Array | None = None,
         ranges: Sequence[tuple[int, int]] = (),
         shard: ShardPart | None = None,
+        labels: Labels | None = None,
     ) -> None:
         self._planes = planes
         self._mask = mask
@@ -171,40 +178,69 @@ class SimResult:
         self._ranges = tuple(ranges)
         self._shard = shard
         self.shard = shard.place if shard is not None else None
-        self.finished: Array | None = planes[mask] if mask is not None else None
+        self._labels = labels
         self.done: bool = status == "finished"
         self.steps: int = report.steps
         self.status: str = status
         self.wall_s: float = report.wall_s
         self.report = report
-        self.records: Mapping[str, Array] = MappingProxyType(records or {})
+        self._records = records or {}
         self.record_steps: Array = every * np.arange(report.records)
-        self.stop_step = stop_step
-        self.t_stop: Array | None = planes.get("t") if stop_step is not None else None
+        self._stop_step = stop_step
+
+    @property
+    def finished(self) -> Array | None:
+        """The mask; None for a model without one."""
+        return self[self._mask] if self._mask is not None else None
+
+    @property
+    def records(self) -> Mapping[str, Array]:
+        """The recorded planes by name."""
+        rows = self._records
+        if self._labels is not None:
+            rows = {name: self._labels.of_records(name, array, self.record_steps) for name, array in rows.items()}
+        return MappingProxyType(rows)
+
+    @property
+    def stop_step(self) -> Array | None:
+        """The step in which each sample finished; None without ``events=True``."""
+        return None if self._stop_step is None else self._labelled("stop_step", self._stop_step)
+
+    @property
+    def t_stop(self) -> Array | None:
+        """The plane ``t``, where there is one and ``events=True``."""
+        return None if self._stop_step is None or "t" not in self._planes else self["t"]
 
     @property
     def steps_taken(self) -> Array:
         """Steps that each sample has taken."""
-        taken = np.full(self.report.n, self.steps, np.int64)
+        taken: Array = np.full(self.report.n, self.steps, np.int64)
         begin = 0
         for end, steps in self._ranges:
             taken[begin:end] = steps
             begin = end
-        return taken
+        return self._labelled("steps_taken", taken)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "records": dict(self.records)}
+    def _over(self, change: Callable[[Array], Array]) -> SimResult:
+        """The same over other arrays: what ``change`` makes of each."""
+        made = SimResult.__new__(SimResult)
+        made.__dict__.update(self.__dict__)
+        made._planes = {name: change(array) for name, array in self._planes.items()}
+        made._records = {name: change(array) for name, array in self._records.items()}
+        made._stop_step = None if self._stop_step is None else change(self._stop_step)
+        return made
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, records=MappingProxyType(state["records"]))
+    def _labelled(self, name: str, array: Array) -> Array:
+        return array if self._labels is None else self._labels.of_samples(name, array)
 
     def __getitem__(self, name: str) -> Array:
-        return self._planes[name]
+        plane = self._planes[name]
+        return plane if self._labels is None else self._labels.plane(name, plane)
 
     def __getattr__(self, name: str) -> Array:
         planes: dict[str, Array] = self.__dict__.get("_planes", {})
         if name in planes:
-            return planes[name]
+            return self[name]
         raise AttributeError(f"a result has no '{name}'; its arrays are {', '.join(planes)}")
 
     def __iter__(self) -> Iterator[str]:
@@ -230,8 +266,8 @@ class SimResult:
             "samples": f"{self.report.finished:,} of {self.report.n:,} finished",
             "time": seconds_text(self.wall_s),
         }
-        if self.records:
-            rows["records"] = f"{', '.join(self.records)}, after {len(self.record_steps):,} steps each"
+        if self._records:
+            rows["records"] = f"{', '.join(self._records)}, after {len(self.record_steps):,} steps each"
         if self.shard is not None:
             base, count, n = self.shard
             rows["shard"] = f"samples {base:,} to {base + count - 1:,} of {n:,}"

@@ -96,6 +96,7 @@ class Prepared:
             stop_step=self.stop_step,
             ranges=found.report.ranges,
             shard=self._part(found),
+            labels=self._model.labels,
         )
 
     def _part(self, found: _core.RunResult) -> ShardPart | None:
@@ -146,12 +147,12 @@ def look(where: str, until: Any, model: Model) -> Callable[[], Any]:
         return lambda: until()
     if _fits(takes):
         return lambda: until()
-    if not _fits(takes, model.planes):
+    planes = SimpleNamespace(**model.shown)
+    if not _fits(takes, planes):
         raise refusal(
             "WRONG_TYPE",
             f"{where}: until: expected a callable without arguments, or of the planes alone, found one of {takes}",
         )
-    planes = SimpleNamespace(**model.planes)
     return lambda: until(planes)
 
 

@@ -31,7 +31,7 @@ def combine_shards(results: Sequence[SimResult]) -> SimResult:
     Everything is what one run of all samples gives, bit for bit, except times, threads and passes. Planes are new
     arrays: those of samples put together (records and ``stop_step`` too), a Reduce made of the parts of the shards, an
     integer Accum the sum of theirs (start each at 0, or all but one). An Accum of reals, which one shard passes on to
-    the next, is the last one's; a Table the first one's. ``record_to`` files are not put together.
+    the next, is the last one's; a Table the first one's. ``record_to`` files and labels are not put together.
 
     Raises EagleError (a ValueError) where samples are missing or doubled, for runs of different models, and for runs
     that were stopped with unfinished samples at different steps.
@@ -56,7 +56,7 @@ def combine_shards(results: Sequence[SimResult]) -> SimResult:
     reduced = {argument: index for index, (_, argument) in enumerate(found.report.reductions)}
     planes: dict[str, Array] = {}
     for name, role in first.roles.items():
-        mine = [result[name] for _, result in parts]
+        mine = [result._planes[name] for _, result in parts]
         if role == "reduce":
             planes[name] = _reduced(found, reduced[name], mine[0])
         elif role == "accum":
@@ -64,7 +64,7 @@ def combine_shards(results: Sequence[SimResult]) -> SimResult:
         else:
             planes[name] = np.concatenate(mine, axis=-1) if role == "sample" else mine[0].copy()
     report = RunReport.of(found.report)
-    stop_steps = [result.stop_step for _, result in parts if result.stop_step is not None]
+    stop_steps = [result._stop_step for _, result in parts if result._stop_step is not None]
     return SimResult(
         planes,
         start._mask,
@@ -97,10 +97,10 @@ def _reduced(found: _core.RunResult, index: int, like: Array) -> Array:
 def _records(results: list[SimResult], rows: int) -> dict[str, Array]:
     """Samples of a shard that had all finished stay as its last row has them."""
     found: dict[str, Array] = {}
-    for name in results[0].records:
+    for name in results[0]._records:
         padded = []
         for result in results:
-            mine = result.records[name]
+            mine = result._records[name]
             more = np.repeat(mine[-1:], rows - len(mine), axis=0)
             padded.append(np.concatenate([mine, more]))
         found[name] = np.concatenate(padded, axis=-1)

@@ -29,6 +29,7 @@ import numpy as np
 from eagle.cluster import _node
 from eagle.cluster._driver import Engine, Piece, sent_with
 from eagle.cluster._graph import ShardedGraph
+from eagle.cluster._late import late_of
 from eagle.cluster._node import Lost
 from eagle.cluster._results import Sharded
 from eagle.cluster._results import simulate as _simulate
@@ -63,6 +64,7 @@ def simulate(
     timeout: float | None = None,
     endpoint: str | None = None,
     retries: int = 3,
+    late: float | None = 2.0,
     **args: Any,
 ) -> Sharded:
     """:func:`eagle.simulate`, its batch in shards over the workers of ``client``; returns when all are done.
@@ -74,12 +76,14 @@ def simulate(
 
     Each worker opens ``endpoint``, as :func:`eagle.connect` does: None finds the daemon of its node, or starts one;
     "local" computes in the worker. When a worker dies its shards run elsewhere, when a daemon does they are begun anew,
-    ``retries`` times each. The result's planes are dask arrays.
+    ``retries`` times each. A shard that takes ``late`` times the median while workers are idle is begun a second time
+    on one of them, once, and whichever ends first counts (None: never); the bits are the same. The result's planes are
+    dask arrays.
 
     Raises EagleError: what :func:`eagle.simulate` refuses, chunks that do not make up the batch, DaemonUnavailable
     where shards came to nothing too often or no worker is left, ProtocolMismatch for workers of another version.
     """
-    engine = _Engine(client, retries)
+    engine = _Engine(client, retries, late_of("eagle.dask.simulate", late))
     return _simulate(
         engine,
         "eagle.dask.simulate",
@@ -114,9 +118,16 @@ class Graph(ShardedGraph):
     _kind = _Result
 
     def __init__(
-        self, client: distributed.Client, *, chunks: Any = None, endpoint: str | None = None, retries: int = 3
+        self,
+        client: distributed.Client,
+        *,
+        chunks: Any = None,
+        endpoint: str | None = None,
+        retries: int = 3,
+        late: float | None = 2.0,
     ) -> None:
-        super().__init__(_Engine(client, retries), chunks=chunks, endpoint=endpoint, where="eagle.dask.Graph")
+        engine = _Engine(client, retries, late_of("eagle.dask.Graph", late))
+        super().__init__(engine, chunks=chunks, endpoint=endpoint, where="eagle.dask.Graph")
         self._client = client
 
     def _source(self, value: Any) -> Any:
@@ -157,7 +168,7 @@ def _source(client: distributed.Client, value: Any) -> Any:
 class _Engine(Engine):
     """Dask as the one who runs shards: it places them, moves what they need, and makes again what is lost."""
 
-    def __init__(self, client: distributed.Client, retries: int) -> None:
+    def __init__(self, client: distributed.Client, retries: int, late: float | None) -> None:
         super().__init__()
         if not isinstance(client, distributed.Client) or client.asynchronous:
             raise refusal(
@@ -166,7 +177,7 @@ class _Engine(Engine):
                 "Client(address)",
             )
         self._client = client
-        self.retries = retries
+        self.retries, self.late = retries, late
         self._sent_once: dict[int, tuple[Array, Any]] = {}  # arrays that several shards have, while a batch runs
 
     def workers(self) -> int:
@@ -177,7 +188,15 @@ class _Engine(Engine):
         inputs = [self._input(value) for value in piece.inputs.values()]
         self.count_sent(sent_with(piece))
         piece.held = self._client.submit(
-            _node.run_shard, piece.work, piece.shard, names, *inputs, key=f"{label}-{token}", pure=False
+            _node.run_shard,
+            piece.work,
+            piece.shard,
+            names,
+            *inputs,
+            key=f"{label}-{token}",
+            pure=False,
+            workers=None if piece.copy_of is None else self._idle(),
+            allow_other_workers=piece.copy_of is not None,  # where those are gone by then
         )
         return self._client.submit(_node.told_of, piece.held, key=f"told-{token}", pure=False)
 
@@ -185,6 +204,12 @@ class _Engine(Engine):
         with contextlib.suppress(TimeoutError, CancelledError):  # of the second, `told` finds out more
             distributed.wait(tickets, timeout=1, return_when="FIRST_COMPLETED")
         return [ticket for ticket in tickets if ticket.status in ("finished", "error", "cancelled")]
+
+    def idle(self) -> int:
+        return len(self._idle())
+
+    def drop(self, ticket: Any) -> None:
+        self._client.cancel([ticket])
 
     def told(self, ticket: Any) -> dict[str, Any]:
         found: dict[str, Any] = self._taken(ticket)
@@ -216,6 +241,10 @@ class _Engine(Engine):
         return da.Array(futures, token, chunks=chunks, dtype=dtype)
 
     # ---- details
+
+    def _idle(self) -> list[str]:
+        """Workers that have nothing to do."""
+        return [worker for worker, tasks in self._client.processing().items() if not tasks]
 
     def _plane(self, piece: Piece, name: str) -> Any:
         return self._client.submit(_node.plane_of, piece.held, name, key=f"{name}-{uuid.uuid4().hex}", pure=False)

@@ -28,6 +28,7 @@ from eagle._running import whole
 from eagle.cluster import _node
 from eagle.cluster._driver import Engine, Piece, sent_with
 from eagle.cluster._graph import ShardedGraph
+from eagle.cluster._late import late_of
 from eagle.cluster._node import Kept, Lost
 from eagle.cluster._results import Sharded
 from eagle.cluster._results import simulate as _simulate
@@ -140,6 +141,7 @@ def simulate(
     timeout: float | None = None,
     endpoint: str | None = None,
     retries: int = 3,
+    late: float | None = 2.0,
     **args: Any,
 ) -> Sharded:
     """:func:`eagle.simulate`, its batch in shards over the actors of ``pool``; returns when all are done.
@@ -152,7 +154,7 @@ def simulate(
     where shards came to nothing too often or no actor is left, ProtocolMismatch for actors of another version.
     """
     return _simulate(
-        _Engine(pool, retries),
+        _Engine(pool, retries, late_of("eagle.ray.simulate", late)),
         "eagle.ray.simulate",
         model,
         dict(args),
@@ -172,14 +174,23 @@ def simulate(
 class Graph(ShardedGraph):
     """:class:`eagle.cluster.ShardedGraph` over the actors of a pool; arrays are as for :func:`simulate`."""
 
-    def __init__(self, pool: Pool, *, chunks: Any = None, endpoint: str | None = None, retries: int = 3) -> None:
-        super().__init__(_Engine(pool, retries), chunks=chunks, endpoint=endpoint, where="eagle.ray.Graph")
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        chunks: Any = None,
+        endpoint: str | None = None,
+        retries: int = 3,
+        late: float | None = 2.0,
+    ) -> None:
+        engine = _Engine(pool, retries, late_of("eagle.ray.Graph", late))
+        super().__init__(engine, chunks=chunks, endpoint=endpoint, where="eagle.ray.Graph")
 
 
 class _Engine(Engine):
     """Ray as the one who runs shards: a piece is held by an actor, under a key."""
 
-    def __init__(self, pool: Pool, retries: int) -> None:
+    def __init__(self, pool: Pool, retries: int, late: float | None) -> None:
         super().__init__()
         if not isinstance(pool, Pool):
             raise refusal(
@@ -192,7 +203,8 @@ class _Engine(Engine):
         self._gone: set[int] = set()
         self._on: dict[Any, int] = {}  # by ticket
         self._put: dict[int, tuple[Array, Any]] = {}  # arrays that several shards have, while a batch runs
-        self.retries = retries
+        self.retries, self.late = retries, late
+        self._dropped: list[Any] = []  # tickets that nobody waits for, which keep their actors busy
 
     def workers(self) -> int:
         return len(self._actors) - len(self._gone)
@@ -210,6 +222,13 @@ class _Engine(Engine):
     def wait(self, tickets: Sequence[Any]) -> Iterable[Any]:
         done: list[Any] = ray.wait(list(tickets), num_returns=1, timeout=1.0)[0]
         return done
+
+    def idle(self) -> int:
+        self._settle()
+        return sum(not self._busy[number] for number in self._there())
+
+    def drop(self, ticket: Any) -> None:
+        self._dropped.append(ticket)
 
     def told(self, ticket: Any) -> dict[str, Any]:
         number = self._on.pop(ticket)
@@ -251,10 +270,22 @@ class _Engine(Engine):
     # ---- details
 
     def _actor_for(self, piece: Piece) -> int:
-        """The one that holds most of what the piece is made of, else the least busy."""
-        here = [source.held[0] for source in piece.sources() if source.held is not None]
-        there = [number for number in range(len(self._actors)) if number not in self._gone] or [0]
+        """The one that holds most of what the piece is made of, else the least busy; of a copy the least busy."""
+        self._settle()
+        here = [source.held[0] for source in piece.sources() if source.held is not None and piece.copy_of is None]
+        there = self._there() or [0]
         return min(there, key=lambda number: (-here.count(number), self._busy[number], number))
+
+    def _there(self) -> list[int]:
+        return [number for number in range(len(self._actors)) if number not in self._gone]
+
+    def _settle(self) -> None:
+        """Actors that have ended what was dropped are free again."""
+        if not self._dropped:
+            return
+        done, self._dropped = ray.wait(self._dropped, num_returns=len(self._dropped), timeout=0)
+        for ticket in done:
+            self._busy[self._on.pop(ticket)] -= 1
 
     def _input(self, value: Any, number: int) -> Any:
         if isinstance(value, Of):

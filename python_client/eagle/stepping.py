@@ -9,7 +9,7 @@ from typing import Any, Iterator, Mapping
 
 import numpy as np
 
-from eagle._kernel import Kernel
+from eagle._kernel import Kernel, is_labelled
 from eagle._model import Model
 from eagle._progress import RunProgress, Watcher
 from eagle._recording import recorded_names
@@ -67,6 +67,7 @@ def simulate(
     session usable.
 
     ``args`` are the kernels' arguments: arrays (N,) or (w, N), numbers for Params. Outputs that are not given are made.
+    Of ``xarray.DataArray`` arguments dimensions and coordinates are kept: planes, masks and records have them.
     ``until`` is one more kernel, which finishes samples by their state at the end of each step (its mask is made where
     nobody gives one), or a callable that is looked at after each ``every`` steps (64 where that is None) and ends the
     run by returning something true; it is called with the planes (``planes.x``), or with nothing if it takes nothing.
@@ -152,6 +153,7 @@ def simulation(
         args,
         reserved=_RESERVED,
         until=named,
+        labelled=True,
         session=session,
         scalar_type=scalar_type,
     )
@@ -188,7 +190,7 @@ class Simulation:
     @property
     def planes(self) -> Mapping[str, Array]:
         """The arrays by name, outputs included."""
-        return dict(self._model.planes)
+        return dict(self._model.shown)
 
     @property
     def n(self) -> int:
@@ -242,18 +244,21 @@ class Runner(Simulation):
     def terminated(self) -> Array:
         """The mask: True for a sample that has finished."""
         assert self._model.mask is not None
-        return self._model.planes[self._model.mask]
+        mask: Array = self._model.shown[self._model.mask]
+        return mask
 
     @property
     def finished(self) -> int:
         """Samples whose mask is set."""
-        return int(np.count_nonzero(self.terminated))
+        assert self._model.mask is not None
+        return int(np.count_nonzero(self._model.planes[self._model.mask]))
 
     def result(self, name: str) -> Array:
         """The plane of this name."""
         if name not in self._model.planes:
             raise refusal("BAD_VALUE", f"result: there is no plane '{name}'; there are {', '.join(self._model.planes)}")
-        return self._model.planes[name]
+        plane: Array = self._model.shown[name]
+        return plane
 
     def reset(self) -> Runner:
         """As it was when it was made."""
@@ -325,7 +330,7 @@ def _runner(
     scalar_type: Any,
     resets: bool = True,
 ) -> Runner:
-    if terminated is not None and not isinstance(terminated, (np.ndarray, Plane)):
+    if terminated is not None and not (isinstance(terminated, (np.ndarray, Plane)) or is_labelled([terminated])):
         raise refusal(
             "WRONG_TYPE", f"{where}: terminated: expected an array of bools, found {type(terminated).__name__}"
         )
@@ -336,6 +341,7 @@ def _runner(
         reserved=("max_steps", "terminated", "shard", "session", "scalar_type"),
         mask=terminated,
         makes_mask=True,
+        labelled=True,
         session=session,
         scalar_type=scalar_type,
     )

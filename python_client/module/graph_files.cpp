@@ -22,16 +22,34 @@
 namespace eagle::python {
 namespace {
 
+std::string dtype_text(DType dtype, std::uint32_t item_bytes) {
+  return dtype == DType::other ? "V" + std::to_string(item_bytes) : std::string(plane::name_of(dtype));
+}
+
 // (name, names, dtype, shape, bytes, read, written) of each plane.
 nb::list plane_rows(const GraphFile& file) {
   nb::list rows;
   for (const SavedPlane& plane : file.planes()) {
-    const std::string dtype = plane.dtype == DType::other ? "V" + std::to_string(plane.item_bytes)
-                                                          : std::string(plane::name_of(plane.dtype));
-    rows.append(nb::make_tuple(plane.name, nb::tuple(nb::cast(plane.names)), dtype,
-                               nb::tuple(nb::cast(plane.shape)), plane.bytes, plane.read, plane.written));
+    rows.append(nb::make_tuple(plane.name, nb::tuple(nb::cast(plane.names)),
+                               dtype_text(plane.dtype, plane.item_bytes), nb::tuple(nb::cast(plane.shape)),
+                               plane.bytes, plane.read, plane.written));
   }
   return rows;
+}
+
+// (name, plane, shape, strides, offset, dtype, written, whole) of the arrays of each callable.
+nb::list call_rows(const GraphFile& file) {
+  nb::list calls;
+  for (const std::vector<SavedView>& arrays : file.call_arrays()) {
+    nb::list rows;
+    for (const SavedView& view : arrays) {
+      rows.append(nb::make_tuple(view.name, view.plane, nb::tuple(nb::cast(view.shape)),
+                                 nb::tuple(nb::cast(view.strides)), view.offset,
+                                 dtype_text(view.dtype, view.item_bytes), view.written, view.whole));
+    }
+    calls.append(rows);
+  }
+  return calls;
 }
 
 std::string_view text_of(const nb::bytes& bytes) {
@@ -73,6 +91,7 @@ void bind_graph_files(nb::module_& m) {
       .def_prop_ro("nodes", [](const GraphFile& self) { return graph::leaves(self.graph()).size(); })
       .def_prop_ro("planes", plane_rows)
       .def_prop_ro("calls", &GraphFile::calls)
+      .def_prop_ro("call_arrays", call_rows)
       .def("picture", [](const GraphFile& self) { return take(self.picture(PictureFormat::text)); });
   m.def(
       "graph_file", [](const Graph& graph) { return take(graph.file()); }, NoGil());

@@ -225,6 +225,15 @@ public:
                    });
   }
 
+  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
+                                     const v1::DescribeGraphRequest* request,
+                                     v1::DescribeGraphReply* reply) override {
+    return on_pool(daemon_, daemon_.build_pool(), *context,
+                   [this, request, reply](Session& session, const PendingCall&) {
+                     return describe_graph(daemon_, session, *request, *reply);
+                   });
+  }
+
   grpc::ServerUnaryReactor* ListKernel(grpc::CallbackServerContext* context,
                                        const v1::ListKernelRequest* request,
                                        v1::ListKernelReply* reply) override {

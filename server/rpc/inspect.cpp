@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "eagle/v1/inspect.pb.h"
+#include "eagle/v1/service.pb.h"
+#include "eagle/v1/state.pb.h"
 #include "engine/base/clock.h"
 #include "engine/graph/edges.h"
 #include "engine/graph/explain.h"
@@ -115,17 +117,36 @@ StatusOr<std::string> code_listing(Daemon& daemon, Session& caller, const kernel
   return text;
 }
 
-}  // namespace
-
-StatusOr<std::shared_ptr<LoadedGraph>> graph_of(Daemon& daemon, Session& caller, std::uint64_t owner,
-                                                std::uint64_t graph) {
-  if (owner == 0 || owner == caller.id()) return daemon.graph(caller, graph);
+// `look` at the session whose graph it is, as far as the caller may.
+template <typename Look>
+auto in_session_of(Daemon& daemon, Session& caller, std::uint64_t owner, std::uint64_t graph, Look look)
+    -> decltype(look(caller)) {
+  if (owner == 0 || owner == caller.id()) return look(caller);
   for (const auto& session : daemon.sessions().visible_to(caller.principal())) {
-    if (session->id() == owner) return daemon.graph(*session, graph);
+    if (session->id() == owner) return look(*session);
   }
   return Status(Reason::unknown_graph, "there is no graph " + std::to_string(graph) + " of session " +
                                            std::to_string(owner) +
                                            " that the caller may see; eaglectl graphs lists those there are");
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<LoadedGraph>> graph_of(Daemon& daemon, Session& caller, std::uint64_t owner,
+                                                std::uint64_t graph) {
+  return in_session_of(daemon, caller, owner, graph,
+                       [&](Session& session) { return daemon.graph(session, graph); });
+}
+
+Status describe_graph(Daemon& daemon, Session& caller, const v1::DescribeGraphRequest& request,
+                      v1::DescribeGraphReply& reply) {
+  EAGLE_ASSIGN_OR_RETURN(
+      const GraphRecords::Record record,
+      in_session_of(daemon, caller, request.session(), request.graph(),
+                    [&](Session& session) { return session.records().find(request.graph()); }));
+  *reply.mutable_description() = record.graph->description();
+  *reply.mutable_params() = record.params->params();
+  return {};
 }
 
 Status inspect(Daemon& daemon, Session& caller, const v1::InspectRequest& request, v1::InspectReply& reply) {

@@ -8,6 +8,8 @@
 #include "server/daemon.h"
 
 namespace eagle::v1 {
+class DescribeGraphReply;
+class DescribeGraphRequest;
 class InspectReply;
 class InspectRequest;
 class ListKernelReply;
@@ -21,6 +23,9 @@ namespace eagle::server {
 StatusOr<std::shared_ptr<LoadedGraph>> graph_of(Daemon& daemon, Session& caller, std::uint64_t owner,
                                                 std::uint64_t graph);
 
+// From its record, so that nothing is built for it. UNKNOWN_GRAPH.
+Status describe_graph(Daemon& daemon, Session& caller, const v1::DescribeGraphRequest& request,
+                      v1::DescribeGraphReply& reply);
 // UNKNOWN_GRAPH.
 Status inspect(Daemon& daemon, Session& caller, const v1::InspectRequest& request, v1::InspectReply& reply);
 // Compiles, as the caller's tenant, for machine code. UNKNOWN_GRAPH; BAD_VALUE for an index or a form that is

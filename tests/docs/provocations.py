@@ -239,7 +239,8 @@ def _several_owners(worlds: Worlds) -> None:
 
 # ---- graphs
 
-for _method in ("Edges", "Picture", "Explain", "Inspect", "ListKernel", "Timeline", "Release", "Restore", "Update"):
+_LOOKS = ("Edges", "Picture", "Explain", "Inspect", "Describe", "ListKernel", "Timeline")
+for _method in (*_LOOKS, "Release", "Restore", "Update"):
     _more: dict[str, Any] = {"Picture": {"format": 1}, "Explain": {"node": {"index": 0}}}.get(_method, {})
     if _method == "ListKernel":
         _more = {"kernel": 0, "form": 1}

@@ -35,6 +35,23 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
         pause.wait(0.02)
 
 
+class Ctl:
+    """eaglectl, of one daemon."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+
+    def text(self, *arguments: str) -> str:
+        return eaglectl("--endpoint", self.endpoint, *arguments).stdout
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(eaglectl("--endpoint", self.endpoint, "--json", *arguments).stdout)
+
+    def ended(self, *arguments: str) -> tuple[int, str]:
+        done = eaglectl("--endpoint", self.endpoint, *arguments, check=False)
+        return done.returncode, done.stderr
+
+
 class Beside:
     """A call in a thread of its own, whose result or error is had by `result`."""
 

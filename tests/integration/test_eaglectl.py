@@ -4,36 +4,19 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import eagle
 import numpy as np
 import pytest
-from harness import BUILD, EAGLECTL, PATIENCE_S, ROOT, Daemon, eaglectl, tcp_endpoint
+from harness import BUILD, EAGLECTL, PATIENCE_S, ROOT, Ctl, Daemon, eaglectl, tcp_endpoint, wait_until
 from models import affine
 
 WELL, REFUSED, USAGE, UNWELL = 0, 1, 2, 3
-
-
-class Ctl:
-    """eaglectl, of one daemon."""
-
-    def __init__(self, endpoint: str) -> None:
-        self.endpoint = endpoint
-
-    def text(self, *arguments: str) -> str:
-        return eaglectl("--endpoint", self.endpoint, *arguments).stdout
-
-    def json(self, *arguments: str) -> Any:
-        return json.loads(eaglectl("--endpoint", self.endpoint, "--json", *arguments).stdout)
-
-    def ended(self, *arguments: str) -> tuple[int, str]:
-        done = eaglectl("--endpoint", self.endpoint, *arguments, check=False)
-        return done.returncode, done.stderr
 
 
 @pytest.fixture
@@ -194,6 +177,85 @@ def test_a_kernel_is_shown_as_verified_and_as_compiled(ctl, graph):
     assert "ir" not in ctl.json("kernel", "step", "--roles")
     for_a_gpu = ctl.json("kernel", "step", "--ptx", "--arch", "sm_80")["functions"]
     assert all(".target sm_80" in one["ptx"] and "mul.rn.f64" in one["ptx"] for one in for_a_gpu)
+
+
+# ---- graphs as files
+
+
+@pytest.fixture(params=["keeper", "no keeper"])
+def any_daemon(request, short_path) -> Iterator[Daemon]:
+    """Descriptions are kept for another worker, and where there will be none."""
+    daemon = Daemon(short_path, *(["--no-keeper"] if request.param == "no keeper" else []))
+    yield daemon
+    daemon.stop()
+
+
+def test_a_graph_of_a_daemon_is_saved_and_computes_the_same_elsewhere(any_daemon, tmp_path):
+    """What it is by now: other numbers, other planes. The bytes are those that its own program writes."""
+    ctl, file = Ctl(any_daemon.endpoint), tmp_path / "step.eagle"
+    values = np.random.default_rng(15).normal(size=(2, 64))
+    with eagle.connect(any_daemon.endpoint) as session:
+        x, other = session.asarray(values[0]), session.asarray(values[1])
+        y, z = session.zeros(64), session.zeros(64)
+        made = eagle.Graph(session, name="step")
+        made.add(eagle.plan(affine).bind(x=x, y=y, a=0.1, b=1.0), name="first")
+        made.add(eagle.plan(affine).bind(x=y, y=z, a=3.0, b=0.7), name="second")
+        made.build()
+        made.update({"first.a": 9.0})
+        made.update({"first.a": 1.0 / 3.0, "second.b": -0.3})
+        made.rebind({"first.x": other})
+        said = ctl.json("graph", "save", "step", str(file))
+        made.save(tmp_path / "own.eagle")
+        made.launch()
+        expected = z.copy()
+    assert file.read_bytes() == (tmp_path / "own.eagle").read_bytes()
+    assert (said["file"], said["bytes"], said["name"]) == (str(file), file.stat().st_size, "step")
+    assert said["hash"] == eagle.GraphFile.read(file).hash
+    assert [plane["name"] for plane in said["planes"]] == ["first.x", "first.y", "second.y"]
+    with eagle.local() as session:
+        loaded = eagle.Graph.load(file, {"first.x": session.asarray(values[1])}, session=session)
+        loaded.build().launch()
+        assert loaded.planes["second.y"].tobytes() == expected.tobytes()
+
+
+def test_a_saved_graph_names_the_callables_that_it_needs(session, ctl, tmp_path):
+    x = session.zeros(4)
+    made = eagle.Graph(session, name="calls")
+    made.add_node(eagle.graph.opaque(lambda: None, reads={"x": x}), name="look")
+    made.add(eagle.plan(affine).bind(x=x, y=session.zeros(4), a=2.0, b=1.0), name="map")
+    made.build()
+    assert ctl.json("graph", "save", "calls", str(tmp_path / "calls.eagle"))["calls"] == ["look"]
+    assert "not built: it calls 1 callable" in ctl.text("graph", "load", str(tmp_path / "calls.eagle"))
+
+
+def test_a_graph_is_saved_whose_worker_has_died(session, graph, ctl, daemon, tmp_path):
+    """It is not built for that: its description is enough."""
+    graph.save(tmp_path / "own.eagle")
+    os.kill(ctl.json("info")["pid"], signal.SIGKILL)
+    wait_until(lambda: ctl.ended("health")[0] == WELL, "another worker")
+    ctl.text("graph", "save", "step", str(tmp_path / "step.eagle"))
+    assert (tmp_path / "step.eagle").read_bytes() == (tmp_path / "own.eagle").read_bytes()
+    assert ctl.json("info")["worker_restarts"] == 1
+
+
+def test_what_cannot_be_saved_is_refused_and_leaves_what_is_there(ctl, graph, tmp_path):
+    there = tmp_path / "there"
+    there.write_text("mine")
+    file = tmp_path / "step.eagle"
+    for words, code, part in (
+        (("stpe", str(file)), REFUSED, "'step'"),
+        (("step", str(there)), REFUSED, "name another file"),
+        (("step", str(tmp_path / "no/folder")), REFUSED, "No such file"),
+        (("step", str(tmp_path)), REFUSED, "name another file"),
+        (("step",), USAGE, "graph save GRAPH FILE"),
+        (("step", str(file), "more"), USAGE, "more"),
+    ):
+        ended, error = ctl.ended("graph", "save", *words)
+        assert (ended, part in error) == (code, True), error
+    assert ctl.ended("graph", "step", str(file))[0] == USAGE
+    assert ctl.ended("graph", "load", str(file), str(file))[0] == USAGE
+    assert there.read_text() == "mine"
+    assert sorted(tmp_path.iterdir()) == [there]
 
 
 def test_names_that_nobody_knows_are_answered_with_the_nearest(ctl, graph):

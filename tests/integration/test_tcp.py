@@ -454,3 +454,46 @@ def test_a_unix_listener_may_ask_for_tokens_too(short_path: Path) -> None:
         assert process.wait(PATIENCE_S) == 0
         assert process.stderr is not None
         process.stderr.close()
+
+
+def test_callables_of_a_loaded_graph_are_called_with_their_arrays(session):
+    """Whole arrays, parts, and one that is read and written, as the nodes of the graph that was saved have them."""
+    with eagle.local() as here:
+        x, y, spare = here.zeros(6), here.zeros(6), here.zeros(2)
+        g = eagle.Graph(here, name="called")
+        g.add(eagle.plan(affine).bind(x=x, y=y, a=2.0, b=1.0), name="map")
+        tail = y[2:5]
+        g.add_node(eagle.graph.opaque(lambda: None, reads={"tail": tail}, writes={"tail": tail}), name="halve")
+        g.add_node(eagle.graph.opaque(lambda: None, reads={"all": y}, writes={"ends": spare}), name="look")
+        saved = bytes(eagle.GraphFile.of(g))
+    seen = []
+
+    def halve(tail):
+        tail /= 2.0
+
+    def look(all, ends):
+        assert not all.flags.writeable
+        seen.append(all.tolist())
+        ends[:] = all[0], all[-1]
+
+    given = session.asarray([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    loaded = eagle.Graph.load(saved, {"map.x": given}, {"halve": halve, "look": look}, session=session).build()
+    loaded.launch()
+    assert loaded.planes["y"].tolist() == [1.0, 3.0, 2.5, 3.5, 4.5, 11.0]
+    assert seen == [[1.0, 3.0, 2.5, 3.5, 4.5, 11.0]]
+    assert loaded.planes["ends"].tolist() == [1.0, 11.0]
+    turned = session.zeros(12)[::2]  # an array with other strides takes the place of one that all see alike
+    again = eagle.Graph.load(saved, {"ends": turned[:2]}, {"halve": halve, "look": look}, session=session).build()
+    again.launch()
+    assert turned.tolist() == [1.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+
+
+def test_a_callable_of_a_loaded_graph_that_does_not_take_its_arrays_fails_by_name(session):
+    with eagle.local() as here:
+        x = here.zeros(4)
+        g = eagle.Graph(here).add_node(eagle.graph.opaque(lambda: None, reads={"x": x}), name="look")
+        g.add(eagle.plan(affine).bind(x=x, y=here.zeros(4), a=1.0, b=1.0), name="map")
+        saved = bytes(eagle.GraphFile.of(g))
+    loaded = eagle.Graph.load(saved, calls={"look": lambda: None}, session=session).build()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'x'"):
+        loaded.launch()

@@ -1,7 +1,7 @@
 """Kernels of raptor-hawk that have no counterpart."""
 
 import hawk
-from hawk import Int32, Matrix, Mutable, Scalar, Vector
+from hawk import Index, Int32, Matrix, Mutable, Scalar, Vector
 from hawk import math as hm
 
 
@@ -26,10 +26,28 @@ def noisy(x: Scalar, y: Mutable[Scalar]):
     y = x + hm.random.uniform(7, 3)
 
 
+@hawk.kernel
+def placed(k: Index, x: Scalar, out: Mutable[Scalar]):
+    hawk.scatter(out)[k] = x
+
+
+@hawk.kernel
+def share(x: Scalar, out: Mutable[Scalar]):
+    out = x / hawk.sum(x)
+
+
+@hawk.kernel
+def both(x: Scalar, x_all: Scalar, out: Mutable[Scalar]):
+    out = x + x_all + x.at(0)
+
+
 def cases():
     """(kernel, what the refusal says)."""
     return [
         (counted, "kernel 'counted' has plane '(n|out)' of int32.*integers of kernels have 64 bits here"),
         (solved, "kernel 'solved' has operation '.*' of type .*, which has no counterpart here: write it with"),
         (spaced, r"kernel 'spaced' has operation 'spacing' of type .*: eagle has no spacing\(\)"),
+        (placed, r"kernel 'placed' has stores by key into 'out'.*where each place has one sample, add to zeros"),
+        (share, "kernel 'share' has operation 'reduce'.*write two kernels, of which the first stores it.*into a graph"),
+        (both, "kernel 'both' has a read of other samples' 'x'.*rename 'x_all'"),
     ]

@@ -50,6 +50,18 @@ def energy(v: Scalar) -> Reduce("sum"):
     return e
 
 
+@kernel
+def sums(x: Scalar, done: Terminated) -> {"total": Reduce("sum")}:
+    done = x > 9.0
+    return {"total": x}
+
+
+@kernel
+def part(y: Mutable[Scalar], total: Table[Scalar], done: Terminated):
+    y = y / total.at(0)
+    done = y > 9.0
+
+
 MODEL = [walk, measure]
 OFFSETS = np.array([0.5, -0.25, 0.125])
 STATE = ("x", "life", "done")

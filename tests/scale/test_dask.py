@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from clusters import DaskCluster
 from harness import PATIENCE_S, Beside, children, wait_until
-from models import MODEL, arguments, batch, drift, energy, expect_same, scaled, tally, walk, whole
+from models import MODEL, arguments, batch, drift, energy, expect_same, part, scaled, sums, tally, walk, whole
 
 da = pytest.importorskip("dask.array", reason="dask could not be installed (tests/scale/make_venv.sh)")
 distributed = pytest.importorskip("distributed")
@@ -69,7 +69,7 @@ def test_what_stays_in_planes_is_run_on_without_moving(client, session, seed):
     first = whole(session, planes, 10)
     found = edask.simulate(client, MODEL, max_steps=10, chunks=5120, **arguments(planes))
     state = {name: found[name] for name in ("x", "life", "done")}
-    again = edask.simulate(client, walk, max_steps=10, rate=0.5, **state)
+    again = edask.simulate(client, walk, max_steps=10, late=None, rate=0.5, **state)
     for name in ("x", "life", "done"):
         held = first[name]
         assert found[name].compute().tobytes() == held.tobytes(), name
@@ -123,6 +123,26 @@ def test_a_daemon_that_is_killed_midway_changes_no_bits(own_client, dask_cluster
     assert min(daemons) not in {worker.daemon for worker in again.workers}
 
 
+def test_late_shards_are_begun_a_second_time_elsewhere(own_client, dask_cluster, session):
+    """A worker that stands still gets its part of the shards; the others end the batch without it, once each shard."""
+    planes = {"x": cluster.full(N, 0.5), "life": cluster.full(N, 20.0), "kind": cluster.full(N, 1, dtype=np.int64)}
+    expected = whole(session, {name: np.asarray(value) for name, value in planes.items()}, 60)
+    given = {"max_steps": 60, "chunks": 1024, **arguments(planes)}
+    warm = edask.simulate(own_client, MODEL, late=None, **given)
+    assert warm.traffic.copies == 0
+    still = dask_cluster.workers[0].pid
+    os.kill(still, signal.SIGSTOP)
+    try:
+        found = edask.simulate(own_client, MODEL, **given)
+        assert 1 <= found.traffic.copies <= len(found.shards)
+        assert found.traffic.reruns == 0
+        assert still not in {worker.worker for worker in found.workers}
+        expect_same(found, expected)
+    finally:
+        os.kill(still, signal.SIGCONT)
+    expect_same(warm, expected)
+
+
 def test_arrays_do_not_travel_through_the_scheduler(tmp_path, meter, seed):
     """Its sockets are counted from outside. Twice the samples are as many bytes there."""
     n = 409_600
@@ -149,6 +169,48 @@ def test_arrays_do_not_travel_through_the_scheduler(tmp_path, meter, seed):
     arrays = 4 * 8 * n
     assert counted[0] < arrays / 8, counted
     assert counted[1] < 2 * 8 * n / 4, counted
+
+
+def test_no_array_is_copied_between_a_worker_and_its_daemon(tmp_path, meter):
+    """All planes are memory that both map, and the daemons' sockets, which are counted from outside, carry messages."""
+
+    def held_by_worker() -> list[tuple[str, int]]:
+        from eagle.cluster import _node
+
+        return [(plane.transport, plane.nbytes) for plane in _node._sessions.get(None).planes()]
+
+    n = 1_000_000
+    environment = {"LD_PRELOAD": str(meter), "SOCKET_METER": str(tmp_path / "bytes")}
+    with DaskCluster(tmp_path, workers=2, environment=environment) as made, distributed.Client(made.address) as client:
+        client.wait_for_workers(2, timeout=2 * PATIENCE_S)
+        given = {"rate": 0.5, "x": cluster.full(n, 1.0), "life": cluster.full(n, 9.0)}
+        found = edask.simulate(client, walk, max_steps=3, chunks=n // 2, late=None, **given)
+        state = {name: found[name] for name in ("x", "life", "done")}
+        again = edask.simulate(client, walk, max_steps=3, late=None, rate=0.5, **state)
+        held = [plane for planes in client.run(held_by_worker).values() for plane in planes]
+        assert {transport for transport, _ in held} == {"memfd"}
+        arrays = 2 * (8 + 8 + 1) * n  # of both results
+        assert sum(size for _, size in held) >= arrays
+        assert again.workers == found.workers
+        daemons = {worker.daemon for worker in again.workers}
+    # They end with their workers, and say what went over their sockets.
+    files = [tmp_path / f"bytes.{daemon}" for daemon in daemons]
+    wait_until(lambda: all(file.is_file() and file.read_text().endswith("\n") for file in files), "daemons to end")
+    counted = [sum(map(int, file.read_text().split())) for file in files]
+    assert min(counted) > 0
+    assert sum(counted) < arrays / 256, counted
+
+
+def test_a_kernel_that_reads_an_earlier_reduction_is_refused_with_the_way_out(client):
+    given = {"max_steps": 1, "chunks": 512}
+    with pytest.raises(
+        ValueError,
+        match=r"'total' of kernel 'part'.*cut the model in two: what makes 'total' of kernel 'sums' in shards",
+    ):
+        edask.simulate(client, [sums, part], x=np.ones(1024), y=np.ones(1024), **given)
+    first = edask.simulate(client, sums, x=np.ones(1024), **given)
+    found = edask.simulate(client, part, y=np.ones(1024), total=first.total, **given)
+    assert found.gather("y")["y"].tolist() == [1 / 1024] * 1024
 
 
 def test_workers_of_a_node_use_its_daemon(client, session, seed, daemon):

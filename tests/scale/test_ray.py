@@ -50,7 +50,8 @@ def test_what_stays_in_planes_is_run_on_there(shared_pool, session, seed):
     given = {name: session.asarray(planes[name]) for name in ("x", "life")}
     done = session.zeros(N, dtype=bool)
     found = eray.simulate(shared_pool, walk, max_steps=10, chunks=5120, rate=0.5, x=planes["x"], life=planes["life"])
-    again = eray.simulate(shared_pool, walk, max_steps=10, rate=0.5, **{n: found[n] for n in ("x", "life", "done")})
+    state = {name: found[name] for name in ("x", "life", "done")}
+    again = eray.simulate(shared_pool, walk, max_steps=10, late=None, rate=0.5, **state)
     assert again.workers == found.workers
     assert again.traffic.gathered == 0
     eagle.simulate(walk, max_steps=10, rate=0.5, done=done, **given)
@@ -70,8 +71,23 @@ def test_an_actor_that_is_killed_midway_changes_no_bits(pool, session, seed):
     os.kill(pids[1], signal.SIGKILL)
     found = running.result()
     assert not isinstance(found, BaseException), found
-    assert found.traffic.reruns >= 1
+    assert found.traffic.reruns + found.traffic.copies >= 1
     expect_same(found, expected)
+
+
+def test_late_shards_are_begun_a_second_time_elsewhere(pool, session, seed):
+    """An actor that stands still gets its part of the shards; the others end the batch without it, once each shard."""
+    planes = batch(seed, N)
+    expected = whole(session, planes, STEPS)
+    still = pool.pids()[1]
+    os.kill(still, signal.SIGSTOP)
+    try:
+        found = eray.simulate(pool, MODEL, max_steps=STEPS, chunks=1024, **arguments(planes))
+        assert 1 <= found.traffic.copies <= len(found.shards)
+        assert still not in {worker.worker for worker in found.workers}
+        expect_same(found, expected)
+    finally:
+        os.kill(still, signal.SIGCONT)
 
 
 def test_planes_that_went_with_their_actor_are_made_again(pool, session, seed):

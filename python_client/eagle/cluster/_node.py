@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from typing import Any, Sequence
 
 import numpy as np
@@ -39,21 +40,22 @@ class Lost(Exception):
 class Kept:
     """What a shard gave, in the planes of its node. A copy that is sent elsewhere has plain arrays."""
 
-    def __init__(self, result: SimResult, daemon: int) -> None:
+    def __init__(self, result: SimResult, daemon: int, seconds: float) -> None:
         self.result = result
         self.daemon = daemon
+        self.seconds = seconds  # that it took, with whatever had to be sent, made and compiled there
 
     def __sizeof__(self) -> int:
         """Bytes of the arrays: what an engine would have to move."""
         return 1000 + sum(nbytes_of(array.shape, array.dtype) for array in _arrays_of(self.result))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Kept, (_copied(self.result), self.daemon)
+        return Kept, (self.result._over(np.array), self.daemon, self.seconds)
 
 
 def run_shard(work: dict[str, Any], shard: tuple[int, int, int], names: Sequence[str], *inputs: Any) -> Kept:
     """Runs one shard: ``inputs`` are arrays by these names, or what makes them."""
-    where, me = work["where"], f"worker {os.getpid()} on {socket.gethostname()}"
+    begun, where, me = time.monotonic(), work["where"], f"worker {os.getpid()} on {socket.gethostname()}"
     if work["version"] != _core.__version__:
         raise refusal(
             "PROTOCOL_MISMATCH",
@@ -69,7 +71,8 @@ def run_shard(work: dict[str, Any], shard: tuple[int, int, int], names: Sequence
             "one of its own where there is none",
         ) from None
     try:
-        return _run(session, work, shard, dict(zip(names, inputs)))
+        result = _run(session, work, shard, dict(zip(names, inputs)))
+        return Kept(result, result.report.host.pid, time.monotonic() - begun)
     except (DaemonUnavailable, SessionClosed, WorkerRestarted) as error:
         if not isinstance(error, WorkerRestarted):
             _sessions.forget(work["endpoint"], session)
@@ -89,6 +92,7 @@ def told_of(kept: Kept) -> dict[str, Any]:
         "host": socket.gethostname(),
         "worker": os.getpid(),
         "daemon": kept.daemon,
+        "seconds": kept.seconds,
     }
 
 
@@ -98,8 +102,8 @@ def plane_of(kept: Kept, name: str) -> Array:
 
 
 def result_of(kept: Kept) -> SimResult:
-    """All of it, to be sent."""
-    return _copied(kept.result)
+    """All of it, to be sent, over plain arrays: those of a session over TCP are on another machine."""
+    return kept.result._over(np.array)
 
 
 # ---- details
@@ -130,7 +134,7 @@ class _Sessions:
 _sessions = _Sessions()
 
 
-def _run(session: Session, work: dict[str, Any], shard: tuple[int, int, int], inputs: dict[str, Any]) -> Kept:
+def _run(session: Session, work: dict[str, Any], shard: tuple[int, int, int], inputs: dict[str, Any]) -> SimResult:
     arguments: dict[str, Any] = dict(work["params"])
     for name, value in inputs.items():
         arguments[name] = _bound(session, value, name in work["states"])
@@ -140,12 +144,11 @@ def _run(session: Session, work: dict[str, Any], shard: tuple[int, int, int], in
     until = kernels.pop() if work["until"] else None
     options = {**work["options"], "scalar_type": work["kernels"][0][1]}
     try:
-        result = eagle.simulate(kernels, until=until, shard=shard, session=session, **options, **arguments)
+        return eagle.simulate(kernels, until=until, shard=shard, session=session, **options, **arguments)
     except EagleError as error:
         if isinstance(error, (DaemonUnavailable, SessionClosed, WorkerRestarted)):
             raise
         raise refusal(error.reason, f"{work['where']}: shard {shard}: {error}") from None
-    return Kept(result, result.report.host.pid)
 
 
 def _bound(session: Session, value: Any, changes: bool) -> Array:
@@ -162,16 +165,3 @@ def _bound(session: Session, value: Any, changes: bool) -> Array:
 def _arrays_of(result: SimResult) -> list[Array]:
     stops = [] if result.stop_step is None else [result.stop_step]
     return [*(result[name] for name in result), *result.records.values(), *stops]
-
-
-def _copied(result: SimResult) -> SimResult:
-    """The same over plain arrays: those of a session over TCP are on another machine."""
-    state = result.__getstate__()
-    state["_planes"] = {name: np.array(array) for name, array in state["_planes"].items()}
-    state["records"] = {name: np.array(array) for name, array in state["records"].items()}
-    for name in ("stop_step", "t_stop"):
-        state[name] = None if state[name] is None else np.array(state[name])
-    state["finished"] = None if state["_mask"] is None else state["_planes"][state["_mask"]]
-    copy = SimResult.__new__(SimResult)
-    copy.__setstate__(state)
-    return copy

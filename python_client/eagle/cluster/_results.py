@@ -136,13 +136,13 @@ class Sharded:
         )
 
     def _rows(self) -> dict[str, Any]:
-        sent, received, gathered, reruns = self.traffic
+        sent, received, gathered, reruns, copies = self.traffic
         return {
             "status": self.status,
             "steps": f"{self.steps:,}",
             "samples": f"{self.report.finished:,} of {self.n:,} finished",
             "time": f"{seconds_text(self.report.wall_s)}, the longest shard",
-            "shards": f"{len(self.shards)}, by {len(set(self.workers))} workers, {reruns} begun anew",
+            "shards": f"{len(self.shards)}, by {len(set(self.workers))} workers, {reruns} begun anew, {copies} twice",
             "traffic": f"{sent:,} B sent, {received:,} B received, {gathered:,} B of arrays gathered",
         }
 

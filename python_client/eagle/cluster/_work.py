@@ -22,7 +22,7 @@ RESERVED = frozenset(
     name
     for name, parameter in inspect.signature(stepping.simulate).parameters.items()
     if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-) | {"chunks", "endpoint", "retries"}
+) | {"chunks", "endpoint", "retries", "late"}
 
 
 class Work(NamedTuple):

@@ -43,8 +43,10 @@ _CURES = {
     "tape_write": "tapes are hawk's own way to gradients; take eagle.diff.vjp of the kernel without one",
     "tape_read": "convert the kernel that was differentiated, and take eagle.diff.vjp of that",
     "loop_count": "convert the kernel that was differentiated, and take eagle.diff.vjp of that",
-    "wide_write": "write each element to a plane of its own, or an Accum with .add(value, at=index)",
-    "reduce": "store it to an argument of its own (out = hawk.sum(x)); its value cannot be used in the same launch",
+    "wide_write": "samples may store to one place, and who comes last is anybody's guess; where each place has one "
+    "sample, add to zeros: hawk.scatter(out)[key] += value",
+    "reduce": "its value is there when all samples have been seen; write two kernels, of which the first stores it "
+    "(out = hawk.sum(x)) and the second reads it from a Table, and put both into a graph",
 }
 
 
@@ -53,9 +55,11 @@ def kernel(k: Any, name: str | None = None, *, own_random: bool = False) -> Kern
 
     Arguments keep their names and order: ``Mutable``, ``Terminated``, ``Table``, ``Index`` and ``Param`` are what they
     are there, what the function returns is an output. A plane that hawk sums over samples (``out = hawk.sum(x)``) is a
-    ``Reduce``, one that it scatters into is an ``Accum``, and sums have our order; a table with named axes is
-    bound as it is. What is fused into several steps there (``steps="auto"``) is one step here, and ``eagle.simulate``
-    fuses as it likes.
+    ``Reduce`` (of a vector one for each component: ``out_0``, ``out_1``), one that it scatters into or sums over some
+    axes of a ``Grid`` is an ``Accum`` to be given, of zeros, and sums have our order; what has named axes is bound as
+    it is. An array that is read at other samples only (``x.at(i)``) is a ``Table``, and one that is read both ways has
+    another argument behind all others, the Table ``x_all``, to be bound to the same array. What is fused into several
+    steps there (``steps="auto"``) is one step here, and ``eagle.simulate`` fuses as it likes.
 
     Random numbers of raptor-hawk come from another stream than ours, so a kernel that draws some is refused, unless
     ``own_random`` says that numbers of the same distribution from :mod:`eagle.random` will do.
@@ -94,20 +98,29 @@ class _Writer:
         self._forms = {plane: getattr(form, "form", "") for plane, form in k.planes.items()}
         self._arguments: dict[str, str] = {}
         self._axes: dict[str, tuple[tuple[str, int], ...]] = {}
+        self._read_own: set[str] = set()  # planes that are read as this sample's, and at another one
+        self._read_at: set[str] = set()
+        self._accums = {sink.name for sink in k.sinks if sink.kind == "accum_write"}
+        # The corrections of compensated sums, which hawk's runtime owns.
+        self._companions = {
+            f"{sink.name}_c"
+            for sink in k.sinks
+            if sink.kind == "accum_write" and sink.policy in ("compensated", "keyed_auto")
+        } | {f"{sink.name}_comp" for sink in k.sinks if sink.kind == "sample_sum"}
         self._taken = set(k.planes) | {slot_name for _, slot_name in k.walk.arg_spec}
 
     def text(self) -> str:
-        self._declare()
-        returned = self._returned()
         for sink in self._k.sinks:
             self._count(sink.operands)
+        self._declare()
+        returned = self._returned()
         assigned: list[tuple[str, str]] = []
         finish = ""
         for sink in self._k.sinks:
             kind = sink.kind
+            if sink.name in self._companions:
+                continue
             if kind in ("assign", "sample_sum"):
-                if kind == "sample_sum" and getattr(sink, "columns", 1) != 1:
-                    self._refuse("sum over samples of a vector", sink, "sum each component into an argument of its own")
                 assigned.append((sink.name, self._of(sink.value)))
             elif kind == "accum_write":
                 self._accumulate(sink)
@@ -135,13 +148,10 @@ class _Writer:
     def _declare(self) -> None:
         slots = {name: (role, self._k.walk.slot_types[(role, name)]) for role, name in self._k.walk.arg_spec}
         reductions = {sink.name: sink.op for sink in self._k.sinks if sink.kind == "sample_sum"}
-        companions = {f"{name}_comp" for name in reductions} | {
-            f"{sink.name}_c" for sink in self._k.sinks if sink.kind == "accum_write"
-        }
         outputs = set(self._leaves_of_returns())
         order = [*self._k.planes, *(name for name in slots if name not in self._k.planes)]
         for name in order:
-            if name not in slots or name in outputs or name in companions:
+            if name not in slots or name in outputs or name in self._companions:
                 continue
             role, ttype = slots[name]
             if not str(name).isidentifier() or keyword.iskeyword(str(name)):
@@ -152,11 +162,22 @@ class _Writer:
                 self._arguments[name] = f'Reduce("{reductions[name]}")'
                 continue
             self._arguments[name] = self._role(name, role, ttype)
+        for name in order:
+            if name in self._read_at and name in self._read_own:
+                self._arguments[self._others(name)] = f"Table[{self._type(name, slots[name][1])}]"
+
+    def _others(self, name: str) -> str:
+        """The argument by which a plane of samples is read at any of them."""
+        if name not in self._read_own:
+            return name
+        if f"{name}_all" in self._taken:
+            self._refuse(f"a read of other samples' '{name}'", None, f"rename '{name}_all', which stands for them here")
+        return f"{name}_all"
 
     def _role(self, name: str, role: str, ttype: Any) -> str:
         value = self._type(name, ttype)
         if role in ("per_sample", "vec_in", "mat_in"):
-            return value
+            return f"Table[{value}]" if name in self._read_at and name not in self._read_own else value
         if role == "uniform":
             if ttype.shape:
                 self._refuse(
@@ -170,14 +191,20 @@ class _Writer:
         if role == "lookup":
             if name == "fused_steps":
                 self._refuse(f"plane '{name}'", None, "convert the kernel as it was written, before hawk.steps(...)")
-            axes = self._dims(name)
-            if axes and value == "Scalar":
-                self._axes[name] = axes
-                return "Table[" + ", ".join(f'"{label}":{extent}' for label, extent in axes) + "]"
-            return f"Table[{value}]"
+            return self._indexed("Table", name, value)
         if role == "accum_out":
-            return f"Accum[{value}]"
+            return self._indexed("Accum", name, value)
+        if role == "wide_out":
+            self._refuse(f"stores by key into '{name}'", None, _CURES["wide_write"])
         self._refuse(f"plane '{name}' of role '{role}'", None, "give each value a sample, a Table or a Param")
+
+    def _indexed(self, kind: str, name: str, value: str) -> str:
+        """A Table or an Accum, with named axes where it has some."""
+        axes = self._dims(name) if value == "Scalar" else ()
+        if not axes:
+            return f"{kind}[{value}]"
+        self._axes[name] = axes
+        return f"{kind}[" + ", ".join(f'"{label}":{extent}' for label, extent in axes) + "]"
 
     def _dims(self, name: str) -> tuple[tuple[str, int], ...]:
         """The named axes of a table, where all extents are known; else it has one."""
@@ -187,6 +214,9 @@ class _Writer:
             if extent is None or not str(label).isidentifier():
                 return ()
             found.append((str(label), int(extent)))
+        shape = tuple(getattr(getattr(self._k.planes.get(name), "ttype", None), "shape", ()))
+        if found and name in self._accums:  # of vectors and matrices: their entries come first
+            found = [(f"{name}_{axis}", int(extent)) for axis, extent in enumerate(shape)] + found
         return tuple(found)
 
     def _type(self, name: str, ttype: Any) -> str:
@@ -219,7 +249,14 @@ class _Writer:
                     look(inner)
 
         look(self._k.returns)
-        return found
+        return [part for name in found for part in self._parts(name)]
+
+    def _parts(self, name: str) -> list[str]:
+        """The outputs that a returned plane is here: none for an Accum, one for each component of a reduced vector."""
+        if name in self._accums:
+            return []
+        cells = [sink.name for sink in self._k.sinks if sink.kind == "sample_sum" and sink.cell == name]
+        return cells or [name]
 
     def _returned(self) -> tuple[str, str] | None:
         """The annotation, and what is returned."""
@@ -230,14 +267,22 @@ class _Writer:
         sums = {sink.name: sink.op for sink in self._k.sinks if sink.kind == "sample_sum"}
         types = [f'Reduce("{sums[name]}")' if name in sums else self._type(name, slots[name]) for name in names]
         returns = self._k.returns
-        if isinstance(returns, str):
+        if isinstance(returns, str) and len(names) == 1:
             return f" -> {types[0]}", names[0]
         if isinstance(returns, dict) and all(isinstance(value, str) for value in returns.values()):
-            annotation = ", ".join(f'"{key}": {role}' for key, role in zip(returns, types))
+            keys = [
+                key if len(parts) == 1 else key + part[len(value) :]
+                for key, value in returns.items()
+                for parts in [self._parts(value)]
+                for part in parts
+            ]
+            annotation = ", ".join(f'"{key}": {role}' for key, role in zip(keys, types))
             return f" -> {{{annotation}}}", (
-                "{" + ", ".join(f'"{key}": {name}' for key, name in zip(returns, names)) + "}"
+                "{" + ", ".join(f'"{key}": {name}' for key, name in zip(keys, names)) + "}"
             )
-        if isinstance(returns, (tuple, list)) and all(isinstance(value, str) for value in returns):
+        if isinstance(returns, str) or (
+            isinstance(returns, (tuple, list)) and all(isinstance(value, str) for value in returns)
+        ):
             return f" -> tuple[{', '.join(types)}]", f"{', '.join(names)}" + ("," if len(names) == 1 else "")
         self._refuse("a return of nested parts", None, "return a tuple or a dict of values")
 
@@ -255,6 +300,12 @@ class _Writer:
             if node.kind == "primitive":
                 stack.append(node.operands[0])
                 continue
+            if node.kind == "at":
+                self._read_at.add(node.operands[0].name)
+                stack.append(node.operands[1])
+                continue
+            if hasattr(node, "role"):
+                self._read_own.add(node.name)
             stack.extend(node.operands)
             if node.kind == "loop":
                 stack.extend(node.body_roots())
@@ -327,6 +378,8 @@ class _Writer:
 
     def _operation(self, node: Any, kind: str, literal: Any, operands: list[str]) -> str:
         shapes = [tuple(operand.ttype.shape) for operand in node.operands]
+        if kind == "div" and node.ttype.dtype in ("i32", "i64"):
+            return self._quotient(node, operands)
         if kind in _BINARY:
             return f"({self._meeting(kind, operands, shapes, _BINARY[kind])})"
         if kind in _COMPARISONS or kind in _INTEGERS or kind in _LOGIC:
@@ -398,6 +451,27 @@ class _Writer:
             ),
         )
 
+    def _quotient(self, node: Any, operands: list[str]) -> str:
+        """Of integers, cut towards zero as in C; ours rounds down."""
+        signs = []
+        sizes = []
+        for operand, text in zip(node.operands, operands):
+            if _not_negative(operand):
+                sizes.append(text)
+                continue
+            text = self._named(text)
+            signs.append(f"eagle.select({text} < 0, -1, 1)")
+            sizes.append(f"abs({text})")
+        return "(" + " * ".join([f"({sizes[0]} // {sizes[1]})", *signs]) + ")"
+
+    def _named(self, expression: str) -> str:
+        """A name for the value, to be written again and again."""
+        if expression.isidentifier():
+            return expression
+        name = self._fresh()
+        self._line(f"{name} = {_bare(expression)}")
+        return name
+
     def _constant(self, node: Any, literal: Any) -> str:
         value: Any = literal
         if node.ttype.shape:
@@ -443,31 +517,38 @@ class _Writer:
 
     def _at(self, node: Any) -> str:
         plane, index = node.operands[0].name, self._written[id(node.operands[1])]
-        if node.operands[0].role != "lookup":
+        role = node.operands[0].role
+        if role in ("per_sample", "vec_in", "mat_in"):
+            plane = self._others(plane)
+        elif role != "lookup":
             self._refuse(
-                f"a read of other samples' '{plane}'", node, "pass the array as a Table as well, and read that"
+                f"a read of other samples' '{plane}', which samples write",
+                node,
+                "pass a copy of the array as a Table, and read that",
             )
+        return f"{plane}.at({self._coordinates(plane, index)})"
+
+    def _coordinates(self, plane: str, index: str) -> str:
+        """What a flat index means along the axes of a plane."""
         axes = self._axes.get(plane)
         if not axes or len(axes) == 1:
-            return f"{plane}.at({_bare(index)})"
-        if not index.isidentifier():
-            name = self._fresh()
-            self._line(f"{name} = {_bare(index)}")
-            index = name
+            return _bare(index)
+        index = self._named(index)
         parts = []
         inner = 1
         for position, (_, extent) in reversed(list(enumerate(axes))):
             part = index if inner == 1 else f"{index} // {inner}"
             parts.append(part if position == 0 else f"({part}) % {extent}" if inner > 1 else f"{part} % {extent}")
             inner *= extent
-        return f"{plane}.at({', '.join(reversed(parts))})"
+        return ", ".join(reversed(parts))
 
     def _accumulate(self, sink: Any) -> None:
         if sink.policy == "or":
             self._refuse("a scatter that ORs", sink, "add ones to an Accum of Index, and compare with 0 afterwards")
-        index = "eagle.sample_index()" if sink.index is None else _bare(self._of(sink.index))
+        index = "eagle.sample_index()" if sink.index is None else self._of(sink.index)
         value = _bare(self._of(sink.value))
-        self._line(f"{sink.name}.add({value}, at={index})")
+        place = self._coordinates(sink.name, index)
+        self._line(f"{sink.name}.add({value}, at={f'({place})' if ', ' in place else place})")
 
     # ---- loops
 
@@ -528,6 +609,17 @@ class _Writer:
             "BAD_VALUE",
             f"interop.hawk.kernel: kernel '{self._k.name}' has {what}{of}, which has no counterpart here: {cure}",
         )
+
+
+def _not_negative(node: Any) -> bool:
+    """Whether an integer is known to be at least 0."""
+    if node.kind == "constant":
+        return int(node.literal) >= 0
+    if type(node).__name__ == "LoopIndex":
+        return False  # its loop may count down
+    if type(node).__name__ == "SampleIndex" or getattr(node, "role", "") == "nsamples":
+        return True
+    return node.kind in ("add", "mul", "div", "floordiv", "mod") and all(map(_not_negative, node.operands))
 
 
 def _clean(name: Any) -> str:

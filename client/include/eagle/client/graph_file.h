@@ -49,6 +49,20 @@ struct SavedPlane {
   bool written = false;
 };
 
+// What a callable declares: a view of the array that takes the place of a plane, `offset` bytes from its
+// first.
+struct SavedView {
+  std::string name;   // as its node has it
+  std::string plane;  // SavedPlane::name
+  DType dtype = DType::f64;
+  std::uint32_t item_bytes = 8;
+  Shape shape;
+  std::vector<std::int64_t> strides;
+  std::int64_t offset = 0;
+  bool written = false;
+  bool whole = false;  // all nodes see the plane so: it is the array itself, whatever its strides
+};
+
 class GraphFile {
 public:
   // BAD_VALUE: it cannot be opened, or is no file. GRAPH_LIMIT: too large. BAD_MESSAGE: no saved graph, of a
@@ -70,6 +84,8 @@ public:
   [[nodiscard]] const std::vector<SavedPlane>& planes() const;
   // The callables it needs: the labels of their nodes; "label.0", "label.1" where several have one.
   [[nodiscard]] const std::vector<std::string>& calls() const;
+  // The arrays of each of them.
+  [[nodiscard]] const std::vector<std::vector<SavedView>>& call_arrays() const;
   [[nodiscard]] const graph::Graph& graph() const;
   [[nodiscard]] StatusOr<std::string> picture(PictureFormat format) const;
 
