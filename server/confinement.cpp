@@ -94,7 +94,7 @@ Status forbid(scmp_filter_ctx filter, int call, int error, const scmp_arg_cmp* c
 
 Status forbid_namespaces(scmp_filter_ctx filter) {
   for (const std::uint64_t flag : namespaces) {
-    const scmp_arg_cmp has = SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag);
+    const scmp_arg_cmp has{0, SCMP_CMP_MASKED_EQ, flag, flag};
     EAGLE_RETURN_IF_ERROR(forbid(filter, SCMP_SYS(clone), EPERM, &has));
   }
   // Its flags lie in memory, where no filter can look. The C library takes clone where there is none.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,6 +90,10 @@ public:
   Attachments& attachments() { return attachments_; }
   Published& published() { return published_; }
   PlaneBudget& plane_budget() { return *budget_; }
+  // Takes the grants of `from` back (Published::withdraw), and stops what those who lose the array have under
+  // way over it. Returns the bytes. UNKNOWN_NAME.
+  StatusOr<std::shared_ptr<PlaneBytes>> withdraw(const Session& owner, const std::string& name,
+                                                 const std::set<std::string>& from);
   // Moves the bytes of a plane in the session's turns, with whatever else uses them before or after, and
   // tells `done`, from any thread. PLANE_BUDGET: for that time they are there twice. QUOTA, SYSTEM,
   // OUT_OF_MEMORY.

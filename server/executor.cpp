@@ -217,6 +217,20 @@ std::string Executor::stop_overlong(std::chrono::milliseconds limit) {
   return what;
 }
 
+void Executor::stop_those_over(const Footprint& over, std::span<const std::uint64_t> sessions,
+                               const Status& why) {
+  std::vector<std::shared_ptr<Job>> meant;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& job : unfinished_) {
+      const Job::Place& place = job->place_;
+      const bool theirs = std::find(sessions.begin(), sessions.end(), place.ids.session) != sessions.end();
+      if (theirs && place.footprint->conflicts_with(over)) meant.push_back(job);
+    }
+  }
+  for (const auto& job : meant) job->stop(why);
+}
+
 void Executor::wait_until_idle(const std::atomic<bool>& stop) {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return admitted_ == 0 || stop; });

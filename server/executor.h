@@ -18,6 +18,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -148,6 +149,8 @@ public:
   // milliseconds, but a kernel's loop over one sample gives way to nobody. For who looks now and then; what
   // it tells of that is for people, and empty where nothing was stopped.
   std::string stop_overlong(std::chrono::milliseconds limit);
+  // Stops the unfinished jobs of these sessions that conflict with what `over` touches.
+  void stop_those_over(const Footprint& over, std::span<const std::uint64_t> sessions, const Status& why);
   // Returns when no job is left, or when `stop` becomes true (see `wake`).
   void wait_until_idle(const std::atomic<bool>& stop);
   // Makes `wait_until_idle` look at its flag again.

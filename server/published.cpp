@@ -116,16 +116,16 @@ StatusOr<Published::Opened> Published::open(const std::shared_ptr<Session>& call
   return opened;
 }
 
-StatusOr<std::shared_ptr<PlaneBytes>> Published::withdraw(const Session& caller, const std::string& name,
-                                                          const std::set<std::string>& from) {
+StatusOr<Published::Withdrawn> Published::withdraw(const Session& caller, const std::string& name,
+                                                   const std::set<std::string>& from) {
   std::vector<Holder> losing;
-  std::shared_ptr<PlaneBytes> bytes;
+  Withdrawn withdrawn;
   {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find({caller.principal().text(), name});
     if (found == entries_.end()) return unknown(name).within("withdraw");
     Entry& entry = found->second;
-    bytes = entry.array.bytes;
+    withdrawn.bytes = entry.array.bytes;
     for (auto it = entry.holders.begin(); it != entry.holders.end();) {
       const bool loses = from.empty() || from.contains(it->first) || from.contains("*");
       if (loses) losing.push_back(it->second);
@@ -141,9 +141,10 @@ StatusOr<std::shared_ptr<PlaneBytes>> Published::withdraw(const Session& caller,
     // It may have released the plane itself, and the id may be another plane's by now, of another generation.
     if (const auto session = holder.session.lock()) {
       static_cast<void>(session->planes().release({&holder.plane, 1}));
+      withdrawn.sessions.push_back(session->id());
     }
   }
-  return bytes;
+  return withdrawn;
 }
 
 std::size_t Published::holders() const {

@@ -56,10 +56,13 @@ public:
   StatusOr<Opened> open(const std::shared_ptr<Session>& caller, const std::string& name,
                         const std::string& owner);
 
-  // Takes the grants of `from` back, of everybody and with the name where it is empty. Returns the bytes.
-  // UNKNOWN_NAME.
-  StatusOr<std::shared_ptr<PlaneBytes>> withdraw(const Session& caller, const std::string& name,
-                                                 const std::set<std::string>& from);
+  struct Withdrawn {
+    std::shared_ptr<PlaneBytes> bytes;
+    std::vector<std::uint64_t> sessions;  // that had opened them, and hold them no more
+  };
+  // Takes the grants of `from` back, of everybody and with the name where it is empty. UNKNOWN_NAME.
+  StatusOr<Withdrawn> withdraw(const Session& caller, const std::string& name,
+                               const std::set<std::string>& from);
   // The session has ended: its names go. Who opened one keeps it.
   void forget(const Session& owner);
   // These bytes have moved: their names are written down anew. SYSTEM.

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -76,6 +77,48 @@ TEST_F(Sharing, ASessionHasOnePlaneForTheSameBytes) {
   EXPECT_EQ(open(alice, "x")->plane.plane, alice->planes().list().front());
   EXPECT_EQ(open(bob, "x")->plane.plane, open(bob, "x")->plane.plane);
   EXPECT_NE(open(bob, "x")->plane.plane, alice->planes().list().front());
+}
+
+// Waits for its client, until it is stopped.
+class Parked final : public Job, public std::enable_shared_from_this<Parked> {
+public:
+  explicit Parked(Executor& executor) : executor_(executor) {}
+  Next advance() override {
+    if (why.ok()) return Next::parked;
+    return Next::done;
+  }
+  void cancel() override { executor_.resume(shared_from_this()); }
+  void stop(const Status& reason) override {
+    why = reason;
+    cancel();
+  }
+  Status why;
+
+private:
+  Executor& executor_;
+};
+
+TEST_F(Sharing, WhoReadsAWithdrawnArrayKeepsItsOwnerWaitingNoLonger) {
+  const auto alice = session_of(alice_), bob = session_of(bob_);
+  ASSERT_TRUE(publish(alice, "x", {"token:bob"}).ok());
+  const auto opened = open(bob, "x")->plane.plane;
+  graph::Touches touches;
+  touches.reads.push_back({"x", {0, 0, plane::DType::f64, 8, {512}, {8}}});
+  const PlaneBytes* const bytes = opened->bytes().get();
+  const auto footprint = Footprint::of({&touches, 1}, {&bytes, 1});
+  Executor& executor = daemon_->executor();
+  const auto bobs = std::make_shared<Parked>(executor), alices = std::make_shared<Parked>(executor);
+  ASSERT_TRUE(executor.submit(bobs, {bob->tenant(), {bob->id()}, footprint}).ok());
+  ASSERT_TRUE(executor.submit(alices, {alice->tenant(), {alice->id()}, footprint}).ok());
+  while (!executor.at_host_call(bob->id()) || !executor.at_host_call(alice->id())) std::this_thread::yield();
+  ASSERT_TRUE(daemon_->withdraw(*alice, "x", {"token:carol"}).ok());
+  EXPECT_TRUE(bobs->why.ok()) << "he still has the array";
+  ASSERT_TRUE(daemon_->withdraw(*alice, "x", {"token:bob"}).ok());
+  EXPECT_THAT(bobs->why.message(), HasSubstr("withdrawn by its owner"));
+  EXPECT_TRUE(alices->why.ok()) << "it is her array";
+  alices->stop({Reason::cancelled, "the test is over"});
+  const std::atomic<bool> never = false;
+  executor.wait_until_idle(never);
 }
 
 TEST_F(Sharing, AWithdrawnGrantReleasesThePlaneAndAnotherStays) {

@@ -130,14 +130,21 @@ bool Rings::visit() {
     send_unused_to_sleep(now);
     listen(0);
   }
-  bool found = false;
-  for (Known& one : awake_) {
-    if (one.ring->visit(entries_a_visit) == 0) continue;
+  int left = entries_a_turn;
+  std::size_t looked = 0;
+  for (; looked < awake_.size() && left > 0; ++looked) {
+    Known& one = awake_[looked];
+    const int taken = one.ring->visit(std::min(entries_a_visit, left));
+    if (taken == 0) continue;
+    left -= taken;
     one.used = ticks_now();
-    found = true;
   }
-  // The first in line is another one next time.
-  if (found && awake_.size() > 1) std::rotate(awake_.begin(), awake_.begin() + 1, awake_.end());
+  const bool found = left < entries_a_turn;
+  // The first in line is another one next time: who was not looked at, else the second.
+  if (found && awake_.size() > 1) {
+    const std::size_t first = looked < awake_.size() ? looked : 1;
+    std::rotate(awake_.begin(), awake_.begin() + static_cast<std::ptrdiff_t>(first), awake_.end());
+  }
   return found;
 }
 

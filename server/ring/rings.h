@@ -25,7 +25,9 @@ class Rings {
 public:
   // How long the executor looks around before it sleeps, where a ring was used just now.
   static constexpr std::chrono::microseconds spin{50};
-  static constexpr int entries_a_visit = 16;  // of one ring, before the next one has its turn
+  static constexpr int entries_a_visit = 4;  // of one ring, before the next one has its turn
+  // Of all rings, before a job has its turn: entries that are refused cost time, too, and nobody's share of it.
+  static constexpr int entries_a_turn = 64;
   // A ring that had nothing for so long falls asleep.
   static constexpr std::chrono::milliseconds stays_awake{1};
   // While jobs run, doorbells are listened for this often.
@@ -45,7 +47,7 @@ public:
 
   // Of the executor's thread.
 
-  // Takes what is there. Whether there was anything.
+  // Takes what is there, up to `entries_a_turn`. Whether there was anything.
   bool visit();
   // Returns when a ring may have work, after `notify`, or after a second. `idle` says, once it is too late to
   // miss a `notify`, whether there is still nothing else to do.

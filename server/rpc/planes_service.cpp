@@ -190,8 +190,7 @@ Status open(Daemon& daemon, const std::shared_ptr<Session>& session, const v1::O
 // Finishes the call, now or once the bytes have been moved.
 void withdraw(Daemon& daemon, const std::shared_ptr<Session>& session, const v1::WithdrawRequest& request,
               v1::WithdrawReply& reply, const std::shared_ptr<PendingCall>& call) {
-  auto bytes =
-      daemon.published().withdraw(*session, request.name(), {request.from().begin(), request.from().end()});
+  auto bytes = daemon.withdraw(*session, request.name(), {request.from().begin(), request.from().end()});
   if (!bytes.ok()) return call->finish(bytes.status());
   spdlog::info("withdrew \"{}\"", loggable(request.name()));
   if (!request.seal_off()) return call->finish({});

@@ -1,8 +1,11 @@
 #include "server/sockets/connection.h"
 
+#include <linux/sockios.h>
 #include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -10,6 +13,7 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <span>
@@ -24,6 +28,10 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
+// How soon, and how often at least, it is looked whether a client has received its last answer.
+constexpr std::chrono::milliseconds first_look{1};
+constexpr std::chrono::milliseconds slowest_look{250};
+
 class AsioConnection final : public Connection, public std::enable_shared_from_this<AsioConnection> {
 public:
   AsioConnection(asio::io_context& io, UniqueFd fd, Daemon& daemon, const Access& access, Owner& owner)
@@ -31,6 +39,7 @@ public:
         owner_(owner),
         socket_(io),
         greeting_timer_(io),
+        reading_timer_(io),
         process_(io),
         protocol_(daemon, access, principal_of(fd.get())) {
     error_code error;
@@ -68,6 +77,7 @@ private:
   void read_frame();
   void on_frame_size();
   void on_frame();
+  bool answer_was_received();
   void reply(SideAnswer answer, Received then);
   void send();
   void watch_process();
@@ -79,6 +89,8 @@ private:
   Owner& owner_;
   asio::local::stream_protocol::socket socket_;
   asio::steady_timer greeting_timer_;
+  asio::steady_timer reading_timer_;
+  std::chrono::milliseconds until_next_look_ = first_look;
   UniqueFd client_;                         // its process, until that is watched
   asio::posix::stream_descriptor process_;  // of the client
   SideProtocol protocol_;
@@ -142,7 +154,22 @@ void AsioConnection::on_frame_size() {
   receive(frame_, &AsioConnection::on_frame);
 }
 
+// Descriptors on their way count for the user of this process, and all clients together may exhaust what the
+// kernel allows him (ETOOMANYREFS): the next request waits until the last answer has been received.
+bool AsioConnection::answer_was_received() {
+  int bytes = 0;
+  return ::ioctl(socket_.native_handle(), SIOCOUTQ, &bytes) != 0 || bytes == 0;
+}
+
 void AsioConnection::on_frame() {
+  if (!answer_was_received()) {
+    reading_timer_.expires_after(until_next_look_);
+    until_next_look_ = std::min(2 * until_next_look_, slowest_look);
+    return reading_timer_.async_wait([self = shared_from_this()](error_code error) {
+      if (!error && !self->closed_) self->on_frame();
+    });
+  }
+  until_next_look_ = first_look;
   expect_more();
   SideAnswer answer = protocol_.handle(frame_);
   if (protocol_.session() && !greeted_) {

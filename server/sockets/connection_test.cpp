@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <utility>
@@ -136,6 +138,31 @@ TEST_F(SideConnection, TheDescriptorIsThePlanesOwnMemory) {
   mapping.doubles()[7] = 1.5;
   const auto plane = session->planes().list().front();
   EXPECT_EQ(reinterpret_cast<const double*>(plane->data())[7], 1.5);
+}
+
+// What is on its way counts for the daemon's user, whoever does not receive it.
+TEST_F(SideConnection, ARequestWaitsUntilTheLastAnswerWasReceived) {
+  SideClient client(served_->path());
+  const auto session = session_of(client.open());
+  const std::vector<std::string> tokens = make_planes(*session, 2);
+  for (const std::string& token : tokens) {
+    v1::SideRequest request;
+    request.mutable_fetch()->add_tokens(token);
+    client.send(request);
+  }
+  const auto waiting = [&client] {
+    int bytes = 0;
+    ::ioctl(client.fd(), FIONREAD, &bytes);
+    return bytes;
+  };
+  while (waiting() == 0) std::this_thread::yield();
+  const int first = waiting();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(waiting(), first) << "of two answers";
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(client.receive().fetch().descriptors(), 1u);
+    EXPECT_EQ(client.take_descriptors().size(), 1u);
+  }
 }
 
 TEST_F(SideConnection, AsManyDescriptorsAsTheKernelTakesInOneMessage) {

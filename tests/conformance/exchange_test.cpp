@@ -98,7 +98,6 @@ TEST_F(Exchange, UnderLoadNothingFails) {
   enum class Kind { ring, grpc, enqueue_ring, enqueue_grpc, host_node, nested, short_calls, last };
   std::atomic<bool> enough = false;
   std::atomic<std::int64_t> calls = 0;
-  std::atomic<std::int64_t> slowest_of_all = 0;
   std::vector<std::int64_t> each(static_cast<std::size_t>(Kind::last));
   std::vector<std::string> failures(each.size());
   std::vector<double> values(each.size());
