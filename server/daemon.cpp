@@ -160,6 +160,7 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       epoch_(options.restored.epoch),
       budget_(std::move(budget)),
       engine_(std::move(engine)),
+      gpus_(std::make_shared<Gpus>(engine_->compiler(), std::move(options.devices), options.device_budget_bytes)),
       published_(limits_, options.restored.epoch),
       sessions_(*budget_, limits_, {log_.get(), options.restored.epoch, ledger_.get()},
                 [this](const Session& session) { published_.forget(session); }),
@@ -219,6 +220,7 @@ StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescripti
   EAGLE_RETURN_IF_ERROR(quarantine_.check(hash, session.tenant()->name(), description.name()));
   EAGLE_RETURN_IF_ERROR(session.tenant()->may_compile());
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
+  EAGLE_RETURN_IF_ERROR(planes.refuse_gpu("this graph"));
   EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory, scratch_of(budget_, session),
                                                     given_up_with(session, given_up)));
   EAGLE_RETURN_IF_ERROR(refuse_writes(built->graph(), planes));
@@ -305,6 +307,7 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::rebind(Session& session, std::uin
                                                       const GivenUp& given_up) {
   EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<LoadedGraph> old, graph(session, id));
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
+  EAGLE_RETURN_IF_ERROR(planes.refuse_gpu("this graph"));
   if (!old->begin_launch()) return running(id);
   auto built = engine_->rebind(old->built(), description, planes.memory, scratch_of(budget_, session),
                                given_up_with(session, given_up));
@@ -545,6 +548,12 @@ Status Daemon::restore_entry(Restoring& restoring, const StateKey& key, const st
 void Daemon::seal_off(const std::shared_ptr<Session>& session, const std::shared_ptr<PlaneBytes>& bytes,
                       const std::string& label, const std::function<void(const Status&)>& done) {
   const auto begin = [this, session, bytes, label, done]() -> Status {
+    if (bytes->gpu() != nullptr) {
+      return {Reason::bad_value,
+              "withdraw: '" + label +
+                  "' lies on a GPU, whose memory cannot be moved away from who has opened it; release the array, "
+                  "and publish a new one"};
+    }
     EAGLE_ASSIGN_OR_RETURN(PlaneBudget::Charge twice, budget_->charge(bytes->size()));
     EAGLE_ASSIGN_OR_RETURN(UniqueFd old, bytes->descriptor(false));
     EAGLE_ASSIGN_OR_RETURN(plane::Memory::Move move, bytes->begin_move(label));

@@ -22,6 +22,8 @@ std::uint64_t whole(std::uint64_t bytes, std::uint64_t piece) {
 
 }  // namespace
 
+std::uint64_t shared_bytes_of(std::uint64_t bytes) { return whole(bytes, share_granularity); }
+
 std::string_view transport_of(DeviceMemory::Sharing sharing) {
   switch (sharing) {
     case DeviceMemory::Sharing::descriptor:
@@ -56,7 +58,7 @@ StatusOr<DeviceMemory> DeviceMemory::create_shared(std::shared_ptr<const Device>
     return memory;
   }
   const bool ipc = device->driver().ipc().ok();
-  EAGLE_ASSIGN_OR_RETURN(DeviceMemory memory, create(device, ipc ? whole(bytes, ipc_granularity) : bytes));
+  EAGLE_ASSIGN_OR_RETURN(DeviceMemory memory, create(device, ipc ? whole(bytes, share_granularity) : bytes));
   memory.bytes_ = bytes;
   memory.sharing_ = ipc ? Sharing::ipc : Sharing::none;
   return memory;

@@ -32,6 +32,9 @@ Status out_of_memory_in(const Device& device, std::uint64_t bytes, const Status&
 
 // cuMemAlloc may put small allocations into one piece of memory, which an importer then sees whole: NVIDIA
 // says to share multiples of this.
-inline constexpr std::uint64_t ipc_granularity = std::uint64_t{2} << 20;
+inline constexpr std::uint64_t share_granularity = std::uint64_t{2} << 20;
+// What `create_shared` takes for so many bytes where pieces are as large as that, as they are on every GPU so
+// far; saturates.
+std::uint64_t shared_bytes_of(std::uint64_t bytes);
 
 }  // namespace eagle::run::cuda

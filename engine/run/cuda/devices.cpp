@@ -96,15 +96,14 @@ StatusOr<std::shared_ptr<const Devices::Unit>> Devices::find(std::string_view na
                     (all->empty() ? "; look at CUDA_VISIBLE_DEVICES and nvidia-smi, or use 'cpu'" : ""));
 }
 
-StatusOr<std::shared_ptr<const Devices::Unit>> Devices::of_uuid(std::string_view uuid) {
-  const std::lock_guard lock(mutex_);
-  EAGLE_ASSIGN_OR_RETURN(const std::vector<DeviceInfo> all, may_use());
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const DeviceInfo& one) { return one.uuid == uuid; });
-  if (found != all.end()) return open(*found);
+StatusOr<std::shared_ptr<const Device>> open_by_uuid(std::string_view uuid) {
+  EAGLE_ASSIGN_OR_RETURN(auto driver, Driver::open());
+  EAGLE_ASSIGN_OR_RETURN(const std::vector<DeviceInfo> all, driver->devices());
+  for (const DeviceInfo& one : all) {
+    if (one.uuid == uuid) return Device::open(std::move(driver), one.ordinal);
+  }
   return Status(Reason::mixed_devices,
-                "memory of " + std::string(uuid) + " cannot be opened here: this process sees " +
-                    listed(all) +
+                "memory of " + std::string(uuid) + " cannot be opened here: this process sees " + listed(all) +
                     "; make that GPU visible to it (CUDA_VISIBLE_DEVICES), or copy the values (.numpy())");
 }
 

@@ -36,8 +36,6 @@ public:
   // "cuda:1", "cuda" (the first one that may be used), or a UUID as nvidia-smi prints it. BAD_VALUE for what
   // is none of these, or not here, with what there is; SYSTEM where there is no driver.
   StatusOr<std::shared_ptr<const Unit>> find(std::string_view name);
-  // The GPU of a UUID. MIXED_DEVICES names it and those that are here.
-  StatusOr<std::shared_ptr<const Unit>> of_uuid(std::string_view uuid);
   // Those that may be used. SYSTEM where there is no driver.
   StatusOr<std::vector<DeviceInfo>> list();
   // Those that are in use already.
@@ -54,6 +52,10 @@ private:
   std::shared_ptr<const Driver> driver_;
   std::map<int, std::shared_ptr<const Unit>> opened_;  // by ordinal
 };
+
+// The GPU of this UUID, in this process. MIXED_DEVICES names it and those that are here; SYSTEM where there is
+// no driver.
+StatusOr<std::shared_ptr<const Device>> open_by_uuid(std::string_view uuid);
 
 // Whether a device's name means the CPU: empty, or "cpu".
 bool is_cpu(std::string_view device);
