@@ -287,7 +287,8 @@ StatusOr<Resolved> resolve(const LocalPlanes& planes, std::string_view session,
     if (!buffer->device().empty()) {
       return Status(Reason::mixed_devices,
                     "plane '" + declaration.label() + "' lies on " + buffer->device() + ", and " +
-                        std::string(session) + " computes on the CPU; bind arrays of the host "
+                        std::string(session) +
+                        " computes on the CPU; bind arrays of the host "
                         "(device=\"cpu\"), and copy values with .numpy() and plane[...] = values");
     }
     resolved.memory.push_back({buffer->data(), buffer->bytes()});
@@ -586,8 +587,7 @@ private:
       const std::uint64_t count = std::min(piece_bytes, bytes - at);
       EAGLE_RETURN_IF_ERROR(part(at, count));
       at += count;
-      if (progress && !progress(at, bytes))
-        return {Reason::cancelled, "the caller stopped the transfer"};
+      if (progress && !progress(at, bytes)) return {Reason::cancelled, "the caller stopped the transfer"};
     }
     return {};
   }

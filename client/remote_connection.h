@@ -36,8 +36,6 @@
 #include "eagle/client/session.h"
 #include "eagle/v1/service.grpc.pb.h"
 #include "engine/base/trace_context.h"
-#include "engine/run/cuda/device_sharing.h"
-#include "engine/run/cuda/devices.h"
 #include "proto/rpc_error.h"
 
 namespace eagle {
@@ -305,7 +303,8 @@ public:
     give_back({0, 0, graph});
   }
 
-  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label, std::string_view device) override {
+  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label,
+                               std::string_view device) override {
     const Deadline deadline = Clock::now() + timeout;
     for (int repeats = 0;;) {
       EAGLE_RETURN_IF_ERROR(check("allocate"));
@@ -322,7 +321,8 @@ public:
     if (state.forked()) return;
     const std::byte* const data = plane.memory.data();
     std::optional<plane::Memory> gone;
-    if (!copies_ && !plane.device) {  // before the daemon knows: from then on its memory may be another plane's
+    if (!copies_ &&
+        !plane.device) {  // before the daemon knows: from then on its memory may be another plane's
       const std::scoped_lock lock(held_mutex_);
       gone = retained_.keep(plane.id, std::move(plane.memory));
     }
@@ -330,22 +330,7 @@ public:
     if (--planes_ == 0 && state.closed()) end_session();
   }
 
-  // The GPU is looked for first: a token that was spent for nothing is good no more.
-  StatusOr<run::cuda::DeviceMemory> open_on_device(const Plane& plane) override {
-    const std::string what = "the array on " + plane.device->name + " of the daemon";
-    EAGLE_RETURN_IF_ERROR(check(what));
-    const std::shared_ptr<RemoteLink> link = this->link();
-    if (link->side() == nullptr) {
-      return Status(Reason::bad_value, what + " cannot be opened over TCP; copy its values (.numpy())");
-    }
-    const auto device = run::cuda::open_by_uuid(plane.device->uuid);
-    if (!device.ok()) return device.status().within(what);
-    const auto handle = link->side()->fetch_device(plane.device->token, Clock::now() + timeout);
-    if (!handle.ok()) return handle.status().within(what);
-    auto memory = run::cuda::DeviceMemory::open(*device, *handle);
-    if (!memory.ok()) return memory.status().within(what);
-    return memory;
-  }
+  StatusOr<run::cuda::DeviceMemory> open_on_device(const Plane& plane) override;  // transfers.cpp
 
   // A plane that the daemon has made for this session, or granted to it. It may be one that this process has
   // already: it is released with the last.
@@ -534,8 +519,9 @@ private:
     if (reply.planes_size() != 1) return Status(Reason::bad_message, "allocate: the daemon made no plane");
     if (!device.empty() && reply.planes(0).device().empty()) {
       give_back({reply.planes(0).ref().id(), reply.planes(0).ref().generation(), 0});
-      return Status(Reason::protocol_mismatch, "device '" + std::string(device) +
-                                                   "': this daemon has no arrays on GPUs; upgrade the daemon");
+      return Status(
+          Reason::protocol_mismatch,
+          "device '" + std::string(device) + "': this daemon has no arrays on GPUs; upgrade the daemon");
     }
     const bool recycled = reply.recycled_size() == 1 && reply.recycled(0).id() != 0;
     auto plane = take_plane(*link, reply.planes(0), false, recycled ? &reply.recycled(0) : nullptr);

@@ -30,7 +30,8 @@ private:
 class RemotePlanes::PlaneBuffer final : public Buffer {
 public:
   PlaneBuffer(std::shared_ptr<PlaneSource> source, PlaneSource::Plane plane, std::uint64_t bytes)
-      : Buffer(plane.memory.data(), bytes, source->copies(), plane.device ? plane.device->name : std::string()),
+      : Buffer(plane.memory.data(), bytes, source->copies(),
+               plane.device ? plane.device->name : std::string()),
         source_(std::move(source)),
         plane_(std::move(plane)) {}
   ~PlaneBuffer() override {

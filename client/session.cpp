@@ -55,8 +55,8 @@ StatusOr<DeviceAddress> Session::on_device(const ArrayView& array) const {
   const auto found = host_->find(array.data, 0);
   if (!found) return not_of(*this);
   EAGLE_ASSIGN_OR_RETURN(DeviceAddress address, found->keep_alive->on_device());
-  address.pointer += static_cast<std::uint64_t>(static_cast<const std::byte*>(array.data) -
-                                                found->keep_alive->data());
+  address.pointer +=
+      static_cast<std::uint64_t>(static_cast<const std::byte*>(array.data) - found->keep_alive->data());
   return address;
 }
 

@@ -160,7 +160,8 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       epoch_(options.restored.epoch),
       budget_(std::move(budget)),
       engine_(std::move(engine)),
-      gpus_(std::make_shared<Gpus>(engine_->compiler(), std::move(options.devices), options.device_budget_bytes)),
+      gpus_(std::make_shared<Gpus>(engine_->compiler(), std::move(options.devices),
+                                   options.device_budget_bytes)),
       published_(limits_, options.restored.epoch),
       sessions_(*budget_, limits_, {log_.get(), options.restored.epoch, ledger_.get()},
                 [this](const Session& session) { published_.forget(session); }),
@@ -549,10 +550,11 @@ void Daemon::seal_off(const std::shared_ptr<Session>& session, const std::shared
                       const std::string& label, const std::function<void(const Status&)>& done) {
   const auto begin = [this, session, bytes, label, done]() -> Status {
     if (bytes->gpu() != nullptr) {
-      return {Reason::bad_value,
-              "withdraw: '" + label +
-                  "' lies on a GPU, whose memory cannot be moved away from who has opened it; release the array, "
-                  "and publish a new one"};
+      return {
+          Reason::bad_value,
+          "withdraw: '" + label +
+              "' lies on a GPU, whose memory cannot be moved away from who has opened it; release the array, "
+              "and publish a new one"};
     }
     EAGLE_ASSIGN_OR_RETURN(PlaneBudget::Charge twice, budget_->charge(bytes->size()));
     EAGLE_ASSIGN_OR_RETURN(UniqueFd old, bytes->descriptor(false));

@@ -62,8 +62,8 @@ struct DaemonInfo {
 class Daemon {
 public:
   struct Options {
-    int threads = 0;                       // of the team; 0: what the machine and cgroup allow
-    std::uint64_t plane_budget_bytes = 0;  // 0: three quarters of what this process may use
+    int threads = 0;                        // of the team; 0: what the machine and cgroup allow
+    std::uint64_t plane_budget_bytes = 0;   // 0: three quarters of what this process may use
     run::cuda::Devices::Chosen devices;     // GPUs that may be used
     std::uint64_t device_budget_bytes = 0;  // of planes on each; 0: three quarters of what it has
     codegen::Compiler::Options compiler;

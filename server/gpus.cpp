@@ -19,11 +19,12 @@ Status Gpus::charge(const run::cuda::Devices::Unit& unit, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   Taken& taken = taken_[unit.info().uuid];
   if (taken.bytes > budget || bytes > budget - taken.bytes) {
-    return {Reason::plane_budget,
-            "a plane of " + std::to_string(bytes) + " bytes does not fit on " + text_of(unit.info()) + ": " +
-                std::to_string(taken.bytes) + " of its budget of " + std::to_string(budget) +
-                " bytes are in use; release planes, use smaller ones or another GPU, or start the daemon with "
-                "a larger --device-budget"};
+    return {
+        Reason::plane_budget,
+        "a plane of " + std::to_string(bytes) + " bytes does not fit on " + text_of(unit.info()) + ": " +
+            std::to_string(taken.bytes) + " of its budget of " + std::to_string(budget) +
+            " bytes are in use; release planes, use smaller ones or another GPU, or start the daemon with "
+            "a larger --device-budget"};
   }
   ++taken.planes;
   taken.bytes += bytes;
@@ -57,9 +58,10 @@ StatusOr<run::cuda::Devices::Chosen> chosen_devices(const std::string& text) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     uuids.push_back(text.substr(at, end - at));
     if (!uuids.back().starts_with("GPU-")) {
-      return Status(Reason::bad_value, "devices: expected \"auto\", \"none\", or UUIDs as nvidia-smi -L prints "
-                                       "them (GPU-...) with commas, found '" +
-                                           uuids.back() + "'");
+      return Status(Reason::bad_value,
+                    "devices: expected \"auto\", \"none\", or UUIDs as nvidia-smi -L prints "
+                    "them (GPU-...) with commas, found '" +
+                        uuids.back() + "'");
     }
     at = end + 1;
   }

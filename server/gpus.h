@@ -46,8 +46,8 @@ public:
   Gpus(codegen::Compiler& compiler, run::cuda::Devices::Chosen chosen, std::uint64_t budget_bytes)
       : devices_(compiler, std::move(chosen)), budget_bytes_(budget_bytes) {}
 
-  // Zeros, for other processes to open. What Devices::find says of the name; PLANE_BUDGET with what was asked,
-  // is used and is there; OUT_OF_MEMORY where others have taken the GPU's memory.
+  // Zeros, for other processes to open. What Devices::find says of the name; PLANE_BUDGET with what was
+  // asked, is used and is there; OUT_OF_MEMORY where others have taken the GPU's memory.
   StatusOr<std::shared_ptr<const GpuMemory>> make(std::string_view device, std::uint64_t bytes);
 
   struct Use {

@@ -65,7 +65,8 @@ Status ResolvedPlanes::refuse_gpu(std::string_view what) const {
   if (found == planes.end()) return {};
   return {Reason::mixed_devices,
           "plane '" + (*found)->label() + "' lies on " + text_of((*found)->gpu()->unit()->info()) + ", and " +
-              std::string(what) + " computes on the CPU; bind arrays of the host (device=\"cpu\"), and copy "
+              std::string(what) +
+              " computes on the CPU; bind arrays of the host (device=\"cpu\"), and copy "
               "values with .numpy() and plane[...] = values"};
 }
 

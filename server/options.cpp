@@ -73,8 +73,9 @@ void add_settings(CLI::App& app, ProgramOptions& options, std::vector<std::strin
   app.add_option("--devices", options.devices,
                  "GPUs that it may use: \"auto\" (all), \"none\", or UUIDs as GPU-5f1e...,GPU-77ab...")
       ->capture_default_str();
-  app.add_option("--device-budget", options.device_budget_bytes,
-                 "Bytes that the arrays of all clients may take on each GPU (0: three quarters of what it has)")
+  app.add_option(
+         "--device-budget", options.device_budget_bytes,
+         "Bytes that the arrays of all clients may take on each GPU (0: three quarters of what it has)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 60));
   app.add_option("--drain-timeout", options.drain_timeout_s,

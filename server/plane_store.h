@@ -53,7 +53,11 @@ public:
         memory_(std::move(memory)) {}
   // On a GPU: `data` is null, and nothing is written down, since the memory goes with this process.
   PlaneBytes(std::shared_ptr<const GpuMemory> gpu, Tenant::Share share, std::uint64_t id)
-      : id_(id), share_(std::move(share)), data_(nullptr), bytes_(gpu->memory().bytes()), gpu_(std::move(gpu)) {}
+      : id_(id),
+        share_(std::move(share)),
+        data_(nullptr),
+        bytes_(gpu->memory().bytes()),
+        gpu_(std::move(gpu)) {}
   PlaneBytes(const PlaneBytes&) = delete;
   PlaneBytes& operator=(const PlaneBytes&) = delete;
   // Frees them even where a client kept its descriptor, unless they were left to it: what it keeps is then
@@ -248,7 +252,8 @@ public:
         record_(record),
         bin_(std::make_shared<RecycledMemory::Bin>(budget.recycled())) {}
 
-  // Charged for a plane over bytes of another session or on a GPU: about what the worker and the journal keep of it.
+  // Charged for a plane over bytes of another session or on a GPU: about what the worker and the journal keep
+  // of it.
   static constexpr std::uint64_t entry_bytes = 2048;
 
   // All or none. BAD_VALUE, PLANE_BUDGET, QUOTA, OUT_OF_MEMORY, SESSION_CLOSED. Takes the time that the

@@ -127,8 +127,8 @@ class Plane:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Version 3. The memory is opened here with the first use. Raises AttributeError for memory that is not a GPU's,
-        and EagleError where this process cannot open it.
+        """Version 3. The memory is opened here with the first use. Raises AttributeError for memory that is not a
+        GPU's, and EagleError where this process cannot open it.
         """
         if not self._device:
             raise AttributeError(f"{self!r} is in memory of its host, which CUDA does not have")

@@ -171,8 +171,8 @@ class Session:
         """An array of zeros in this session's memory.
 
         ``dtype`` is float64, float32, int64, int32 or bool; ``name`` labels the memory in lists. ``device`` is
-        ``"cpu"``, or an NVIDIA GPU of the session's host: ``"cuda:0"``, ``"cuda"`` for the first one, or a UUID; such an
-        array is an :class:`eagle.Plane`. Raises EagleError: TypeError for another dtype, ValueError for a shape or a
+        ``"cpu"``, or an NVIDIA GPU of the session's host: ``"cuda:0"``, ``"cuda"`` for the first one, or a UUID; such
+        an array is an :class:`eagle.Plane`. Raises EagleError: TypeError for another dtype, ValueError for a shape or a
         device that cannot be, MemoryError where the budget, the system or the GPU has no memory left, RuntimeError
         where there is no driver.
 

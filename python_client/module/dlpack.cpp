@@ -228,12 +228,15 @@ nb::capsule export_dlpack(const Session& session, nb::handle array, nb::handle o
   given->owner = owner.inc_ref().ptr();
   if (versioned) {
     auto managed = std::make_unique<Versioned>();
-    *managed = {1, 0, given.release(),
+    *managed = {1,
+                0,
+                given.release(),
                 [](Versioned* self) {
                   let_go(self->context);
                   delete self;
                 },
-                view.read_only ? read_only_flag : 0, tensor};
+                view.read_only ? read_only_flag : 0,
+                tensor};
     return capsule_of(std::move(managed), versioned_name);
   }
   auto managed = std::make_unique<Legacy>();

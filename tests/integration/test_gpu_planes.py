@@ -246,7 +246,8 @@ def test_planes_of_a_client_that_is_killed_are_freed(start: Callable[..., Daemon
         "input()\n"
     )
     client = python_script(script, daemon.endpoint, environment={}, stdin=-1)
-    assert client.stdout and client.stdout.readline() == "True\n"
+    assert client.stdout
+    assert client.stdout.readline() == "True\n"
     with eagle.connect(daemon.endpoint) as session:
         with pytest.raises(MemoryError, match=r"4194304 of its budget of 4194304"):
             session.zeros(1, device="cuda:0")
@@ -280,7 +281,8 @@ def test_each_gpu_has_a_budget_of_its_own(start: Callable[..., Daemon]) -> None:
         metrics = eaglectl("--endpoint", daemon.endpoint, "metrics").stdout
         assert 'eagled_gpu_plane_bytes{device="cuda:0"' in metrics
         planes = eaglectl("--endpoint", daemon.endpoint, "planes").stdout
-        assert "cuda:0" in planes and "cuda:1" in planes
+        assert "cuda:0" in planes
+        assert "cuda:1" in planes
         assert second.size + other.size + third.size > 0
 
 
@@ -333,36 +335,39 @@ def test_a_gpu_that_this_process_does_not_see_is_named(start: Callable[..., Daem
 
     other = said(EAGLE_FAKE_CUDA="uuid=17")
     assert other.startswith("MIXED_DEVICES")
-    assert GPU_0 in other and "GPU-11111111" in other and "CUDA_VISIBLE_DEVICES" in other
+    assert GPU_0 in other
+    assert "GPU-11111111" in other
+    assert "CUDA_VISIBLE_DEVICES" in other
     assert other.endswith("[1.5, 1.5, 1.5]\n")
     none = said(EAGLE_CUDA_DRIVER="/nowhere/libcuda.so.1")
-    assert "no CUDA driver" in none and "install NVIDIA's driver" in none
+    assert "no CUDA driver" in none
+    assert "install NVIDIA's driver" in none
     assert none.endswith("[1.5, 1.5, 1.5]\n")
 
 
 def test_a_daemon_without_a_driver_names_the_cure(start: Callable[..., Daemon]) -> None:
     with eagle.connect(start(EAGLE_CUDA_DRIVER="/nowhere/libcuda.so.1").endpoint) as session:
-        with pytest.raises(RuntimeError, match="device 'cuda:0': no CUDA driver.*install NVIDIA's driver"):
+        with pytest.raises(RuntimeError, match=r"device 'cuda:0': no CUDA driver.*install NVIDIA's driver"):
             session.zeros(3, device="cuda:0")
         assert session.zeros(3).tolist() == [0.0] * 3
 
 
 def test_devices_that_are_none_are_refused_with_those_that_are(start: Callable[..., Daemon]) -> None:
     with eagle.connect(start().endpoint) as session:
-        with pytest.raises(ValueError, match=rf"device 'cuda:7': there is none.*cuda:1 \(fake GPU 1"):
+        with pytest.raises(ValueError, match=r"device 'cuda:7': there is none.*cuda:1 \(fake GPU 1"):
             session.zeros(3, device="cuda:7")
         with pytest.raises(ValueError, match="device 'tpu': expected 'cpu', 'cuda:0'"):
             session.zeros(3, device="tpu")
         assert session.zeros(3, device=GPU_0).device == "cuda:0"
-    with eagle.connect(start(pretend="devices=0").endpoint) as session:
-        with pytest.raises(ValueError, match="device 'cuda:0': there is none.*nvidia-smi"):
-            session.zeros(3, device="cuda:0")
+    none = pytest.raises(ValueError, match=r"device 'cuda:0': there is none.*nvidia-smi")
+    with eagle.connect(start(pretend="devices=0").endpoint) as session, none:
+        session.zeros(3, device="cuda:0")
 
 
 def test_an_operator_chooses_the_gpus(start: Callable[..., Daemon]) -> None:
-    with eagle.connect(start("--devices", "none").endpoint) as session:
-        with pytest.raises(ValueError, match="--devices none"):
-            session.zeros(3, device="cuda")
+    none = pytest.raises(ValueError, match="--devices none")
+    with eagle.connect(start("--devices", "none").endpoint) as session, none:
+        session.zeros(3, device="cuda")
     with eagle.connect(start("--devices", GPU_0[:-1] + "1").endpoint) as session:
         assert session.zeros(3, device="cuda").device == "cuda:1"
         with pytest.raises(ValueError, match="device 'cuda:0': there is none"):

@@ -103,7 +103,8 @@ StatusOr<std::shared_ptr<const Device>> open_by_uuid(std::string_view uuid) {
     if (one.uuid == uuid) return Device::open(std::move(driver), one.ordinal);
   }
   return Status(Reason::mixed_devices,
-                "memory of " + std::string(uuid) + " cannot be opened here: this process sees " + listed(all) +
+                "memory of " + std::string(uuid) + " cannot be opened here: this process sees " +
+                    listed(all) +
                     "; make that GPU visible to it (CUDA_VISIBLE_DEVICES), or copy the values (.numpy())");
 }
 

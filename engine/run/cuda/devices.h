@@ -53,8 +53,8 @@ private:
   std::map<int, std::shared_ptr<const Unit>> opened_;  // by ordinal
 };
 
-// The GPU of this UUID, in this process. MIXED_DEVICES names it and those that are here; SYSTEM where there is
-// no driver.
+// The GPU of this UUID, in this process. MIXED_DEVICES names it and those that are here; SYSTEM where there
+// is no driver.
 StatusOr<std::shared_ptr<const Device>> open_by_uuid(std::string_view uuid);
 
 // Whether a device's name means the CPU: empty, or "cpu".

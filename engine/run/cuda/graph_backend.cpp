@@ -101,8 +101,8 @@ Status check_on_device(const graph::Graph& graph, const PlanesOnDevice& planes) 
     const std::uint32_t plane = touched.view.plane;
     if (!refused.ok() || planes.memory[plane] != nullptr || graph.planes[plane].scratch) return;
     refused = Status(Reason::mixed_devices,
-                     "node " + kernel::quote_name(node.label) + ", " + kernel::quote_name(touched.name) + ": " +
-                         name_of(graph, plane) + " is in memory of the host, and " +
+                     "node " + kernel::quote_name(node.label) + ", " + kernel::quote_name(touched.name) +
+                         ": " + name_of(graph, plane) + " is in memory of the host, and " +
                          name_of(graph, static_cast<std::uint32_t>(there)) + " lies on " +
                          text_of(planes.unit->info()) +
                          "; a graph runs where all of its arrays are: make this one with device=\"" +

@@ -19,8 +19,8 @@ struct PlanesOnDevice {
   std::vector<std::shared_ptr<const DeviceMemory>> memory;
 };
 
-// MIXED_DEVICES where a node that the device runs touches memory of the host, by the names of the node, of that
-// plane and of one that lies on the device.
+// MIXED_DEVICES where a node that the device runs touches memory of the host, by the names of the node, of
+// that plane and of one that lies on the device.
 Status check_on_device(const graph::Graph& graph, const PlanesOnDevice& planes);
 
 // As DeviceGraph::build, for a graph that `check_on_device` accepts.

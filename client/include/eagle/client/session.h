@@ -107,10 +107,10 @@ struct SessionPlane {
   std::uint64_t id = 0;
   std::string label;
   std::uint64_t bytes = 0;
-  // "memfd", "copy" (over TCP) or "borrowed" (in process); of a GPU's memory "cuda_vmm_fd", "cuda_ipc", "copy"
-  // or "pointer" (in process)
+  // "memfd", "copy" (over TCP) or "borrowed" (in process); of a GPU's memory "cuda_vmm_fd", "cuda_ipc",
+  // "copy" or "pointer" (in process)
   std::string transport;
-  std::string why;        // why not another one, and why not in huge pages
+  std::string why;  // why not another one, and why not in huge pages
   bool read_only = false;
   std::uint64_t huge_bytes = 0;  // that lie in huge pages
   std::string device = "cpu";    // "cuda:0"
@@ -217,9 +217,9 @@ public:
     return array;
   }
 
-  // Over TCP, and of an array on a GPU, an array's memory in this process is a copy: `fetch` brings the array's values there, `send`
-  // takes them from there. Where the memory is shared there is nothing to do. Arrays of other sessions:
-  // MIXED_SESSIONS.
+  // Over TCP, and of an array on a GPU, an array's memory in this process is a copy: `fetch` brings the
+  // array's values there, `send` takes them from there. Where the memory is shared there is nothing to do.
+  // Arrays of other sessions: MIXED_SESSIONS.
   [[nodiscard]] Status fetch(const ArrayView& array, const TransferProgress& progress = {}) const;
   [[nodiscard]] Status send(const ArrayView& array, const TransferProgress& progress = {}) const;
   // The same with the values in memory of the caller's, row-major; `packed` is as large as the array's
@@ -233,8 +233,8 @@ public:
   // Whether values have to be fetched and sent: of every array; of this one.
   [[nodiscard]] bool copies() const;
   [[nodiscard]] bool copied(const ArrayView& array) const;
-  // The array's first element for CUDA in this process. As Buffer::on_device; PRIVATE_ARRAY for memory that is
-  // not this session's.
+  // The array's first element for CUDA in this process. As Buffer::on_device; PRIVATE_ARRAY for memory that
+  // is not this session's.
   [[nodiscard]] StatusOr<DeviceAddress> on_device(const ArrayView& array) const;
   // The plane that the address lies in. PRIVATE_ARRAY, UNKNOWN_PLANE.
   [[nodiscard]] StatusOr<SessionPlane> plane_of(const void* address) const;
