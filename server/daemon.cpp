@@ -549,13 +549,6 @@ Status Daemon::restore_entry(Restoring& restoring, const StateKey& key, const st
 void Daemon::seal_off(const std::shared_ptr<Session>& session, const std::shared_ptr<PlaneBytes>& bytes,
                       const std::string& label, const std::function<void(const Status&)>& done) {
   const auto begin = [this, session, bytes, label, done]() -> Status {
-    if (bytes->gpu() != nullptr) {
-      return {
-          Reason::bad_value,
-          "withdraw: '" + label +
-              "' lies on a GPU, whose memory cannot be moved away from who has opened it; release the array, "
-              "and publish a new one"};
-    }
     EAGLE_ASSIGN_OR_RETURN(PlaneBudget::Charge twice, budget_->charge(bytes->size()));
     EAGLE_ASSIGN_OR_RETURN(UniqueFd old, bytes->descriptor(false));
     EAGLE_ASSIGN_OR_RETURN(plane::Memory::Move move, bytes->begin_move(label));

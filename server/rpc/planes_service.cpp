@@ -258,6 +258,13 @@ void withdraw(Daemon& daemon, const std::shared_ptr<Session>& session, const v1:
   auto bytes =
       daemon.published().withdraw(*session, request.name(), {request.from().begin(), request.from().end()});
   if (!bytes.ok()) return call->finish(bytes.status());
+  if (request.seal_off() && (*bytes)->gpu() != nullptr) {
+    return call->finish(
+        {Reason::bad_value,
+         "withdraw: '" + request.name() +
+             "' lies on a GPU, whose memory cannot be moved away from who has opened it; it is "
+             "withdrawn: release the array, and publish a new one"});
+  }
   spdlog::info("withdrew \"{}\"", loggable(request.name()));
   if (!request.seal_off()) return call->finish({});
   daemon.seal_off(session, *bytes, request.name(),
