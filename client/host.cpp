@@ -34,6 +34,12 @@ Status unknown(std::string_view name) {
 
 }  // namespace
 
+StatusOr<std::shared_ptr<Buffer>> Host::allocate_on(std::string_view device, std::uint64_t /*bytes*/,
+                                                    std::string_view /*label*/) {
+  return Status(Reason::bad_value,
+                "device '" + std::string(device) + "': " + name() + " has no GPU; use 'cpu'");
+}
+
 Status Host::fetch_packed(const ArrayView& array, std::span<std::byte> packed,
                           const TransferProgress& progress) {
   EAGLE_ASSIGN_OR_RETURN(const plane::Packed form, packed_form(array));

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -19,6 +20,10 @@
 #include "eagle/v1/run.pb.h"
 #include "engine/codegen/disk_cache.h"
 #include "engine/engine.h"
+#include "engine/plane/memory.h"
+#include "engine/plane/packed.h"
+#include "engine/run/cuda/device_transfer.h"
+#include "engine/run/cuda/devices.h"
 #include "engine/run/team_thread.h"
 #include "engine/view/explain_text.h"
 #include "engine/view/picture.h"
@@ -110,6 +115,35 @@ private:
   Totals totals_;
 };
 
+// On a GPU of this process: kernels and CUDA have its own address. The addresses of `stand_in` are what views
+// of it are made of.
+class LocalDeviceBuffer final : public Buffer {
+public:
+  LocalDeviceBuffer(std::shared_ptr<const run::cuda::DeviceMemory> memory, plane::Memory stand_in,
+                    const run::cuda::Devices::Unit& unit, std::shared_ptr<LocalPlanes> planes)
+      : Buffer(stand_in.data(), memory->bytes(), true, unit.name()),
+        memory_(std::move(memory)),
+        stand_in_(std::move(stand_in)),
+        planes_(std::move(planes)) {}
+  ~LocalDeviceBuffer() override {
+    if (id_ == 0) return;
+    PlaneRegistry::of_process().remove(*this);
+    planes_->leave(id_, bytes());
+  }
+  void entered(std::uint64_t id) { id_ = id; }
+  [[nodiscard]] const std::shared_ptr<const run::cuda::DeviceMemory>& memory() const { return memory_; }
+  StatusOr<DeviceAddress> on_device() override {
+    const run::cuda::DeviceInfo& info = memory_->device()->info();
+    return DeviceAddress{memory_->address(), info.ordinal, info.uuid, memory_};
+  }
+
+private:
+  std::shared_ptr<const run::cuda::DeviceMemory> memory_;
+  plane::Memory stand_in_;
+  std::shared_ptr<LocalPlanes> planes_;
+  std::uint64_t id_ = 0;
+};
+
 class LocalBuffer final : public Buffer {
 public:
   LocalBuffer(Block block, std::uint64_t bytes, std::shared_ptr<LocalPlanes> planes)
@@ -188,6 +222,7 @@ public:
 
   SessionState state;
   std::unique_ptr<Engine> engine;
+  run::cuda::Devices devices{engine->compiler()};
   LocalGraphs graphs;
 
   // From now on every call is refused, and those that run stop at their next chunk.
@@ -248,6 +283,13 @@ StatusOr<Resolved> resolve(const LocalPlanes& planes, std::string_view session,
       return Status(Reason::unknown_plane, "plane " + std::to_string(declaration.plane().id()) + " of " +
                                                std::string(session) +
                                                " is gone; keep its array for as long as something uses it");
+    }
+    if (!buffer->device().empty()) {
+      return Status(Reason::mixed_devices,
+                    "plane '" + declaration.label() + "' lies on " + buffer->device() + ", and " +
+                        std::string(session) +
+                        " computes on the CPU; bind arrays of the host "
+                        "(device=\"cpu\"), and copy values with .numpy() and plane[...] = values");
     }
     resolved.memory.push_back({buffer->data(), buffer->bytes()});
     resolved.buffers.push_back(std::move(buffer));
@@ -435,6 +477,55 @@ public:
     return std::shared_ptr<Buffer>(buffer);
   }
 
+  StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
+                                                std::string_view label) override {
+    EAGLE_RETURN_IF_ERROR(shared_->state.check("allocate"));
+    bytes = std::max<std::uint64_t>(bytes, 1);
+    EAGLE_ASSIGN_OR_RETURN(const auto unit, shared_->devices.find(device));
+    EAGLE_ASSIGN_OR_RETURN(auto made, run::cuda::DeviceMemory::create(unit->device, bytes));
+    auto memory = std::make_shared<const run::cuda::DeviceMemory>(std::move(made));
+    EAGLE_RETURN_IF_ERROR(memory->fill(0));
+    EAGLE_ASSIGN_OR_RETURN(auto stand_in, plane::Memory::stand_in(bytes));
+    const auto buffer =
+        std::make_shared<LocalDeviceBuffer>(std::move(memory), std::move(stand_in), *unit, planes_);
+    const std::uint64_t id = planes_->enter(buffer);
+    buffer->entered(id);
+    PlaneRegistry::of_process().add(
+        *buffer, {shared_->state.shared_name(), {id, 1}, bytes, 0, std::string(label), buffer, unit->name()});
+    return std::shared_ptr<Buffer>(buffer);
+  }
+
+  Status fetch_packed(const ArrayView& array, std::span<std::byte> packed,
+                      const TransferProgress& progress) override {
+    EAGLE_ASSIGN_OR_RETURN(const auto there, on_device("fetch", array, packed.size()));
+    if (there.memory == nullptr) return Host::fetch_packed(array, packed, progress);
+    return in_pieces(packed.size(), progress, [&](std::uint64_t first, std::uint64_t count) {
+      return run::cuda::read_packed(*there.memory, there.form, first, packed.subspan(first, count));
+    });
+  }
+  Status send_packed(const ArrayView& array, std::span<const std::byte> packed,
+                     const TransferProgress& progress) override {
+    EAGLE_ASSIGN_OR_RETURN(const auto there, on_device("send", array, packed.size()));
+    if (there.memory == nullptr) return Host::send_packed(array, packed, progress);
+    return in_pieces(packed.size(), progress, [&](std::uint64_t first, std::uint64_t count) {
+      return run::cuda::write_packed(*there.memory, there.form, first, packed.subspan(first, count));
+    });
+  }
+  Status fill(const ArrayView& array, std::span<const std::byte> element) override {
+    EAGLE_ASSIGN_OR_RETURN(const auto there, on_device("fill", array, std::nullopt));
+    if (there.memory == nullptr) return Host::fill(array, element);
+    if (element.size() != array.item_bytes) return Host::fill(array, element);  // which refuses it
+    std::vector<std::byte> pattern;
+    while (pattern.size() + element.size() <= (64u << 10) || pattern.empty())
+      pattern.insert(pattern.end(), element.begin(), element.end());
+    for (std::uint64_t at = 0; at < there.form.bytes(); at += pattern.size()) {
+      const std::uint64_t count = std::min<std::uint64_t>(pattern.size(), there.form.bytes() - at);
+      EAGLE_RETURN_IF_ERROR(
+          run::cuda::write_packed(*there.memory, there.form, at, std::span(pattern).first(count)));
+    }
+    return {};
+  }
+
   [[nodiscard]] std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const override {
     return PlaneRegistry::of_process().find(name(), address, bytes);
   }
@@ -465,6 +556,42 @@ public:
   }
 
 private:
+  // An array's elements in memory of a GPU; no memory: in memory of the host.
+  struct OnDevice {
+    std::shared_ptr<Buffer> buffer;
+    const run::cuda::DeviceMemory* memory = nullptr;
+    plane::Packed form;
+  };
+  StatusOr<OnDevice> on_device(std::string_view operation, const ArrayView& array,
+                               std::optional<std::size_t> bytes) const {
+    OnDevice found;
+    const auto address = find(array.data, 0);
+    if (!address || address->keep_alive->device().empty()) return found;
+    found.buffer = address->keep_alive;
+    const auto offset = static_cast<std::int64_t>(address->offset);
+    const plane::View view{0, offset, array.dtype, array.item_bytes, array.shape, array.strides};
+    EAGLE_RETURN_IF_ERROR(plane::check(view, found.buffer->bytes()).within(operation));
+    EAGLE_ASSIGN_OR_RETURN(found.form, plane::Packed::of(view));
+    if (bytes && *bytes != found.form.bytes()) {
+      return Status(Reason::bad_value, std::string(operation) + ": expected " +
+                                           std::to_string(found.form.bytes()) +
+                                           " bytes, the array's elements, found " + std::to_string(*bytes));
+    }
+    found.memory = static_cast<const LocalDeviceBuffer&>(*found.buffer).memory().get();
+    return found;
+  }
+  template <typename Part>
+  static Status in_pieces(std::uint64_t bytes, const TransferProgress& progress, const Part& part) {
+    constexpr std::uint64_t piece_bytes = 32u << 20;
+    for (std::uint64_t at = 0; at < bytes;) {
+      const std::uint64_t count = std::min(piece_bytes, bytes - at);
+      EAGLE_RETURN_IF_ERROR(part(at, count));
+      at += count;
+      if (progress && !progress(at, bytes)) return {Reason::cancelled, "the caller stopped the transfer"};
+    }
+    return {};
+  }
+
   // The caller's code runs in this thread, outside of the team.
   static Status run_to_the_end(step::Simulation& simulation, const Shared::Call& call,
                                const SimulateOptions& options, const HostCall& host_call) {

@@ -68,8 +68,13 @@ std::vector<SessionPlane> PlaneRegistry::planes_of(const std::string& session) c
     for (const auto& [first, entry] : arrays_) {
       const RegisteredArray& array = entry.array;
       if (*array.session != session) continue;
-      planes.try_emplace(array.plane.id, SessionPlane{array.plane.id, array.label, array.plane_bytes,
-                                                      "borrowed", "the engine is in this process", false, 0});
+      SessionPlane plane{array.plane.id, array.label, array.plane_bytes, "borrowed",
+                         "the engine is in this process"};
+      if (!array.device.empty()) {
+        plane.transport = "pointer";
+        plane.device = array.device;
+      }
+      planes.try_emplace(array.plane.id, std::move(plane));
     }
   }
   std::vector<SessionPlane> all;

@@ -28,6 +28,7 @@ struct RegisteredArray {
   std::uint64_t offset = 0;  // of the array within the plane
   std::string label;
   std::weak_ptr<Buffer> buffer;
+  std::string device = {};  // "cuda:0"; empty: the host's memory
 };
 
 class PlaneRegistry {

@@ -303,11 +303,12 @@ public:
     give_back({0, 0, graph});
   }
 
-  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label) override {
+  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label,
+                               std::string_view device) override {
     const Deadline deadline = Clock::now() + timeout;
     for (int repeats = 0;;) {
       EAGLE_RETURN_IF_ERROR(check("allocate"));
-      auto plane = try_create_plane(bytes, label);
+      auto plane = try_create_plane(bytes, label, device);
       if (plane.ok()) return plane;
       Status outcome = plane.status();
       const bool lost = outcome.reason() == Reason::connection_lost;
@@ -320,13 +321,16 @@ public:
     if (state.forked()) return;
     const std::byte* const data = plane.memory.data();
     std::optional<plane::Memory> gone;
-    if (!copies_) {  // before the daemon knows: from then on its memory may be another plane's
+    if (!copies_ &&
+        !plane.device) {  // before the daemon knows: from then on its memory may be another plane's
       const std::scoped_lock lock(held_mutex_);
       gone = retained_.keep(plane.id, std::move(plane.memory));
     }
     drop_use(plane.id, data);
     if (--planes_ == 0 && state.closed()) end_session();
   }
+
+  StatusOr<run::cuda::DeviceMemory> open_on_device(const Plane& plane) override;  // transfers.cpp
 
   // A plane that the daemon has made for this session, or granted to it. It may be one that this process has
   // already: it is released with the last.
@@ -497,7 +501,7 @@ private:
     return done;
   }
 
-  StatusOr<Plane> try_create_plane(std::uint64_t bytes, std::string_view label) {
+  StatusOr<Plane> try_create_plane(std::uint64_t bytes, std::string_view label, std::string_view device) {
     const auto making = this->making();
     const std::shared_ptr<RemoteLink> link = this->link();
     v1::CreatePlanesRequest request;
@@ -505,6 +509,7 @@ private:
     request.mutable_planes(0)->set_label(std::string(label));
     request.mutable_planes(0)->set_may_be_uncleared(!copies_);
     request.mutable_planes(0)->set_huge_pages(huge_pages_ && bytes >= least_huge_bytes);
+    request.mutable_planes(0)->set_device(std::string(device));
     v1::CreatePlanesReply reply;
     // The daemon reserves and clears every page before it answers: no short call when there are many.
     constexpr std::uint64_t bytes_per_ms = 100'000;  // a tenth of what was measured on a slow machine
@@ -512,6 +517,12 @@ private:
     EAGLE_RETURN_IF_ERROR(attempt("allocate", *link, &RemoteLink::Stubs::planes, &v1::Planes::Stub::Create,
                                   request, reply, clearing));
     if (reply.planes_size() != 1) return Status(Reason::bad_message, "allocate: the daemon made no plane");
+    if (!device.empty() && reply.planes(0).device().empty()) {
+      give_back({reply.planes(0).ref().id(), reply.planes(0).ref().generation(), 0});
+      return Status(
+          Reason::protocol_mismatch,
+          "device '" + std::string(device) + "': this daemon has no arrays on GPUs; upgrade the daemon");
+    }
     const bool recycled = reply.recycled_size() == 1 && reply.recycled(0).id() != 0;
     auto plane = take_plane(*link, reply.planes(0), false, recycled ? &reply.recycled(0) : nullptr);
     if (!plane.ok()) return plane.status().within("allocate");
@@ -534,12 +545,14 @@ private:
       --planes_;
       return memory.status();
     }
-    return Plane{id, std::move(*memory)};
+    Plane plane{id, std::move(*memory)};
+    if (!info.device().empty()) plane.device = {info.device(), info.device_uuid(), info.token()};
+    return plane;
   }
 
   StatusOr<plane::Memory> map_plane(RemoteLink& link, const v1::PlaneInfo& info, bool read_only,
                                     const v1::PlaneRef* recycled) {
-    if (link.side() == nullptr) return plane::Memory::stand_in(info.bytes());
+    if (link.side() == nullptr || !info.device().empty()) return plane::Memory::stand_in(info.bytes());
     if (recycled != nullptr) {
       const std::scoped_lock lock(held_mutex_);
       auto retained = retained_.take({recycled->id(), recycled->generation()}, info.bytes());

@@ -93,6 +93,12 @@ public:
     return planes_->allocate(bytes, label, contents);
   }
 
+  StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
+                                                std::string_view label) override {
+    EAGLE_RETURN_IF_ERROR(connection_->check("allocate"));
+    return planes_->allocate_on(device, bytes, label);
+  }
+
   [[nodiscard]] std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const override {
     return PlaneRegistry::of_process().find(name(), address, bytes);
   }
@@ -261,13 +267,19 @@ public:
       const auto reach = reply.reach_size() == reply.planes_size()
                              ? reply.reach(static_cast<int>(planes.size()))
                              : v1::PlaneReach();
-      planes.push_back({plane.ref().id(), plane.label(), plane.bytes(), reach.copied() ? "copy" : "memfd",
-                        reach.why(), reach.read_only(), reach.huge_bytes()});
+      planes.push_back({plane.ref().id(), plane.label(), plane.bytes(), transport_of(plane, reach),
+                        reach.why(), reach.read_only(), reach.huge_bytes(),
+                        plane.device().empty() ? "cpu" : plane.device(), reach.opened_by()});
     }
     return planes;
   }
 
 private:
+  static std::string transport_of(const v1::PlaneInfo& plane, const v1::PlaneReach& reach) {
+    if (reach.copied()) return "copy";
+    if (plane.transport() == v1::TRANSPORT_CUDA_VMM_FD) return "cuda_vmm_fd";
+    return plane.transport() == v1::TRANSPORT_CUDA_IPC ? "cuda_ipc" : "memfd";
+  }
   static TenantUse tenant_of(const v1::TenantInfo& tenant) {
     return {tenant.name(),         tenant.weight(),
             tenant.priority(),     tenant.sessions(),
@@ -338,7 +350,7 @@ private:
     EAGLE_ASSIGN_OR_RETURN(const plane::Packed packed, plane::Packed::of(elements));
     slice.bytes = packed.bytes();
     if (const auto address = find(array.data, 0)) slice.buffer = address->keep_alive;
-    slice.copied = connection_->copies();
+    slice.copied = connection_->copies() || (slice.buffer && slice.buffer->copied());
     return slice;
   }
   static Status check_size(std::string_view operation, const Slice& slice, std::size_t found) {
@@ -368,7 +380,7 @@ private:
   // array was sent, the others see.
   StatusOr<std::shared_ptr<Buffer>> memory_of(std::string_view name, const v1::OpenedPlane& reply) {
     std::unique_lock<std::mutex> one_at_a_time;
-    if (connection_->copies()) {
+    if (connection_->copies() || !reply.plane().device().empty()) {
       one_at_a_time = std::unique_lock(opening_mutex_);
       const std::byte* const known = connection_->bytes_of(reply.plane().ref());
       const auto address = known == nullptr ? std::nullopt : find(known, 0);

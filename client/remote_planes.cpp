@@ -30,18 +30,41 @@ private:
 class RemotePlanes::PlaneBuffer final : public Buffer {
 public:
   PlaneBuffer(std::shared_ptr<PlaneSource> source, PlaneSource::Plane plane, std::uint64_t bytes)
-      : Buffer(plane.memory.data(), bytes, source->copies()),
+      : Buffer(plane.memory.data(), bytes, source->copies(),
+               plane.device ? plane.device->name : std::string()),
         source_(std::move(source)),
         plane_(std::move(plane)) {}
   ~PlaneBuffer() override {
     PlaneRegistry::of_process().remove(*this);
-    if (!source_->forked()) source_->release_plane(std::move(plane_));
+    if (source_->forked()) {
+      static_cast<void>(opened_.release());  // the driver is the parent's
+      return;
+    }
+    opened_.reset();  // before the daemon may free it
+    source_->release_plane(std::move(plane_));
+  }
+
+  StatusOr<DeviceAddress> on_device() override {
+    if (!plane_.device) return Buffer::on_device();
+    const std::scoped_lock lock(opening_);
+    if (opened_ == nullptr) {
+      EAGLE_ASSIGN_OR_RETURN(auto memory, source_->open_on_device(plane_));
+      opened_ = std::make_unique<const run::cuda::DeviceMemory>(std::move(memory));
+    }
+    const run::cuda::DeviceInfo& info = opened_->device()->info();
+    return DeviceAddress{opened_->address(), info.ordinal, info.uuid, nullptr};
   }
 
 private:
   std::shared_ptr<PlaneSource> source_;
   PlaneSource::Plane plane_;
+  std::mutex opening_;
+  std::unique_ptr<const run::cuda::DeviceMemory> opened_;
 };
+
+StatusOr<run::cuda::DeviceMemory> PlaneSource::open_on_device(const Plane& plane) {
+  return Status(Reason::bad_value, "plane " + std::to_string(plane.id.id) + " is not on a GPU");
+}
 
 // Buffers are owners of this object, so what is left is the spare segment at most.
 RemotePlanes::~RemotePlanes() { close(); }
@@ -52,6 +75,13 @@ StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate(std::uint64_t bytes, st
   // A range of a copy that is used again would have to be cleared at the daemon.
   return bytes < own_plane_from && !source_->copies() ? allocate_range(bytes, label, contents)
                                                       : allocate_plane(bytes, label, contents);
+}
+
+StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_on(std::string_view device, std::uint64_t bytes,
+                                                            std::string_view label) {
+  bytes = std::max<std::uint64_t>(bytes, 1);
+  EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane, source_->create_plane(bytes, label, device));
+  return adopt(std::move(plane), bytes, label);
 }
 
 std::optional<RemotePlanes::Taken> RemotePlanes::take(std::uint64_t bytes) {

@@ -17,6 +17,7 @@
 #include "engine/base/status.h"
 #include "engine/graph/graph.h"
 #include "engine/plane/memory.h"
+#include "engine/run/cuda/device.h"
 
 namespace eagle {
 
@@ -28,8 +29,19 @@ public:
     graph::PlaneId id;
     plane::Memory memory;
     bool uncleared = false;  // it holds what an earlier plane of this session left there, and not zeros
+    // On a GPU: `memory` is addresses that stand for it, and a copy of its values where they are fetched.
+    struct OnDevice {
+      std::string name;   // "cuda:0" of the daemon
+      std::string uuid;   // of the GPU
+      std::string token;  // for the handle that opens it; empty: there is none
+    };
+    std::optional<OnDevice> device = {};
   };
-  virtual StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label) = 0;
+  // `device`: empty for memory of the host.
+  virtual StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label,
+                                       std::string_view device = {}) = 0;
+  // Opens a plane on a GPU in this process: once, since its token is good for one handle.
+  virtual StatusOr<run::cuda::DeviceMemory> open_on_device(const Plane& plane);
   // Called from destructors: does not wait for long, and has nobody to report to.
   virtual void release_plane(Plane plane) = 0;
   // These bytes of a plane are cleared and have another owner from now on: what a launch left half written
@@ -57,6 +69,9 @@ public:
 
   // Memory that is entered in the process's registry of planes for as long as the buffer lives.
   StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label, Contents contents);
+  // Zeros on a GPU.
+  StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
+                                                std::string_view label);
   // The array that fills a plane of this session, which was made elsewhere.
   std::shared_ptr<Buffer> adopt(PlaneSource::Plane plane, std::uint64_t bytes, std::string_view label);
 

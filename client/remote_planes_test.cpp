@@ -20,7 +20,7 @@ namespace {
 // Makes planes in this process, and remembers which are still held.
 class Source final : public PlaneSource {
 public:
-  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label) override {
+  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label, std::string_view) override {
     if (refuse) return Status(Reason::plane_budget, "the budget is spent");
     if (while_making) std::exchange(while_making, nullptr)();
     EAGLE_ASSIGN_OR_RETURN(auto memory, plane::Memory::create(bytes, label));

@@ -1,5 +1,6 @@
 #include "eagle/client/session.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -10,12 +11,53 @@
 #include "client/view_table.h"
 #include "eagle/v1/service.pb.h"
 #include "engine/plane/packed.h"
+#include "engine/run/cuda/devices.h"
 
 namespace eagle {
 
 StatusOr<std::shared_ptr<Buffer>> Session::allocate(std::uint64_t bytes, std::string_view label,
-                                                    Contents contents) const {
-  return host_->allocate(bytes, label, contents);
+                                                    Contents contents, std::string_view device) const {
+  if (run::cuda::is_cpu(device)) return host_->allocate(bytes, label, contents);
+  return host_->allocate_on(device, bytes, label);
+}
+
+bool Session::copied(const ArrayView& array) const {
+  if (copies()) return true;
+  const auto address = host_->find(array.data, 0);
+  return address && address->keep_alive->copied();
+}
+
+std::string Session::device_of(const void* address) const {
+  const auto found = host_->find(address, 0);
+  return found ? found->keep_alive->device() : std::string();
+}
+
+namespace {
+
+Status not_of(const Session& session) {
+  return {Reason::private_array, "expected an array of " + session.name() +
+                                     ", found other memory; make one with zeros, full or asarray of it"};
+}
+
+}  // namespace
+
+StatusOr<SessionPlane> Session::plane_of(const void* address) const {
+  const auto found = host_->find(address, 0);
+  if (!found) return not_of(*this);
+  EAGLE_ASSIGN_OR_RETURN(const std::vector<SessionPlane> all, planes());
+  const auto plane = std::find_if(all.begin(), all.end(),
+                                  [&](const SessionPlane& one) { return one.id == found->plane.id; });
+  if (plane != all.end()) return *plane;
+  return Status(Reason::unknown_plane, "the session does not hold the array '" + found->label + "' any more");
+}
+
+StatusOr<DeviceAddress> Session::on_device(const ArrayView& array) const {
+  const auto found = host_->find(array.data, 0);
+  if (!found) return not_of(*this);
+  EAGLE_ASSIGN_OR_RETURN(DeviceAddress address, found->keep_alive->on_device());
+  address.pointer +=
+      static_cast<std::uint64_t>(static_cast<const std::byte*>(array.data) - found->keep_alive->data());
+  return address;
 }
 
 bool Session::owns(const void* address) const { return host_->find(address, 1).has_value(); }
@@ -62,7 +104,7 @@ plane::View view_from_its_data(const ArrayView& array) {
 }  // namespace
 
 Status Session::fetch(const ArrayView& array, const TransferProgress& progress) const {
-  if (!copies()) return {};
+  if (!copied(array)) return {};
   EAGLE_ASSIGN_OR_RETURN(const plane::Packed form, plane::Packed::of(view_from_its_data(array)));
   if (const auto piece = in_one_piece(array, form.bytes()))
     return host_->fetch_packed(array, *piece, progress);
@@ -73,7 +115,7 @@ Status Session::fetch(const ArrayView& array, const TransferProgress& progress) 
 }
 
 Status Session::send(const ArrayView& array, const TransferProgress& progress) const {
-  if (!copies()) return {};
+  if (!copied(array)) return {};
   EAGLE_ASSIGN_OR_RETURN(const plane::Packed form, plane::Packed::of(view_from_its_data(array)));
   if (const auto piece = in_one_piece(array, form.bytes()))
     return host_->send_packed(array, *piece, progress);

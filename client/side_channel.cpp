@@ -309,6 +309,30 @@ StatusOr<std::vector<UniqueFd>> SideChannel::fetch(const std::vector<std::string
   return descriptors;
 }
 
+StatusOr<run::cuda::DeviceHandle> SideChannel::fetch_device(const std::string& token, Deadline deadline) {
+  constexpr std::string_view what = "while memory of a GPU was being handed over";
+  const std::scoped_lock lock(state_->mutex);
+  v1::SideRequest request;
+  request.mutable_fetch()->add_tokens(token);
+  std::vector<UniqueFd> descriptors;
+  EAGLE_ASSIGN_OR_RETURN(const v1::SideReply answer,
+                         state_->exchange(request, {}, descriptors, deadline, what));
+  const bool one = answer.has_fetch() && answer.fetch().devices_size() == 1;
+  if (!one || descriptors.size() != (answer.fetch().devices(0).by_descriptor() ? 1u : 0u)) {
+    state_->end();
+    return state_->not_eagled(std::to_string(descriptors.size()) + " descriptors for memory of a GPU");
+  }
+  const v1::DeviceHandle& told = answer.fetch().devices(0);
+  run::cuda::DeviceHandle handle;
+  handle.uuid = told.uuid();
+  if (!descriptors.empty()) handle.descriptor = std::move(descriptors.front());
+  handle.ipc = told.ipc();
+  handle.allocation = told.allocation();
+  handle.offset = told.offset();
+  handle.bytes = told.bytes();
+  return handle;
+}
+
 StatusOr<SideChannel::RingDescriptors> SideChannel::ring(Deadline deadline) {
   constexpr std::string_view what = "while the ring of the session was being handed over";
   const std::scoped_lock lock(state_->mutex);

@@ -14,6 +14,7 @@
 #include "client/session_link.h"
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
+#include "engine/run/cuda/device_sharing.h"
 #include "engine/run/host.h"
 
 namespace eagle {
@@ -56,6 +57,9 @@ public:
 
   // The descriptors that stand behind the tokens of new planes, in their order.
   StatusOr<std::vector<UniqueFd>> fetch(const std::vector<std::string>& tokens, Deadline deadline);
+
+  // How to open the plane on a GPU that stands behind a token. READ_ONLY_ARRAY, BAD_VALUE: not at all.
+  StatusOr<run::cuda::DeviceHandle> fetch_device(const std::string& token, Deadline deadline);
 
   // The descriptors of the session's ring: its memory and its doorbell. BAD_MESSAGE from a daemon that has
   // none.

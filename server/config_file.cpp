@@ -235,6 +235,7 @@ Status read_tenants(Reader& top, const std::string& name, ProgramOptions& option
     keep(quotas[static_cast<std::size_t>(Held::graphs)], reader.number("graphs", 0, most));
     keep(quotas[static_cast<std::size_t>(Held::jobs)], reader.number("jobs", 0, most));
     keep(quotas[static_cast<std::size_t>(Held::planes)], reader.number("planes", 0, most));
+    keep(quotas[static_cast<std::size_t>(Held::gpu_bytes)], reader.bytes("gpu_bytes"));
     keep(policy.compile_seconds, reader.real("compile_seconds", 0, true, 60));
     keep(policy.device_share, reader.real("device_share", 0, true, 1));
     EAGLE_RETURN_IF_ERROR(reader.finish());
@@ -299,6 +300,9 @@ Status read_table(const toml::table& table, const std::string& name,
   };
   keep("threads", "--threads", options.threads, top.number("threads", 0, 1024));
   keep("plane_budget", "--plane-budget", options.plane_budget_bytes, top.bytes("plane_budget"));
+  keep("devices", "--devices", options.devices,
+       top.take<std::string>("devices", "\"auto\", \"none\", or UUIDs of GPUs with commas"));
+  keep("device_budget", "--device-budget", options.device_budget_bytes, top.bytes("device_budget"));
   keep("drain_timeout", "--drain-timeout", options.drain_timeout_s, top.number("drain_timeout", 0, 86400));
   keep("compile_timeout", "--compile-timeout", options.compile_timeout_s,
        top.number("compile_timeout", 1, 3600));

@@ -78,6 +78,7 @@ void add_tenant(Lines& lines, const std::string& principal, const TenantPolicy& 
   quota("graphs", Held::graphs);
   quota("jobs", Held::jobs);
   quota("planes", Held::planes);
+  quota("gpu_bytes", Held::gpu_bytes);
   lines.add_part("compile_seconds", policy.compile_seconds);
   lines.add_part("device_share", policy.device_share);
 }
@@ -86,6 +87,8 @@ Lines lines_of(const ProgramOptions& options) {
   Lines lines(options);
   lines.add("", "threads", std::int64_t{options.threads});
   lines.add("", "plane_budget", static_cast<std::int64_t>(options.plane_budget_bytes));
+  lines.add("", "devices", options.devices);
+  lines.add("", "device_budget", static_cast<std::int64_t>(options.device_budget_bytes));
   lines.add("", "drain_timeout", std::int64_t{options.drain_timeout_s});
   lines.add("", "compile_timeout", std::int64_t{options.compile_timeout_s});
   lines.add("", "cache_dir", options.cache_directory);

@@ -84,6 +84,8 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       epoch_(options.restored.epoch),
       budget_(std::move(budget)),
       engine_(std::move(engine)),
+      gpus_(std::make_shared<Gpus>(engine_->compiler(), std::move(options.devices),
+                                   options.device_budget_bytes)),
       published_(limits_, options.restored.epoch),
       sessions_(*budget_, limits_, {log_.get(), options.restored.epoch, ledger_.get()},
                 [this](const Session& session) { published_.forget(session); }),
@@ -143,6 +145,7 @@ StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescripti
   EAGLE_RETURN_IF_ERROR(quarantine_.check(hash, session.tenant()->name(), description.name()));
   EAGLE_RETURN_IF_ERROR(session.tenant()->may_compile());
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
+  EAGLE_RETURN_IF_ERROR(planes.refuse_gpu("this graph"));
   EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory, scratch_of(budget_, session),
                                                     given_up_with(session, given_up)));
   EAGLE_RETURN_IF_ERROR(refuse_writes(built->graph(), planes));
@@ -229,6 +232,7 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::rebind(Session& session, std::uin
                                                       const GivenUp& given_up) {
   EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<LoadedGraph> old, graph(session, id));
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
+  EAGLE_RETURN_IF_ERROR(planes.refuse_gpu("this graph"));
   if (!old->begin_launch()) return running(id);
   auto built = engine_->rebind(old->built(), description, planes.memory, scratch_of(budget_, session),
                                given_up_with(session, given_up));

@@ -18,6 +18,7 @@
 #include "engine/engine.h"
 #include "server/attachments.h"
 #include "server/executor.h"
+#include "server/gpus.h"
 #include "server/heap.h"
 #include "server/kept_runs.h"
 #include "server/launch_job.h"
@@ -62,8 +63,10 @@ struct DaemonInfo {
 class Daemon {
 public:
   struct Options {
-    int threads = 0;                       // of the team; 0: what the machine and cgroup allow
-    std::uint64_t plane_budget_bytes = 0;  // 0: three quarters of what this process may use
+    int threads = 0;                        // of the team; 0: what the machine and cgroup allow
+    std::uint64_t plane_budget_bytes = 0;   // 0: three quarters of what this process may use
+    run::cuda::Devices::Chosen devices;     // GPUs that may be used
+    std::uint64_t device_budget_bytes = 0;  // of planes on each; 0: three quarters of what it has
     codegen::Compiler::Options compiler;
     Limits limits;
     // Of a worker with a keeper: where it writes down what must survive it, what the worker before it left,
@@ -94,6 +97,7 @@ public:
   // way over it. Returns the bytes. UNKNOWN_NAME.
   StatusOr<std::shared_ptr<PlaneBytes>> withdraw(const Session& owner, const std::string& name,
                                                  const std::set<std::string>& from);
+  Gpus& gpus() { return *gpus_; }
   // Moves the bytes of a plane in the session's turns, with whatever else uses them before or after, and
   // tells `done`, from any thread. PLANE_BUDGET: for that time they are there twice. QUOTA, SYSTEM,
   // OUT_OF_MEMORY.
@@ -230,6 +234,7 @@ private:
   std::atomic<bool> handing_over_ = false;
   const std::shared_ptr<PlaneBudget> budget_;  // also of scratch memory, which graphs hold
   std::unique_ptr<Engine> engine_;
+  const std::shared_ptr<Gpus> gpus_;
   Heap heap_;
   Underway underway_;
   LogLimit connection_lines_;

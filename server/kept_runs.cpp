@@ -136,6 +136,7 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
     run->planes.push_back(std::move(view));
   }
   EAGLE_ASSIGN_OR_RETURN(run->memory, resolve(request.run(), session->planes()));
+  EAGLE_RETURN_IF_ERROR(run->memory.refuse_gpu("this run"));
   for (const graph::NamedView& view : run->planes) {
     if (run->memory.memory[view.view.plane].bytes < declared[view.view.plane].bytes)
       return Status(Reason::malformed_graph,
@@ -271,6 +272,7 @@ Status KeptRuns::fetch(Session& session, const v1::FetchRunRequest& request,
     if (run->lost) return run->outcome->status();
   }
   EAGLE_ASSIGN_OR_RETURN(const ResolvedPlanes own, resolve(request, session.planes()));
+  EAGLE_RETURN_IF_ERROR(own.refuse_gpu("what a run is fetched into"));
   std::vector<graph::Plane> declared;
   for (const v1::PlaneDeclaration& plane : request.planes()) {
     EAGLE_ASSIGN_OR_RETURN(graph::Plane read, graph::read_plane(plane, "planes"));

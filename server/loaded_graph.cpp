@@ -59,6 +59,17 @@ bool ResolvedPlanes::some_read_only() const {
   return std::find(read_only.begin(), read_only.end(), true) != read_only.end();
 }
 
+Status ResolvedPlanes::refuse_gpu(std::string_view what) const {
+  const auto found =
+      std::find_if(planes.begin(), planes.end(), [](const auto& plane) { return plane->gpu() != nullptr; });
+  if (found == planes.end()) return {};
+  return {Reason::mixed_devices,
+          "plane '" + (*found)->label() + "' lies on " + text_of((*found)->gpu()->unit()->info()) + ", and " +
+              std::string(what) +
+              " computes on the CPU; bind arrays of the host (device=\"cpu\"), and copy "
+              "values with .numpy() and plane[...] = values"};
+}
+
 Status refuse_write(std::uint32_t plane, std::string_view who, const ResolvedPlanes& planes) {
   if (plane >= planes.read_only.size() || !planes.read_only[plane]) return {};
   return {Reason::read_only_array,

@@ -37,6 +37,9 @@ struct ResolvedPlanes {
   std::vector<run::PlaneMemory> memory;  // one a declaration
   std::vector<bool> read_only;           // one a declaration: granted for reading
   [[nodiscard]] bool some_read_only() const;
+  // MIXED_DEVICES where one lies on a GPU, by the names of the plane and of the GPU: `what` (a graph, a run)
+  // computes on the CPU.
+  [[nodiscard]] Status refuse_gpu(std::string_view what) const;
 };
 // READ_ONLY_ARRAY where a node of the graph, or a part of the run, writes a plane that was granted for
 // reading.

@@ -138,6 +138,8 @@ void write_tenants(Daemon& daemon, Writer& writer) {
   for (const auto& [tenant, sum] : held) {
     writer.sample({{"device", "cpu"}, {"tenant", tenant}},
                   sum.held[static_cast<std::size_t>(Held::plane_bytes)]);
+    const std::uint64_t on_gpus = sum.held[static_cast<std::size_t>(Held::gpu_bytes)];
+    if (on_gpus > 0) writer.sample({{"device", "cuda"}, {"tenant", tenant}}, on_gpus);
   }
   now("eagled_sessions", "Sessions that are open.", Held::sessions);
   now("eagled_graphs", "Graphs that are built.", Held::graphs);
@@ -225,6 +227,19 @@ std::string metrics_text(Daemon& daemon) {
   writer.single("eagled_planes", "gauge", "Arrays that are held.", info.planes);
   writer.single("eagled_plane_budget_bytes", "gauge", "Bytes that all arrays may take.",
                 info.plane_budget_bytes);
+  const std::vector<Gpus::Use> gpus = daemon.gpus().uses();
+  const auto by_gpu = [&](const char* name, const char* help, auto value) {
+    if (gpus.empty()) return;
+    writer.family(name, "gauge", help);
+    for (const Gpus::Use& use : gpus) {
+      writer.sample({{"device", "cuda:" + std::to_string(use.info.ordinal)}, {"uuid", use.info.uuid}},
+                    value(use));
+    }
+  };
+  by_gpu("eagled_gpu_plane_bytes", "Bytes of a GPU that arrays take.",
+         [](const Gpus::Use& use) { return use.plane_bytes; });
+  by_gpu("eagled_gpu_plane_budget_bytes", "Bytes of a GPU that arrays may take.",
+         [](const Gpus::Use& use) { return use.budget_bytes; });
   writer.single("eagled_queue_depth", "gauge", "Launches and runs in hand.", info.jobs);
   writer.single("eagled_queue_held", "gauge",
                 "Of these, those that wait for an earlier one over the same bytes.", info.jobs_held);

@@ -13,6 +13,7 @@
 #include "engine/codegen/disk_cache.h"
 #include "server/access.h"
 #include "server/config_file.h"
+#include "server/gpus.h"
 #include "server/handed_text.h"
 #include "server/worker_descriptors.h"
 
@@ -26,10 +27,12 @@ struct Setting {
   const char* flag;
   const char* key;
 };
-constexpr std::array<Setting, 17> settings{{
+constexpr std::array<Setting, 19> settings{{
     {"--listen", "listen"},
     {"--threads", "threads"},
     {"--plane-budget", "plane_budget"},
+    {"--devices", "devices"},
+    {"--device-budget", "device_budget"},
     {"--drain-timeout", "drain_timeout"},
     {"--compile-timeout", "compile_timeout"},
     {"--cache-dir", "cache_dir"},
@@ -67,6 +70,14 @@ void add_settings(CLI::App& app, ProgramOptions& options, std::vector<std::strin
          "machine and cgroup allow)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 60));  // no more than an exbibyte, nor -1
+  app.add_option("--devices", options.devices,
+                 "GPUs that it may use: \"auto\" (all), \"none\", or UUIDs as GPU-5f1e...,GPU-77ab...")
+      ->capture_default_str();
+  app.add_option(
+         "--device-budget", options.device_budget_bytes,
+         "Bytes that the arrays of all clients may take on each GPU (0: three quarters of what it has)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 60));
   app.add_option("--drain-timeout", options.drain_timeout_s,
                  "Seconds that running work gets at the end before it is cancelled")
       ->check(CLI::Range(0, 86400))
@@ -207,6 +218,7 @@ Status read(CLI::App& app, const std::vector<std::string>& arguments, std::optio
         *text, options.config, [&app](const std::string& flag) { return given(app, flag); }, options));
     options.config_text = *std::move(text);
   }
+  EAGLE_RETURN_IF_ERROR(chosen_devices(options.devices).status());
   if (options.new_token.empty()) EAGLE_RETURN_IF_ERROR(check_listeners(options));
   if (options.log_level.empty()) options.log_level = options.owner_fd < 0 ? "info" : "warn";
   options.arguments = arguments;

@@ -24,9 +24,11 @@ struct ListenOptions {
 };
 
 struct ProgramOptions {
-  std::vector<ListenOptions> listen;     // one unix socket, any number of TCP addresses
-  int threads = 0;                       // 0: what the machine and cgroup allow
-  std::uint64_t plane_budget_bytes = 0;  // 0: three quarters of what the process may use
+  std::vector<ListenOptions> listen;      // one unix socket, any number of TCP addresses
+  int threads = 0;                        // 0: what the machine and cgroup allow
+  std::uint64_t plane_budget_bytes = 0;   // 0: three quarters of what the process may use
+  std::string devices = "auto";           // GPUs that may be used: "auto", "none", or UUIDs with commas
+  std::uint64_t device_budget_bytes = 0;  // of planes on each; 0: three quarters of what it has
   int drain_timeout_s = 30;
   int crash_window_s = 60;          // in which a worker may die so often, and is then started no more
   int compile_timeout_s = 60;       // of one kernel

@@ -10,6 +10,7 @@
 
 #include "eagle/v1/state.pb.h"
 #include "engine/graph/wire.h"
+#include "engine/run/cuda/device_transfer.h"
 #include "server/fault_point.h"
 #include "server/secret.h"
 
@@ -43,7 +44,7 @@ Status check(std::span<const PlaneStore::Spec> specs, const Limits& limits) {
 }  // namespace
 
 PlaneBytes::~PlaneBytes() {
-  if (left_) return;
+  if (left_ || gpu_) return;
   const auto bin = shared_ ? nullptr : bin_.lock();
   if (bin) {
     share_ = {};  // what is kept counts for nobody
@@ -68,6 +69,30 @@ void PlaneBytes::fetched_by(std::uint64_t session, const ProcessRef& process) {
   fetchers_.push_back(known);
 }
 
+std::size_t PlaneBytes::opened_by() const {
+  const std::lock_guard lock(fetchers_mutex_);
+  return static_cast<std::size_t>(std::count_if(fetchers_.begin(), fetchers_.end(),
+                                                [](const auto& known) { return known.second->runs(); }));
+}
+
+Status PlaneBytes::read(const plane::Packed& packed, std::uint64_t first, std::span<std::byte> into) const {
+  if (gpu_) return run::cuda::read_packed(gpu_->memory(), packed, first, into);
+  packed.read(data_, first, into);
+  return {};
+}
+
+Status PlaneBytes::write(const plane::Packed& packed, std::uint64_t first,
+                         std::span<const std::byte> from) const {
+  if (gpu_) return run::cuda::write_packed(gpu_->memory(), packed, first, from);
+  packed.write(data_, first, from);
+  return {};
+}
+
+StatusOr<run::cuda::DeviceHandle> PlaneBytes::device_handle() const {
+  if (gpu_) return gpu_->memory().handle();
+  return Status(Reason::bad_value, "the plane is in memory of the host; its descriptor is to be fetched");
+}
+
 bool PlaneBytes::mapped_by(std::uint64_t session) const {
   const std::lock_guard lock(fetchers_mutex_);
   return std::any_of(fetchers_.begin(), fetchers_.end(),
@@ -75,7 +100,7 @@ bool PlaneBytes::mapped_by(std::uint64_t session) const {
 }
 
 void PlaneBytes::add_place(StateLog* log, const StateKey& plane) {
-  if (log == nullptr) return;
+  if (log == nullptr || gpu_) return;
   const std::lock_guard lock(places_mutex_);
   log_ = log;
   places_.insert({plane.session, StateKind::torn, plane.id});
@@ -170,6 +195,7 @@ StatusOr<PlaneStore::Created> PlaneStore::make(const Spec& spec,
                                                const std::function<bool()>& given_up) const {
   Tenant::Share share;
   Plane::Costs costs;
+  if (spec.gpu) return make_on_gpu(spec);
   if (tenant_) {
     EAGLE_ASSIGN_OR_RETURN(share, tenant_->hold(Held::plane_bytes, PlaneBudget::whole_pages(spec.bytes)));
     EAGLE_ASSIGN_OR_RETURN(costs.share, tenant_->hold(Held::planes));
@@ -208,12 +234,28 @@ StatusOr<PlaneStore::Created> PlaneStore::make(const Spec& spec,
   return created;
 }
 
+StatusOr<PlaneStore::Created> PlaneStore::make_on_gpu(const Spec& spec) const {
+  Tenant::Share share;
+  if (tenant_) {
+    EAGLE_ASSIGN_OR_RETURN(share, tenant_->hold(Held::gpu_bytes, run::cuda::shared_bytes_of(spec.bytes)));
+  }
+  EAGLE_ASSIGN_OR_RETURN(Plane::Costs costs, costs_of_opened());
+  Created created;
+  EAGLE_RETURN_IF_ERROR(fill_random(created.token));
+  EAGLE_ASSIGN_OR_RETURN(const std::uint64_t id, random_id());
+  EAGLE_ASSIGN_OR_RETURN(auto memory, spec.gpu());
+  created.plane = std::make_shared<Plane>(
+      spec.label, std::make_shared<PlaneBytes>(std::move(memory), std::move(share), id), Plane::Access::own,
+      std::string(), std::move(costs));
+  return created;
+}
+
 StatusOr<Plane::Costs> PlaneStore::costs_of_opened() const {
   Plane::Costs costs;
   if (tenant_) {
     EAGLE_ASSIGN_OR_RETURN(costs.share, tenant_->hold(Held::planes));
   }
-  EAGLE_ASSIGN_OR_RETURN(costs.charge, budget_.charge_for("an opened array", entry_bytes));
+  EAGLE_ASSIGN_OR_RETURN(costs.charge, budget_.charge_for("the entry of an array", entry_bytes));
   return costs;
 }
 
@@ -264,10 +306,12 @@ Status PlaneStore::write_down(std::span<const Created> made, bool moved) {
   std::vector<StateChange> changes;
   std::vector<UniqueFd> descriptors;
   for (const Created& created : made) {
+    if (created.plane->gpu() != nullptr) continue;  // it goes with this process
     EAGLE_ASSIGN_OR_RETURN(StateChange change, entry_of(record_.session, *created.plane, descriptors));
     change.moved = moved;
     changes.push_back(std::move(change));
   }
+  if (changes.empty()) return {};
   fault_point("plane.create.before");
   EAGLE_RETURN_IF_ERROR(record_.log->write(changes));
   fault_point("plane.create.after");
@@ -395,7 +439,7 @@ StatusOr<PlaneStore::Created> PlaneStore::adopted(const std::string& label,
 
 StatusOr<PlaneStore::Created> PlaneStore::renew(graph::PlaneId id) {
   const std::lock_guard lock(mutex_);
-  if (slot_of(id) == nullptr) return unknown_plane(id);
+  if (slot_of(id) == nullptr) return unknown(id);
   return renewed(slots_[id.id - 1]);
 }
 
@@ -407,6 +451,13 @@ Status PlaneStore::note_moved(const PlaneBytes& bytes) {
   return moved.empty() ? Status() : write_down(moved, true);
 }
 
+Status PlaneStore::unknown(graph::PlaneId id) const {
+  if (id.generation > record_.first_generation || record_.first_generation == 0) return unknown_plane(id);
+  return {Reason::unknown_plane, unknown_plane(id).message() +
+                                     "; it was of a worker that has died, and what lies in a GPU's memory is "
+                                     "lost with its worker: make the array again"};
+}
+
 const PlaneStore::Slot* PlaneStore::slot_of(graph::PlaneId id) const {
   if (id.id == 0 || id.id > slots_.size()) return nullptr;
   const Slot& slot = slots_[id.id - 1];
@@ -416,7 +467,7 @@ const PlaneStore::Slot* PlaneStore::slot_of(graph::PlaneId id) const {
 StatusOr<std::shared_ptr<Plane>> PlaneStore::find(graph::PlaneId id) const {
   const std::lock_guard lock(mutex_);
   const Slot* const slot = slot_of(id);
-  if (slot == nullptr) return unknown_plane(id);
+  if (slot == nullptr) return unknown(id);
   return slot->plane;
 }
 
@@ -443,7 +494,7 @@ Status PlaneStore::release(std::span<const graph::PlaneId> ids) {
     const std::lock_guard lock(mutex_);
     std::set<std::uint64_t> named;
     for (const graph::PlaneId id : ids) {
-      if (slot_of(id) == nullptr || !named.insert(id.id).second) return unknown_plane(id);
+      if (slot_of(id) == nullptr || !named.insert(id.id).second) return unknown(id);
     }
     gone.reserve(ids.size());
     for (const graph::PlaneId id : ids) {

@@ -21,7 +21,9 @@
 #include "engine/graph/graph.h"
 #include "engine/plane/huge_pages.h"
 #include "engine/plane/memory.h"
+#include "engine/plane/packed.h"
 #include "engine/plane/torn_views.h"
+#include "server/gpus.h"
 #include "server/limits.h"
 #include "server/plane_budget.h"
 #include "server/principal.h"
@@ -49,6 +51,13 @@ public:
         data_(memory.data()),
         bytes_(memory.bytes()),
         memory_(std::move(memory)) {}
+  // On a GPU: `data` is null, and nothing is written down, since the memory goes with this process.
+  PlaneBytes(std::shared_ptr<const GpuMemory> gpu, Tenant::Share share, std::uint64_t id)
+      : id_(id),
+        share_(std::move(share)),
+        data_(nullptr),
+        bytes_(gpu->memory().bytes()),
+        gpu_(std::move(gpu)) {}
   PlaneBytes(const PlaneBytes&) = delete;
   PlaneBytes& operator=(const PlaneBytes&) = delete;
   // Frees them even where a client kept its descriptor, unless they were left to it: what it keeps is then
@@ -57,6 +66,13 @@ public:
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::uint64_t size() const { return bytes_; }
+  // Null: in memory of the host.
+  [[nodiscard]] const GpuMemory* gpu() const { return gpu_.get(); }
+  [[nodiscard]] const std::shared_ptr<const GpuMemory>& shared_gpu() const { return gpu_; }
+  // Elements [first, first + size) of a view's packed bytes, wherever they are. SYSTEM: what the GPU's driver
+  // says.
+  Status read(const plane::Packed& packed, std::uint64_t first, std::span<std::byte> into) const;
+  Status write(const plane::Packed& packed, std::uint64_t first, std::span<const std::byte> from) const;
   // A descriptor left this process, or is about to.
   [[nodiscard]] bool fetched() const { return fetched_.load(std::memory_order_acquire); }
   void mark_fetched() { fetched_.store(true, std::memory_order_release); }
@@ -64,6 +80,8 @@ public:
   void fetched_by(std::uint64_t session, const ProcessRef& process);
   // Whether a process of that session that still runs may have mapped them.
   [[nodiscard]] bool mapped_by(std::uint64_t session) const;
+  // So many processes that still run.
+  [[nodiscard]] std::size_t opened_by() const;
   [[nodiscard]] std::uint64_t id() const { return id_; }
   // Whom they count for, where that was not known at first.
   void count_for(Tenant::Share share) { share_ = std::move(share); }
@@ -91,8 +109,10 @@ public:
   Status write_down_torn();
 
   // A descriptor to send. A read-only one cannot be mapped for writing, nor opened anew for it by another
-  // user: the file's mode is 0600. SYSTEM.
+  // user: the file's mode is 0600. SYSTEM. Not of memory on a GPU.
   StatusOr<UniqueFd> descriptor(bool read_only) const;
+  // To open memory on a GPU, in all of it. SYSTEM; BAD_VALUE for other memory.
+  StatusOr<run::cuda::DeviceHandle> device_handle() const;
   // To move the bytes to a file that nobody else has mapped, at the same address here: copy all of them, then
   // `finish_move`. The old file keeps them, too. Not while anything is stored in them, nor twice at once.
   // Whoever asks for a descriptor before the end gets one of the old file, as if it had asked before.
@@ -110,6 +130,7 @@ private:
   plane::HugePages huge_pages_;
   std::byte* const data_;
   const std::uint64_t bytes_;
+  const std::shared_ptr<const GpuMemory> gpu_;
   std::atomic<bool> fetched_ = false;
   std::atomic<bool> left_ = false;
   std::atomic<bool> shared_ = false;
@@ -154,6 +175,10 @@ public:
   [[nodiscard]] std::byte* data() const { return bytes_->data(); }
   [[nodiscard]] std::uint64_t size() const { return bytes_->size(); }
   [[nodiscard]] const std::shared_ptr<PlaneBytes>& bytes() const { return bytes_; }
+  [[nodiscard]] const GpuMemory* gpu() const { return bytes_->gpu(); }
+  [[nodiscard]] std::string device() const {  // "cpu", "cuda:0"
+    return gpu() == nullptr ? "cpu" : gpu()->unit()->name();
+  }
   // As in PlaneBytes: of whichever session.
   [[nodiscard]] plane::TornViews& torn() { return bytes_->torn(); }
   [[nodiscard]] const plane::TornViews& torn() const { return bytes_->torn(); }
@@ -199,6 +224,8 @@ public:
     // Whoever asked clears the memory where it has to; else it is cleared here.
     bool may_be_uncleared = false;
     plane::Memory::PageSize pages = plane::Memory::PageSize::usual;
+    // Makes memory on a GPU, once it counts for the tenant; empty: in memory of the host.
+    std::function<StatusOr<std::shared_ptr<const GpuMemory>>()> gpu = {};
   };
   struct Created {
     std::shared_ptr<Plane> plane;
@@ -225,7 +252,8 @@ public:
         record_(record),
         bin_(std::make_shared<RecycledMemory::Bin>(budget.recycled())) {}
 
-  // Charged for a plane over bytes of another session: about what the worker and the journal keep of it.
+  // Charged for a plane over bytes of another session or on a GPU: about what the worker and the journal keep
+  // of it.
   static constexpr std::uint64_t entry_bytes = 2048;
 
   // All or none. BAD_VALUE, PLANE_BUDGET, QUOTA, OUT_OF_MEMORY, SESSION_CLOSED. Takes the time that the
@@ -279,6 +307,8 @@ private:
     bool token_spent = true;
   };
   StatusOr<Created> make(const Spec& spec, const std::function<bool()>& given_up) const;
+  StatusOr<Created> make_on_gpu(const Spec& spec) const;
+  [[nodiscard]] Status unknown(graph::PlaneId id) const;
   // Of a plane over bytes of another session.
   StatusOr<Plane::Costs> costs_of_opened() const;
   [[nodiscard]] StateKey key_of(std::uint64_t plane) const {

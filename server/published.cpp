@@ -155,7 +155,7 @@ std::size_t Published::holders() const {
 }
 
 Status Published::write_down(const std::string& name, const Entry& entry, bool moved) {
-  if (entry.log == nullptr) return {};
+  if (entry.log == nullptr || entry.array.bytes->gpu() != nullptr) return {};
   v1::NameRecord record;
   record.set_name(name);
   graph::to_message(entry.array.view, *record.mutable_view());

@@ -147,6 +147,8 @@ StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets
   Daemon::Options daemon;
   daemon.threads = options.threads;
   daemon.plane_budget_bytes = options.plane_budget_bytes;
+  EAGLE_ASSIGN_OR_RETURN(daemon.devices, chosen_devices(options.devices));
+  daemon.device_budget_bytes = options.device_budget_bytes;
   daemon.limits = within_descriptors(options.limits, descriptors_allowed());
   if (daemon.limits.planes < options.limits.planes || daemon.limits.sessions < options.limits.sessions) {
     spdlog::warn("RLIMIT_NOFILE={} allows no more than planes={} sessions={}; raise it for more",

@@ -41,6 +41,7 @@ Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& descr
     EAGLE_ASSIGN_OR_RETURN(given_, resolve(description, session_->planes()));
   }
   ResolvedPlanes planes = *std::exchange(given_, std::nullopt);
+  EAGLE_RETURN_IF_ERROR(planes.refuse_gpu("this run"));
   if (description.host_steps_size() > 0 && !events_.host_call) {
     return {Reason::graph_state, "the model has host steps, which run in the client; use SimulateWithCalls"};
   }

@@ -66,7 +66,7 @@ void describe(const Session& session, const Plane& plane, v1::PlaneSummary& mess
   message.mutable_plane()->set_generation(plane.id().generation);
   message.set_bytes(plane.size());
   message.set_label(plane.label());
-  message.set_device("cpu");
+  message.set_device(plane.device());
   message.set_granted(plane.granted());
   message.set_read_only(plane.read_only());
   message.set_torn(plane.torn().any());

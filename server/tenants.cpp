@@ -16,6 +16,7 @@ constexpr std::array<Kind, held_kinds> kinds{{
     {"graphs", "tenant_graphs"},
     {"launches and runs in hand", "tenant_jobs"},
     {"planes", "tenant_planes"},
+    {"bytes on GPUs", "tenant_gpu_bytes"},
 }};
 
 constexpr double averaged_s = 60;

@@ -32,9 +32,9 @@ class Job;
 // What a tenant may hold at a time. A refusal names the key: "tenant_sessions", "tenant_plane_bytes" (whole
 // pages of planes and scratch memory, and what is kept of graphs' descriptions), "tenant_graphs",
 // "tenant_jobs" (launches and runs that wait, run or are at a host call), "tenant_planes" (its own, and those
-// that it opened).
-enum class Held : std::uint8_t { sessions, plane_bytes, graphs, jobs, planes };
-constexpr std::size_t held_kinds = 5;
+// that it opened), "tenant_gpu_bytes" (what its planes take of the memory of GPUs).
+enum class Held : std::uint8_t { sessions, plane_bytes, graphs, jobs, planes, gpu_bytes };
+constexpr std::size_t held_kinds = 6;
 
 struct TenantPolicy {
   double weight = 1;  // above 0: shares of the team's time are as the weights

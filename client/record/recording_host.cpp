@@ -183,6 +183,12 @@ public:
     if (buffer.ok()) note(**buffer, true);
     return buffer;
   }
+  StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t /*bytes*/,
+                                                std::string_view /*label*/) override {
+    return Status(Reason::bad_value, "device '" + std::string(device) +
+                                         "': arrays on GPUs are not recorded; open the session without a "
+                                         "recording");
+  }
   Status accept(const v1::AcceptPlanesRequest& request) override {
     recorder_->accept(request);
     return host_->accept(request);

@@ -76,6 +76,23 @@ void Packed::read(const std::byte* plane, std::uint64_t first, std::span<std::by
   });
 }
 
+std::vector<Packed::Rows> Packed::rows(std::uint64_t first, std::uint64_t count) const {
+  std::vector<Rows> all;
+  each(first, count, [&](std::int64_t offset, std::size_t bytes) {
+    if (!all.empty() && all.back().bytes == bytes) {
+      Rows& last = all.back();
+      const std::int64_t end = last.offset + last.stride * static_cast<std::int64_t>(last.count - 1);
+      if (last.count == 1) last.stride = offset - end;
+      if (offset - end == last.stride) {
+        ++last.count;
+        return;
+      }
+    }
+    all.push_back({offset, bytes, 0, 1});
+  });
+  return all;
+}
+
 void Packed::write(std::byte* plane, std::uint64_t first, std::span<const std::byte> from) const {
   const std::byte* source = from.data();
   each(first, from.size(), [&](std::int64_t offset, std::size_t count) {

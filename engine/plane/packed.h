@@ -33,6 +33,17 @@ public:
   void read(const std::byte* plane, std::uint64_t first, std::span<std::byte> into) const;
   void write(std::byte* plane, std::uint64_t first, std::span<const std::byte> from) const;
 
+  // Pieces of a range that lie alike: `count` of `bytes`, the first one `offset` into the plane, each
+  // `stride` behind the one before (0 where there is one).
+  struct Rows {
+    std::int64_t offset = 0;
+    std::uint64_t bytes = 0;
+    std::int64_t stride = 0;
+    std::uint64_t count = 0;
+  };
+  // In order; for memory that is reached by copies of many pieces at once.
+  [[nodiscard]] std::vector<Rows> rows(std::uint64_t first, std::uint64_t count) const;
+
 private:
   // Calls `part(byte offset in the plane, count)` for the pieces of a range, in order.
   template <typename Part>

@@ -1,4 +1,4 @@
-"""Arrays whose memory is on another machine."""
+"""Arrays whose memory is on another machine or on a GPU."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ def local_of(array: Any) -> Any:
 
 
 class Plane:
-    """An array of a daemon that is reached over TCP: it has a shape and a dtype, and its values are over there.
+    """An array of a daemon that is reached over TCP, or on a GPU: it has a shape and a dtype, and its values are there.
 
     Bind it like an array, or a slice of it. ``plane.numpy()`` and ``np.asarray(plane)`` fetch the values,
     ``plane[...] = values`` sends some, ``float(plane)`` fetches one. Arithmetic is refused: it would fetch unseen.
+
+    One on a GPU of this machine is memory for CUDA, too: cupy, torch, jax and warp take it as it is, by
+    ``__cuda_array_interface__`` or DLPack (``torch.from_dlpack(plane)``), and nothing is copied. Its launches are over
+    when they return; wait for work of your own on it before you launch.
 
     >>> import eagle
     >>> with eagle.connect("dns:localhost:7411") as session:  # doctest: +SKIP
@@ -39,8 +43,9 @@ class Plane:
     __array_ufunc__ = None
     __hash__ = object.__hash__
 
-    def __init__(self, session: Session, local: npt.NDArray[Any]) -> None:
+    def __init__(self, session: Session, local: npt.NDArray[Any], device: str = "") -> None:
         self._session = session
+        self._device = device  # empty: in memory of the daemon's host
         # Addresses that stand for the daemon's bytes: numpy slices them as it would the array. What lies there is
         # where callables of graphs find the values, and nothing else.
         self._local = local
@@ -93,28 +98,91 @@ class Plane:
         return not self._local.flags.writeable
 
     @property
+    def device(self) -> str:
+        """``"cpu"``, or the GPU as its host numbers it: ``"cuda:0"``."""
+        return self._device or "cpu"
+
+    @property
     def transport(self) -> str:
-        """How values travel: ``"copy"``."""
-        return "copy"
+        """How values travel: ``"copy"``; of a GPU's memory also ``"cuda_vmm_fd"`` or ``"cuda_ipc"``, by which this
+        process opens it, or in process ``"pointer"``.
+        """
+        return "copy" if not self._device else str(self._listed()[3])
 
     @property
     def transport_why(self) -> str:
         """Why not another way."""
-        return "no memfd: the session came over TCP, and descriptors travel on the daemon's unix socket only"
+        if not self._device:
+            return "no memfd: the session came over TCP, and descriptors travel on the daemon's unix socket only"
+        return str(self._listed()[4])
+
+    def _listed(self) -> tuple[Any, ...]:
+        return _core.plane_of(self._session._core, self._local)
+
+    def _is_on(self, device: str | None) -> bool:
+        """Whether that is where it is."""
+        return device is None or device == self.device or (device == "cuda" and bool(self._device))
+
+    # ---- for CUDA in this process
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Version 3. The memory is opened here with the first use. Raises AttributeError for memory that is not a
+        GPU's, and EagleError where this process cannot open it.
+        """
+        if not self._device:
+            raise AttributeError(f"{self!r} is in memory of its host, which CUDA does not have")
+        pointer = _core.on_device(self._session._core, self._local)[0] if self.size else 0
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (pointer, self.read_only),
+            "strides": None if self._local.flags.c_contiguous else self.strides,
+            "stream": None,
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """``(kDLCUDA, the GPU's number in this process)``."""
+        self._check_on_gpu()
+        return 2, _core.on_device(self._session._core, self._local)[1]
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A capsule of this memory. ``stream`` needs no waiting for: what was launched is over."""
+        self._check_on_gpu()
+        if copy:
+            raise BufferError(f"{self!r}: a copy is asked for; copy what is taken from it, or use .numpy()")
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(f"{self!r} is on DLPack device {self.__dlpack_device__()}, not on {tuple(dl_device)}")
+        versioned = max_version is not None and max_version[0] >= 1
+        if self.read_only and not versioned:
+            raise BufferError(f"{self!r} is read-only, which a capsule of before DLPack 1.0 cannot say")
+        return _core.export_dlpack(self._session._core, self._local, self, versioned)
+
+    def _check_on_gpu(self) -> None:
+        if not self._device:
+            raise BufferError(f"{self!r}: its values are on another machine; write .numpy() for them")
 
     # ---- parts of it, as numpy has them
 
     @property
     def T(self) -> Plane:
         """The same plane with its axes reversed."""
-        return Plane(self._session, self._local.T)
+        return Plane(self._session, self._local.T, self._device)
 
     def reshape(self, *shape: Any) -> Plane:
         """The same elements in another shape, where that is possible without a copy."""
         view = self._local.reshape(*shape)
         if not np.may_share_memory(view, self._local) and view.size:
             raise refusal("WRONG_SHAPE", f"reshape: {self!r} would have to be copied; reshape its .numpy()")
-        return Plane(self._session, view)
+        return Plane(self._session, view, self._device)
 
     def __len__(self) -> int:
         return len(self._local)
@@ -130,7 +198,7 @@ class Plane:
                     "would copy values: use .numpy()",
                 )
         padded = parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)
-        return Plane(self._session, self._local[padded])
+        return Plane(self._session, self._local[padded], self._device)
 
     # ---- its values
 
@@ -171,7 +239,7 @@ class Plane:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
-            raise ValueError("eagle.Plane: its values are on another machine, and can be had as a copy only")
+            raise ValueError(f"eagle.Plane: its values are {self._where()}, and can be had as a copy only")
         values = self.numpy()
         return values if dtype is None else np.asarray(values, dtype)
 
@@ -215,7 +283,7 @@ class Plane:
     def _refused(self, *_: Any) -> Any:
         raise refusal(
             "WRONG_TYPE",
-            f"{self!r}: its values are on another machine; write .numpy() for them, or a kernel that computes there",
+            f"{self!r}: its values are {self._where()}; write .numpy() for them, or a kernel that computes there",
         )
 
     def __iter__(self) -> Any:
@@ -231,5 +299,9 @@ class Plane:
     __eq__ = _refused
     __ne__ = _refused
 
+    def _where(self) -> str:
+        return f"on {self._device}" if self._device else "on another machine"
+
     def __repr__(self) -> str:
-        return f"<eagle.Plane {self.dtype} {self.shape}>"
+        place = f" on {self._device}" if self._device else ""
+        return f"<eagle.Plane {self.dtype} {self.shape}{place}>"

@@ -112,16 +112,21 @@ class PlaneInfo(NamedTuple):
     why: str
     read_only: bool
     huge_bytes: int
+    #: ``"cpu"``, or a GPU's: ``"cuda:0"``.
+    device: str
+    #: Of a GPU's memory: processes that had its handle and still run.
+    opened_by: int
 
     def _row(self) -> tuple[str, ...]:
         how = self.transport + (", huge pages" if self.huge_bytes else "")
-        return str(self.id), self.name, bytes_text(self.nbytes), how, "reading" if self.read_only else "all"
+        reach = "reading" if self.read_only else "all"
+        return str(self.id), self.name, bytes_text(self.nbytes), self.device, how, reach
 
 
 class PlaneList(List[PlaneInfo]):
     """Planes, as a list that prints as a table."""
 
-    _HEADS = ("id", "name", "size", "transport", "for")
+    _HEADS = ("id", "name", "size", "device", "transport", "for")
 
     def _title(self) -> str:
         return f"{len(self)} {'plane' if len(self) == 1 else 'planes'}, {bytes_text(sum(one.nbytes for one in self))}"
@@ -165,9 +170,11 @@ class Session:
     ) -> Array:
         """An array of zeros in this session's memory.
 
-        ``dtype`` is float64, float32, int64, int32 or bool; ``name`` labels the memory in lists.
-        Raises EagleError: TypeError for another dtype, ValueError for a shape that cannot be, MemoryError
-        where the budget or the system has no memory left.
+        ``dtype`` is float64, float32, int64, int32 or bool; ``name`` labels the memory in lists. ``device`` is
+        ``"cpu"``, or an NVIDIA GPU of the session's host: ``"cuda:0"``, ``"cuda"`` for the first one, or a UUID; such
+        an array is an :class:`eagle.Plane`. Raises EagleError: TypeError for another dtype, ValueError for a shape or a
+        device that cannot be, MemoryError where the budget, the system or the GPU has no memory left, RuntimeError
+        where there is no driver.
 
         >>> import eagle
         >>> eagle.zeros((2, 3), dtype="float32").sum()
@@ -176,17 +183,19 @@ class Session:
         return self._allocate("zeros", shape, dtype, device, name)
 
     def _allocate(self, what: str, shape: Shape, dtype: npt.DTypeLike, device: str | None, name: str | None) -> Array:
-        if device not in (None, "cpu"):
-            raise refusal("BAD_VALUE", f"{what}: device {device!r}; this session computes on 'cpu'")
+        where = "" if device in (None, "cpu") else text(f"{what}: device", device)
         if self.closed:
             raise refusal("SESSION_CLOSED", f"{what}: {self._core.name} is closed; open another session")
         label = text(f"{what}: name", name)
         kind = _dtype(dtype).name
-        return self._shown(self._core.allocate(_shape(shape), kind, label, what == "zeros", self), label)
+        return self._shown(self._core.allocate(_shape(shape), kind, label, what == "zeros", self, where), label)
 
     def _shown(self, array: Array, label: str) -> Array:
-        """The array as users have it: over TCP a handle, which does what its type promises on the way to values."""
-        shown: Any = Plane(self, array) if self._core.copies else array
+        """The array as users have it: a handle over TCP and on a GPU, which does what its type promises on the way to
+        values.
+        """
+        device = self._core.device_of(array)
+        shown: Any = Plane(self, array, device) if device or self._core.copies else array
         if label:
             self._named[label] = shown
         found: Array = shown
@@ -229,11 +238,12 @@ class Session:
         """
         if isinstance(a, np.ndarray) and type(a) is not np.ndarray and isinstance(a, np.ma.MaskedArray):
             raise refusal("WRONG_TYPE", "asarray: a masked array would lose its mask; pass a.filled(value)")
-        if isinstance(a, Plane) and a.session is self and dtype in (None, a.dtype):
+        if isinstance(a, Plane) and a.session is self and dtype in (None, a.dtype) and a._is_on(device):
             same: Any = a
             return same  # type: ignore[no-any-return]
         values = np.asarray(a, dtype=dtype)
-        if values.size and isinstance(a, np.ndarray) and values is a and self._core.owns(values):
+        here = device in (None, "cpu") and isinstance(a, np.ndarray) and values is a
+        if values.size and here and self._core.owns(values):
             return values
         array = self._allocate("asarray", values.shape, values.dtype, device, name)
         array[...] = values

@@ -144,7 +144,8 @@ ArrayView view_of(nb::handle array, const std::string& where) {
 }
 
 nb::object allocate_array(const Session& session, const Shape& shape, std::string_view dtype,
-                          std::string_view label, Contents contents, nb::object keep) {
+                          std::string_view label, Contents contents, nb::object keep,
+                          std::string_view device) {
   const auto type = std::find_if(element_types.begin(), element_types.end(),
                                  [&](const ElementType& known) { return known.name == dtype; });
   if (type == element_types.end()) {
@@ -155,7 +156,7 @@ nb::object allocate_array(const Session& session, const Shape& shape, std::strin
   std::shared_ptr<Buffer> buffer;
   {
     const Released released;
-    buffer = take(session.allocate(std::max<std::uint64_t>(bytes, 1), label, contents));
+    buffer = take(session.allocate(std::max<std::uint64_t>(bytes, 1), label, contents, device));
   }
   auto* const memory = reinterpret_cast<std::uint8_t*>(buffer->data());
   auto owner = std::make_unique<Owner>(Owner{std::move(buffer), std::move(keep)});

@@ -27,7 +27,8 @@ const void* address_of(nb::handle array, const std::string& where);
 // A numpy array over `bytes` of fresh session memory, row-major. It keeps the memory, and `keep` (the Python
 // object of its session).
 nb::object allocate_array(const Session& session, const Shape& shape, std::string_view dtype,
-                          std::string_view label, Contents contents, nb::object keep);
+                          std::string_view label, Contents contents, nb::object keep,
+                          std::string_view device);
 
 // The same of an array that was published, read-only where it was granted so. Its dtype is numpy's void where
 // it is none of those of planes.

@@ -12,12 +12,17 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "arrays.h"
 #include "bindings.h"
+#include "eagle/client/session.h"
 #include "engine/plane/packed.h"
 #include "engine/plane/view.h"
 #include "errors.h"
+#include "gil.h"
 
 namespace eagle::python {
 namespace {
@@ -143,8 +148,111 @@ nb::tuple import_dlpack(const nb::capsule& capsule) {
   return nb::make_tuple(array, states_access);
 }
 
+// ---- arrays on GPUs, for others
+
+// The array's first element for CUDA here: (pointer, ordinal, UUID).
+nb::tuple on_device(const Session& session, nb::handle array) {
+  const ArrayView view = view_of(array, "array");
+  auto found = [&] {
+    const Released released;
+    return session.on_device(view);
+  }();
+  const DeviceAddress address = take(std::move(found));
+  return nb::make_tuple(address.pointer, address.ordinal, address.uuid);
+}
+
+// What a capsule of ours keeps.
+struct Given {
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+  PyObject* owner = nullptr;
+};
+void let_go(void* context) {
+  const std::unique_ptr<Given> given(static_cast<Given*>(context));
+  if (!nb::is_alive()) return;
+  const Acquired gil;
+  Py_DECREF(given->owner);
+}
+
+TensorType type_of(const ArrayView& view) {
+  const auto bits = static_cast<std::uint8_t>(8 * view.item_bytes);
+  switch (view.dtype) {
+    case DType::f64:
+    case DType::f32:
+      return {2, bits, 1};
+    case DType::boolean:
+      return {6, bits, 1};
+    default:
+      return {0, bits, 1};
+  }
+}
+
+template <typename Managed>
+nb::capsule capsule_of(std::unique_ptr<Managed> managed, const char* name) {
+  // Whoever takes it renames it; what nobody took is ours to give back.
+  PyObject* const made = PyCapsule_New(managed.get(), name, [](PyObject* capsule) {
+    const char* const called = PyCapsule_GetName(capsule);
+    if (called == nullptr || std::string_view(called).starts_with("used_")) return;
+    auto* const untaken = static_cast<Managed*>(PyCapsule_GetPointer(capsule, called));
+    untaken->deleter(untaken);
+  });
+  if (made == nullptr) throw nb::python_error();
+  static_cast<void>(managed.release());
+  return nb::steal<nb::capsule>(made);
+}
+
+// Memory on a GPU; `owner` keeps it for as long as somebody has the capsule's.
+nb::capsule export_dlpack(const Session& session, nb::handle array, nb::handle owner, bool versioned) {
+  const ArrayView view = view_of(array, "array");
+  auto found = [&] {
+    const Released released;
+    return session.on_device(view);
+  }();
+  const DeviceAddress address = take(std::move(found));
+  auto given = std::make_unique<Given>();
+  given->shape = view.shape;
+  const auto item = static_cast<std::int64_t>(view.item_bytes);
+  for (const std::int64_t stride : view.strides) {
+    if (stride % item != 0)
+      refuse("strides of " + std::to_string(stride) + " bytes between elements of " + std::to_string(item) +
+             ", which DLPack cannot say; copy the values (.numpy())");
+    given->strides.push_back(stride / item);
+  }
+  Tensor tensor{};
+  tensor.data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(address.pointer));
+  tensor.device = {2, address.ordinal};
+  tensor.dimensions = static_cast<std::int32_t>(view.shape.size());
+  tensor.dtype = type_of(view);
+  tensor.shape = given->shape.data();
+  tensor.strides = given->strides.data();
+  given->owner = owner.inc_ref().ptr();
+  if (versioned) {
+    auto managed = std::make_unique<Versioned>();
+    *managed = {1,
+                0,
+                given.release(),
+                [](Versioned* self) {
+                  let_go(self->context);
+                  delete self;
+                },
+                view.read_only ? read_only_flag : 0,
+                tensor};
+    return capsule_of(std::move(managed), versioned_name);
+  }
+  auto managed = std::make_unique<Legacy>();
+  *managed = {tensor, given.release(), [](Legacy* self) {
+                let_go(self->context);
+                delete self;
+              }};
+  return capsule_of(std::move(managed), legacy_name);
+}
+
 }  // namespace
 
-void bind_dlpack(nb::module_& m) { m.def("import_dlpack", import_dlpack); }
+void bind_dlpack(nb::module_& m) {
+  m.def("import_dlpack", import_dlpack);
+  m.def("on_device", on_device);
+  m.def("export_dlpack", export_dlpack);
+}
 
 }  // namespace eagle::python

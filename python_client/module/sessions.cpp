@@ -150,11 +150,16 @@ void bind_sessions(nb::module_& m) {
       .def(
           "allocate",
           [](const Session& session, const Shape& shape, std::string_view dtype, std::string_view label,
-             bool zeroed, nb::object keep) {
+             bool zeroed, nb::object keep, std::string_view device) {
             return allocate_array(session, shape, dtype, label, zeroed ? Contents::zeros : Contents::any,
-                                  std::move(keep));
+                                  std::move(keep), device);
           },
-          nb::arg("shape"), nb::arg("dtype"), nb::arg("label"), nb::arg("zeroed"), nb::arg("keep"))
+          nb::arg("shape"), nb::arg("dtype"), nb::arg("label"), nb::arg("zeroed"), nb::arg("keep"),
+          nb::arg("device"))
+      .def("device_of",
+           [](const Session& session, nb::handle array) {
+             return session.device_of(address_of(array, "device_of: array"));
+           })
       .def("owns", owns, nb::arg("array").none())
       .def("accept", accept, nb::arg("array").none())
       .def("info", info_of)

@@ -127,14 +127,21 @@ void withdraw(const Session& session, const std::string& name, std::vector<std::
   check(status);
 }
 
-// (id, label, bytes, transport, why, read_only, huge_bytes) of each.
+// (id, label, bytes, transport, why, read_only, huge_bytes, device, opened_by).
+nb::tuple row_of(const SessionPlane& plane) {
+  return nb::make_tuple(plane.id, plane.label, plane.bytes, plane.transport, plane.why, plane.read_only,
+                        plane.huge_bytes, plane.device, plane.opened_by);
+}
+
 std::vector<nb::tuple> planes(const Session& session) {
   std::vector<nb::tuple> rows;
-  for (const SessionPlane& plane : outside([&] { return session.planes(); })) {
-    rows.push_back(nb::make_tuple(plane.id, plane.label, plane.bytes, plane.transport, plane.why,
-                                  plane.read_only, plane.huge_bytes));
-  }
+  for (const SessionPlane& plane : outside([&] { return session.planes(); })) rows.push_back(row_of(plane));
   return rows;
+}
+
+nb::tuple plane_of(const Session& session, nb::handle array) {
+  const void* const address = address_of(array, "array");
+  return row_of(outside([&] { return session.plane_of(address); }));
 }
 
 }  // namespace
@@ -147,6 +154,7 @@ void bind_transfers(nb::module_& m) {
   m.def("open_published", open);
   m.def("withdraw", withdraw);
   m.def("planes", planes);
+  m.def("plane_of", plane_of);
 }
 
 }  // namespace eagle::python

@@ -80,9 +80,9 @@ def test_a_session_and_its_planes_are_tables(session):
     assert kept.nbytes == 8000
     planes = session.planes()
     assert isinstance(planes, list)
-    assert str(planes).splitlines()[1].split() == ["id", "name", "size", "transport", "for"]
+    assert str(planes).splitlines()[1].split() == ["id", "name", "size", "device", "transport", "for"]
     cells = Cells(planes._repr_html_()).cells
-    assert len(cells) == 5 * len(planes)
+    assert len(cells) == 6 * len(planes)
     assert "eagle session" in str(session.info())
     assert "threads" in session._repr_html_()
 

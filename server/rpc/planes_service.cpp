@@ -15,18 +15,57 @@
 namespace eagle::server {
 namespace {
 
+// Unspecified: values travel alone.
+v1::Transport transport_of(const Plane& plane) {
+  using Sharing = run::cuda::DeviceMemory::Sharing;
+  if (plane.gpu() == nullptr) return v1::TRANSPORT_MEMFD;
+  if (plane.read_only()) return v1::TRANSPORT_UNSPECIFIED;
+  switch (plane.gpu()->memory().sharing()) {
+    case Sharing::descriptor:
+      return v1::TRANSPORT_CUDA_VMM_FD;
+    case Sharing::ipc:
+      return v1::TRANSPORT_CUDA_IPC;
+    default:
+      return v1::TRANSPORT_UNSPECIFIED;
+  }
+}
+
+// Why a plane on a GPU is not opened, or not in the better way.
+std::string why_not_opened(const Plane& plane) {
+  const run::cuda::Driver& driver = plane.gpu()->unit()->device->driver();
+  switch (transport_of(plane)) {
+    case v1::TRANSPORT_CUDA_VMM_FD:
+      return {};
+    case v1::TRANSPORT_CUDA_IPC:
+      return driver.descriptors().ok() ? "no descriptor: " + text_of(plane.gpu()->unit()->info()) +
+                                             " gives none of its memory to other processes"
+                                       : "no descriptor: " + driver.descriptors().message();
+    default:
+      return plane.read_only() ? "granted for reading, and who opens memory of a GPU could write to it"
+                               : driver.ipc().message();
+  }
+}
+
 void describe(const Session& session, const Plane& plane, v1::PlaneInfo& message) {
   message.mutable_ref()->set_id(plane.id().id);
   message.mutable_ref()->set_generation(plane.id().generation);
   message.set_bytes(plane.size());
   message.set_label(plane.label());
-  if (!session.over_tcp()) message.set_transport(v1::TRANSPORT_MEMFD);
+  if (const GpuMemory* const gpu = plane.gpu()) {
+    message.set_device(gpu->unit()->name());
+    message.set_device_uuid(gpu->unit()->info().uuid);
+  }
+  if (!session.over_tcp()) message.set_transport(transport_of(plane));
 }
 
 void describe(const Session& session, const Plane& plane, v1::PlaneReach& message) {
-  message.set_copied(session.over_tcp());
+  message.set_copied(session.over_tcp() || transport_of(plane) == v1::TRANSPORT_UNSPECIFIED);
   message.set_read_only(plane.read_only());
   std::string why = session.over_tcp() ? "no memfd: descriptors travel on the daemon's unix socket only" : "";
+  if (plane.gpu() != nullptr) {
+    if (why.empty()) why = why_not_opened(plane);
+    message.set_opened_by(static_cast<std::uint32_t>(plane.bytes()->opened_by()));
+  }
   const plane::HugePages& huge = plane.bytes()->huge_pages();
   if (!huge.why.empty()) why += (why.empty() ? "" : "; ") + huge.why;
   message.set_why(why);
@@ -55,12 +94,15 @@ std::uint64_t bytes_of(const v1::CreatePlanesRequest& request) {
   return bytes;
 }
 
-Status create(Session& session, const PendingCall& call, const v1::CreatePlanesRequest& request,
-              v1::CreatePlanesReply& reply) {
+Status create(Daemon& daemon, Session& session, const PendingCall& call,
+              const v1::CreatePlanesRequest& request, v1::CreatePlanesReply& reply) {
   std::vector<PlaneStore::Spec> specs;
-  for (const auto& spec : request.planes())
+  for (const auto& spec : request.planes()) {
     specs.push_back({spec.bytes(), spec.label(), spec.may_be_uncleared(),
                      spec.huge_pages() ? plane::Memory::PageSize::huge : plane::Memory::PageSize::usual});
+    if (!run::cuda::is_cpu(spec.device()))
+      specs.back().gpu = [&daemon, &spec] { return daemon.gpus().make(spec.device(), spec.bytes()); };
+  }
   EAGLE_ASSIGN_OR_RETURN(const auto made,
                          session.planes().create(specs, [&call] { return call.cancelled(); }));
   for (const PlaneStore::Created& created : made) {
@@ -115,7 +157,8 @@ Status fill(Session& session, const PendingCall& call, const v1::FillRequest& re
   while (pattern.empty() || pattern.size() + element.size() <= pattern_bytes) pattern += element;
   for (std::uint64_t at = 0; at < slice.packed.bytes() && !call.cancelled(); at += pattern.size()) {
     const std::size_t count = std::min<std::uint64_t>(pattern.size(), slice.packed.bytes() - at);
-    slice.packed.write(slice.plane->data(), at, std::as_bytes(std::span(pattern.data(), count)));
+    EAGLE_RETURN_IF_ERROR(
+        slice.plane->bytes()->write(slice.packed, at, std::as_bytes(std::span(pattern.data(), count))));
   }
   return {};
 }
@@ -126,7 +169,27 @@ struct ToPublish {
   plane::View view;
   bool moved = false;
 };
-StatusOr<ToPublish> to_publish(Session& session, const PendingCall& call, const Slice& slice,
+Status copy_slice(const Slice& slice, const ToPublish& to, const PendingCall& call) {
+  const Status cancelled(Reason::cancelled, "the caller cancelled");
+  if (slice.plane->gpu() == nullptr) {
+    const bool whole = plane::copy_view(slice.view, slice.plane->data(), to.view, to.made.plane->data(),
+                                        [&call] { return call.cancelled(); });
+    return whole ? Status() : cancelled;
+  }
+  // By way of the host, a piece at a time.
+  EAGLE_ASSIGN_OR_RETURN(const plane::Packed packed, plane::Packed::of(to.view));
+  std::vector<std::byte> piece;
+  constexpr std::uint64_t piece_bytes = 4u << 20;
+  for (std::uint64_t at = 0; at < packed.bytes(); at += piece.size()) {
+    if (call.cancelled()) return cancelled;
+    piece.resize(std::min(piece_bytes, packed.bytes() - at));
+    EAGLE_RETURN_IF_ERROR(slice.plane->bytes()->read(slice.packed, at, piece));
+    EAGLE_RETURN_IF_ERROR(to.made.plane->bytes()->write(packed, at, piece));
+  }
+  return {};
+}
+
+StatusOr<ToPublish> to_publish(Daemon& daemon, Session& session, const PendingCall& call, const Slice& slice,
                                const std::string& name) {
   ToPublish found;
   found.view = slice.view;
@@ -138,23 +201,25 @@ StatusOr<ToPublish> to_publish(Session& session, const PendingCall& call, const 
   }
   found.view.offset = 0;
   found.moved = true;
-  const PlaneStore::Spec spec{std::max<std::uint64_t>(slice.packed.bytes(), 1), name};
+  PlaneStore::Spec spec{std::max<std::uint64_t>(slice.packed.bytes(), 1), name};
+  if (slice.plane->gpu() != nullptr) {
+    spec.gpu = [&] { return daemon.gpus().make(slice.plane->device(), spec.bytes); };
+  }
   EAGLE_ASSIGN_OR_RETURN(auto made,
                          session.planes().create({&spec, 1}, [&call] { return call.cancelled(); }));
   found.made = std::move(made.front());
-  if (plane::copy_view(slice.view, slice.plane->data(), found.view, found.made.plane->data(),
-                       [&call] { return call.cancelled(); }))
-    return found;
+  const Status copied = copy_slice(slice, found, call);
+  if (copied.ok()) return found;
   const graph::PlaneId id = found.made.plane->id();
   static_cast<void>(session.planes().release({&id, 1}));
-  return Status(Reason::cancelled, "the caller cancelled");
+  return copied;
 }
 
 Status publish(Daemon& daemon, const std::shared_ptr<Session>& session, const PendingCall& call,
                const v1::PublishRequest& request, v1::OpenedPlane& reply) {
   EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
   EAGLE_ASSIGN_OR_RETURN(const Slice slice, slice_of(*session, request.slice(), false));
-  EAGLE_ASSIGN_OR_RETURN(const ToPublish found, to_publish(*session, call, slice, request.name()));
+  EAGLE_ASSIGN_OR_RETURN(const ToPublish found, to_publish(daemon, *session, call, slice, request.name()));
   const Plane& plane = *found.made.plane;
   const Status done = daemon.published().publish(session, request.name(),
                                                  {plane.bytes(),
@@ -192,6 +257,13 @@ void withdraw(Daemon& daemon, const std::shared_ptr<Session>& session, const v1:
               v1::WithdrawReply& reply, const std::shared_ptr<PendingCall>& call) {
   auto bytes = daemon.withdraw(*session, request.name(), {request.from().begin(), request.from().end()});
   if (!bytes.ok()) return call->finish(bytes.status());
+  if (request.seal_off() && (*bytes)->gpu() != nullptr) {
+    return call->finish(
+        {Reason::bad_value,
+         "withdraw: '" + request.name() +
+             "' lies on a GPU, whose memory cannot be moved away from who has opened it; it is "
+             "withdrawn: release the array, and publish a new one"});
+  }
   spdlog::info("withdrew \"{}\"", loggable(request.name()));
   if (!request.seal_off()) return call->finish({});
   daemon.seal_off(session, *bytes, request.name(),
@@ -213,8 +285,8 @@ public:
                                    const v1::CreatePlanesRequest* request,
                                    v1::CreatePlanesReply* reply) override {
     return work_on_pool(daemon_, daemon_.memory_pool(bytes_of(*request)), *context,
-                        [request, reply](Session& session, const PendingCall& call) {
-                          return create(session, call, *request, *reply);
+                        [this, request, reply](Session& session, const PendingCall& call) {
+                          return create(daemon_, session, call, *request, *reply);
                         });
   }
 

@@ -41,7 +41,9 @@ private:
     if (left == 0) return end({});
     std::string& data = *chunk_.mutable_data();
     data.resize(std::min<std::uint64_t>(left, chunk_bytes_));
-    slice_.packed.read(slice_.plane->data(), at_, std::as_writable_bytes(std::span(data)));
+    const Status read =
+        slice_.plane->bytes()->read(slice_.packed, at_, std::as_writable_bytes(std::span(data)));
+    if (!read.ok()) return end(read);
     at_ += data.size();
     StartWrite(&chunk_);
   }
@@ -91,7 +93,8 @@ private:
     if (at_ > bytes || incoming_.data().size() > bytes - at_) {
       return {Reason::bad_value, "write: expected at most " + std::to_string(bytes) + " bytes, found more"};
     }
-    slice_.packed.write(slice_.plane->data(), at_, std::as_bytes(std::span(incoming_.data())));
+    EAGLE_RETURN_IF_ERROR(
+        slice_.plane->bytes()->write(slice_.packed, at_, std::as_bytes(std::span(incoming_.data()))));
     at_ += incoming_.data().size();
     reply_.set_bytes(reply_.bytes() + incoming_.data().size());
     return {};

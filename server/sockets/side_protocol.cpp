@@ -21,6 +21,25 @@ SideAnswer answer_of(const v1::SideReply& reply) {
   return answer;
 }
 
+// Whoever opens memory of a GPU may give itself the right to write, so that nobody opens what was granted for
+// reading.
+StatusOr<run::cuda::DeviceHandle> device_handle_of(const Plane& plane) {
+  if (!plane.read_only()) return plane.bytes()->device_handle();
+  return Status(Reason::read_only_array,
+                "plane '" + plane.label() + "' on " + plane.device() +
+                    " was granted for reading, and who opens memory of a GPU could write to it; copy the "
+                    "values (.numpy()), or ask its owner to publish it with mode \"rw\"");
+}
+
+void describe(const run::cuda::DeviceHandle& handle, v1::DeviceHandle& message) {
+  message.set_uuid(handle.uuid);
+  message.set_by_descriptor(handle.descriptor.valid());
+  message.set_ipc(handle.ipc);
+  message.set_allocation(handle.allocation);
+  message.set_offset(handle.offset);
+  message.set_bytes(handle.bytes);
+}
+
 }  // namespace
 
 SideAnswer SideProtocol::refuse(const Status& status) const {
@@ -156,15 +175,22 @@ SideAnswer SideProtocol::fetch(const v1::FetchRequest& request) {
   auto planes = session_->planes().redeemable(tokens, client_);
   if (!planes.ok()) return refuse(planes.status());
   v1::SideReply reply;
-  reply.mutable_fetch()->set_descriptors(count);
-  SideAnswer answer = answer_of(reply);
   auto own = std::make_shared<std::vector<UniqueFd>>();
   for (const auto& plane : *planes) {
+    if (plane->gpu() != nullptr) {
+      auto handle = device_handle_of(*plane);
+      if (!handle.ok()) return refuse(handle.status());
+      describe(*handle, *reply.mutable_fetch()->add_devices());
+      if (handle->descriptor.valid()) own->push_back(std::move(handle->descriptor));
+      continue;
+    }
     auto descriptor = plane->bytes()->descriptor(plane->read_only());
     if (!descriptor.ok()) return refuse(descriptor.status());
     own->push_back(*std::move(descriptor));
-    answer.descriptors.push_back(own->back().get());
   }
+  reply.mutable_fetch()->set_descriptors(static_cast<std::uint32_t>(own->size()));
+  SideAnswer answer = answer_of(reply);
+  for (const UniqueFd& descriptor : *own) answer.descriptors.push_back(descriptor.get());
   answer.owner = own;
   answer.tokens.assign(request.tokens().begin(), request.tokens().end());
   return answer;

@@ -135,6 +135,10 @@ public:
     if (buffer.ok()) arrays_->add(*buffer);
     return buffer;
   }
+  StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
+                                                std::string_view label) override {
+    return host_->allocate_on(device, bytes, label);
+  }
   std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const override {
     return host_->find(address, bytes);
   }

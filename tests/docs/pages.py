@@ -15,6 +15,8 @@ ELSEWHERE = {
         "docs/manual/containers.md",
         "sh",
     ): "tests/deploy/test_image.py::test_a_client_beside_it_computes_in_shared_memory",
+    # With a driver of CUDA that has no GPU.
+    ("docs/manual/gpu.md", "python"): "tests/integration/test_gpu_planes.py::test_the_programs_of_the_page_run",
     # Dask and Ray, in an environment of their own.
     ("docs/manual/clusters.md", "python"): "tests/scale/test_page.py::test_the_programs_of_the_page_run",
     ("docs/manual/clusters.md", "sh"): "tests/scale/test_page.py::test_the_commands_of_the_page_work",

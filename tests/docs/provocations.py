@@ -589,6 +589,10 @@ AFTER_A_DEATH: dict[tuple[str, str], Callable[[Orphan], Any]] = {
 #: What takes more than a message: the test of another suite that does it.
 ELSEWHERE = {
     ("Planes.Create", "OUT_OF_MEMORY"): "tests/service/test_scarcity.py::test_memory_runs_out",
+    (
+        "Planes.Create",
+        "SYSTEM",
+    ): "tests/integration/test_gpu_planes.py::test_a_daemon_without_a_driver_names_the_cure",
     ("Graphs.Build", "COMPILE_FAILED"): (
         "tests/integration/test_compile_limits.py::test_a_compile_without_end_is_given_up_and_named"
     ),

@@ -1,5 +1,6 @@
 // What the library pretends: its GPUs, and what goes wrong with them. EAGLE_FAKE_CUDA says it, as words apart
-// by commas: devices=2,capability=80,version=12010,bytes=1000000,fail_alloc=3,seed=7
+// by commas: devices=2,capability=80,version=12010,bytes=1000000,fail_alloc=3,seed=7,
+// uuid=17,descriptors=0
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,8 @@ struct Pretence {
   std::int64_t fail_load = 0;        // the number of the module that the driver's compiler refuses
   int init = 0;                      // what cuInit says
   std::uint64_t seed = 1;            // of the order of threads
+  int uuid = 0x5a;                   // every byte of the GPUs' UUIDs but the last
+  bool descriptors = true;           // memory can be handed over as descriptors
 };
 
 // Read once.

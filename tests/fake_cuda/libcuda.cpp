@@ -125,7 +125,7 @@ Result cuDeviceGetName(char* name, int bytes, api::Device device) {
 }
 
 Result cuDeviceGetUuid(api::Uuid* uuid, api::Device device) {
-  std::memset(uuid->bytes, 0x5a, sizeof uuid->bytes);
+  std::memset(uuid->bytes, pretence().uuid, sizeof uuid->bytes);
   uuid->bytes[15] = static_cast<char>(device);
   return api::success;
 }
@@ -142,6 +142,10 @@ Result cuDeviceGetAttribute(int* value, int attribute, api::Device) {
     *value = pretence().capability % 10;
   } else if (attribute == api::attribute_multiprocessors) {
     *value = 4;
+  } else if (attribute == api::attribute_virtual_memory || attribute == api::attribute_posix_descriptors) {
+    *value = pretence().descriptors ? 1 : 0;
+  } else if (attribute == api::attribute_unified_addressing) {
+    *value = 1;
   } else {
     return api::invalid_value;
   }
@@ -182,57 +186,6 @@ Result cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   return in_context([&](api::ContextRecord& context) {
     *total = pretence().bytes;
     *free = pretence().bytes - context.allocated;
-    return api::success;
-  });
-}
-
-Result cuMemAlloc_v2(api::DevicePointer* pointer, std::size_t bytes) {
-  return in_context([&](api::ContextRecord& context) {
-    if (bytes == 0) return api::invalid_value;
-    const bool fails = ++world().allocated == pretence().fail_alloc;
-    if (fails || bytes > pretence().bytes - context.allocated) return api::out_of_memory;
-    constexpr std::uint64_t alignment = 256;
-    Allocation allocation{std::make_unique<std::byte[]>(bytes + alignment), bytes, &context};
-    const auto begin = reinterpret_cast<std::uint64_t>(allocation.memory.get());
-    const std::uint64_t address = (begin + alignment - 1) / alignment * alignment;
-    std::memset(reinterpret_cast<void*>(address), 0xa5, bytes);  // what was there before
-    context.allocated += bytes;
-    world().allocations[address] = std::move(allocation);
-    *pointer = address;
-    return api::success;
-  });
-}
-
-Result cuMemFree_v2(api::DevicePointer pointer) {
-  return in_context([&](api::ContextRecord&) {
-    const auto found = world().allocations.find(pointer);
-    if (found == world().allocations.end()) return api::invalid_value;  // interior pointers among them
-    found->second.context->allocated -= found->second.bytes;
-    world().allocations.erase(found);
-    return api::success;
-  });
-}
-
-Result cuMemcpyHtoD_v2(api::DevicePointer to, const void* from, std::size_t bytes) {
-  return in_context([&](api::ContextRecord&) {
-    if (!is_there(to, bytes)) return api::invalid_value;
-    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
-    return api::success;
-  });
-}
-
-Result cuMemcpyDtoH_v2(void* to, api::DevicePointer from, std::size_t bytes) {
-  return in_context([&](api::ContextRecord&) {
-    if (!is_there(from, bytes)) return api::invalid_value;
-    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
-    return api::success;
-  });
-}
-
-Result cuMemsetD8_v2(api::DevicePointer to, unsigned char value, std::size_t bytes) {
-  return in_context([&](api::ContextRecord&) {
-    if (!is_there(to, bytes)) return api::invalid_value;
-    std::memset(reinterpret_cast<void*>(to), value, bytes);
     return api::success;
   });
 }
@@ -343,6 +296,15 @@ extern "C" {
 #define EAGLE_FAKE_DECLARED(name, since, exported, parameters) Result exported parameters;
 EAGLE_CUDA_GRAPH_FUNCTIONS(EAGLE_FAKE_DECLARED)
 EAGLE_CUDA_CONDITIONAL_FUNCTIONS(EAGLE_FAKE_DECLARED)
+Result cuMemAlloc_v2(DevicePointer* pointer, std::size_t bytes);
+Result cuMemFree_v2(DevicePointer pointer);
+Result cuMemcpyHtoD_v2(DevicePointer to, const void* from, std::size_t bytes);
+Result cuMemcpyDtoH_v2(void* to, DevicePointer from, std::size_t bytes);
+Result cuMemcpyDtoD_v2(DevicePointer to, DevicePointer from, std::size_t bytes);
+Result cuMemcpy2D_v2(const CopyRows* copy);
+Result cuMemsetD8_v2(DevicePointer to, unsigned char value, std::size_t bytes);
+EAGLE_CUDA_DESCRIPTOR_FUNCTIONS(EAGLE_FAKE_DECLARED)
+EAGLE_CUDA_IPC_FUNCTIONS(EAGLE_FAKE_DECLARED)
 #undef EAGLE_FAKE_DECLARED
 Result cuGetProcAddress(const char* symbol, void** function, int version, std::uint64_t flags);
 }
@@ -362,7 +324,8 @@ extern "C" Result cuGetProcAddress(const char* symbol, void** function, int vers
 #define EAGLE_FAKE_ENTRY(name, since, exported, parameters) \
   Entry{#name, since, reinterpret_cast<void*>(&::exported)},
       EAGLE_CUDA_FUNCTIONS(EAGLE_FAKE_ENTRY) EAGLE_CUDA_GRAPH_FUNCTIONS(EAGLE_FAKE_ENTRY)
-          EAGLE_CUDA_CONDITIONAL_FUNCTIONS(EAGLE_FAKE_ENTRY)
+          EAGLE_CUDA_CONDITIONAL_FUNCTIONS(EAGLE_FAKE_ENTRY) EAGLE_CUDA_DESCRIPTOR_FUNCTIONS(EAGLE_FAKE_ENTRY)
+              EAGLE_CUDA_IPC_FUNCTIONS(EAGLE_FAKE_ENTRY)
 #undef EAGLE_FAKE_ENTRY
   };
   *function = nullptr;

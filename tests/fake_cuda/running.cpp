@@ -24,8 +24,9 @@ Result of(PtxFault fault) {
 Result run(api::ContextRecord& context, const api::Work& work) {
   if (++world().launched == pretence().fail_launch) return context.lost = api::illegal_address;
   std::vector<MemoryRange> memory;
-  for (const auto& [begin, allocation] : world().allocations)
-    memory.push_back({begin, begin + allocation.bytes});
+  for (const auto& [begin, allocation] : world().allocations) {
+    if (allocation.accessible) memory.push_back({begin, begin + allocation.bytes});
+  }
   PtxLaunch launch;
   launch.program = &work.function->module->program;
   launch.entry = work.function->entry;

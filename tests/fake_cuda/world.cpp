@@ -25,6 +25,8 @@ const Pretence& pretence() {
       if (name == "fail_launch") made.fail_launch = number;
       if (name == "fail_load") made.fail_load = number;
       if (name == "init") made.init = static_cast<int>(number);
+      if (name == "uuid") made.uuid = static_cast<int>(number);
+      if (name == "descriptors") made.descriptors = number != 0;
       if (name == "seed") made.seed = static_cast<std::uint64_t>(number);
     }
     return made;
@@ -54,7 +56,7 @@ bool is_there(std::uint64_t address, std::uint64_t bytes) {
   auto after = world().allocations.upper_bound(address);
   if (after == world().allocations.begin()) return false;
   const auto& [begin, allocation] = *--after;
-  return address + bytes <= begin + allocation.bytes;
+  return allocation.accessible && address + bytes <= begin + allocation.bytes;
 }
 
 }  // namespace eagle::fake_cuda

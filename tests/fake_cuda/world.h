@@ -101,10 +101,34 @@ namespace eagle::fake_cuda {
 namespace api = run::cuda::api;
 using api::Result;
 
+// Memory of a device: a memfd, so that other processes can have it too. With the lock of the world.
+class Physical {
+public:
+  // `context` is charged for as long as anything of this process has it; null: another process made it.
+  Physical(int descriptor, std::uint64_t bytes, api::ContextRecord* context);
+  ~Physical();
+  Physical(const Physical&) = delete;
+  Physical& operator=(const Physical&) = delete;
+  // Null where the system has none.
+  static std::shared_ptr<Physical> create(std::uint64_t bytes, api::ContextRecord& context);
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+private:
+  const int descriptor_;
+  const std::uint64_t bytes_;
+  api::ContextRecord* const context_;
+};
+
+// Where some lies in this process's addresses; a page behind it is nobody's.
 struct Allocation {
-  std::unique_ptr<std::byte[]> memory;
+  enum class Kind { allocated, mapped, opened };
+  Kind kind = Kind::allocated;
+  std::shared_ptr<Physical> physical;
   std::uint64_t bytes = 0;
-  api::ContextRecord* context = nullptr;
+  bool accessible = true;
+  int opened = 0;          // times
+  std::string ipc_handle;  // by which it was opened
 };
 
 // Everything that the library holds, guarded by one lock: a driver may take turns.
@@ -112,7 +136,10 @@ struct World {
   std::recursive_mutex mutex;
   bool initialised = false;
   std::map<int, api::ContextRecord> contexts;
-  std::map<std::uint64_t, Allocation> allocations;  // by address
+  std::map<std::uint64_t, Allocation> allocations;              // by address
+  std::map<std::uint64_t, std::uint64_t> reserved;              // bytes by address
+  std::map<std::uint64_t, std::shared_ptr<Physical>> physical;  // by the handle that cuMemCreate gave
+  std::uint64_t last_handle = 0;
   std::set<std::unique_ptr<api::ModuleRecord>> modules;
   std::set<std::unique_ptr<api::StreamRecord>> streams;
   std::set<std::unique_ptr<api::GraphRecord>> graphs;

@@ -33,6 +33,8 @@ TEST(DriverApi, FunctionsTakeWhatTheDriversTake) {
   EAGLE_CUDA_FUNCTIONS(EAGLE_COMPARE)
   EAGLE_CUDA_GRAPH_FUNCTIONS(EAGLE_COMPARE)
   EAGLE_CUDA_CONDITIONAL_FUNCTIONS(EAGLE_COMPARE)
+  EAGLE_CUDA_DESCRIPTOR_FUNCTIONS(EAGLE_COMPARE)
+  EAGLE_CUDA_IPC_FUNCTIONS(EAGLE_COMPARE)
 #undef EAGLE_COMPARE
 }
 
@@ -48,6 +50,31 @@ TEST(DriverApi, NumbersAreTheDrivers) {
   static_assert(offsetof(ConditionalNodeParams, context) ==
                 offsetof(CUgraphNodeParams, conditional) + offsetof(CUDA_CONDITIONAL_NODE_PARAMS, ctx));
   static_assert(offsetof(ConditionalNodeParams, reserved_behind) == offsetof(CUgraphNodeParams, reserved2));
+  static_assert(sizeof(CopyRows) == sizeof(CUDA_MEMCPY2D));
+  static_assert(offsetof(CopyRows, from_kind) == offsetof(CUDA_MEMCPY2D, srcMemoryType));
+  static_assert(offsetof(CopyRows, from_device) == offsetof(CUDA_MEMCPY2D, srcDevice));
+  static_assert(offsetof(CopyRows, from_pitch) == offsetof(CUDA_MEMCPY2D, srcPitch));
+  static_assert(offsetof(CopyRows, to_device) == offsetof(CUDA_MEMCPY2D, dstDevice));
+  static_assert(offsetof(CopyRows, to_pitch) == offsetof(CUDA_MEMCPY2D, dstPitch));
+  static_assert(offsetof(CopyRows, rows) == offsetof(CUDA_MEMCPY2D, Height));
+  EXPECT_EQ(memory_of_host, CU_MEMORYTYPE_HOST);
+  EXPECT_EQ(memory_of_device, CU_MEMORYTYPE_DEVICE);
+  static_assert(sizeof(IpcHandle) == sizeof(CUipcMemHandle));
+  static_assert(sizeof(AllocationProperties) == sizeof(CUmemAllocationProp));
+  static_assert(offsetof(AllocationProperties, handle_types) ==
+                offsetof(CUmemAllocationProp, requestedHandleTypes));
+  static_assert(offsetof(AllocationProperties, location) == offsetof(CUmemAllocationProp, location));
+  static_assert(sizeof(AccessDescription) == sizeof(CUmemAccessDesc));
+  static_assert(offsetof(AccessDescription, flags) == offsetof(CUmemAccessDesc, flags));
+  EXPECT_EQ(AllocationProperties().type, CU_MEM_ALLOCATION_TYPE_PINNED);
+  EXPECT_EQ(MemoryLocation().type, CU_MEM_LOCATION_TYPE_DEVICE);
+  EXPECT_EQ(AccessDescription().flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  EXPECT_EQ(handle_posix_descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  EXPECT_EQ(granularity_minimum, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  EXPECT_EQ(ipc_lazy_peer_access, static_cast<unsigned>(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+  EXPECT_EQ(attribute_unified_addressing, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING);
+  EXPECT_EQ(attribute_virtual_memory, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+  EXPECT_EQ(attribute_posix_descriptors, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
   EXPECT_EQ(ConditionalNodeParams().type, CU_GRAPH_NODE_TYPE_CONDITIONAL);
   EXPECT_EQ(conditional_if, CU_GRAPH_COND_TYPE_IF);
   EXPECT_EQ(conditional_while, CU_GRAPH_COND_TYPE_WHILE);

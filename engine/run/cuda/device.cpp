@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "engine/run/cuda/device_sharing.h"
+
 namespace eagle::run::cuda {
 
 // ---- Device
@@ -49,22 +51,24 @@ Device::Current::~Current() {
 
 StatusOr<DeviceMemory> DeviceMemory::create(std::shared_ptr<const Device> device, std::uint64_t bytes) {
   DeviceMemory memory;
-  std::size_t free = 0, total = 0;
-  const Status made = device->run("cuMemAlloc", [&](const api::Functions& call) {
-    const api::Result result = call.cuMemAlloc(&memory.address_, bytes == 0 ? 1 : bytes);
-    if (result == api::out_of_memory) call.cuMemGetInfo(&free, &total);
-    return result;
-  });
-  if (made.reason() == Reason::out_of_memory) {
-    return Status(Reason::out_of_memory,
-                  device->info().name + " (cuda:" + std::to_string(device->info().ordinal) + ") has " +
-                      std::to_string(free) + " bytes free of " + std::to_string(total) + ", and " +
-                      std::to_string(bytes) + " were asked for");
-  }
-  EAGLE_RETURN_IF_ERROR(made);
-  memory.bytes_ = bytes;
   memory.device_ = std::move(device);
+  EAGLE_RETURN_IF_ERROR(
+      out_of_memory_in(*memory.device_, bytes, memory.device_->run("cuMemAlloc", [&](const auto& call) {
+        return call.cuMemAlloc(&memory.address_, bytes == 0 ? 1 : bytes);
+      })));
+  memory.bytes_ = memory.taken_ = bytes;
   return memory;
+}
+
+Status out_of_memory_in(const Device& device, std::uint64_t bytes, const Status& status) {
+  if (status.reason() != Reason::out_of_memory) return status;
+  std::size_t free = 0, total = 0;
+  (void)device.run("cuMemGetInfo",
+                   [&](const api::Functions& call) { return call.cuMemGetInfo(&free, &total); });
+  return {Reason::out_of_memory, device.info().name + " (cuda:" + std::to_string(device.info().ordinal) +
+                                     ") has " + std::to_string(free) + " bytes free of " +
+                                     std::to_string(total) + ", and " + std::to_string(bytes) +
+                                     " were asked for"};
 }
 
 DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
@@ -74,15 +78,14 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
   device_ = std::move(other.device_);
   address_ = std::exchange(other.address_, 0);
   bytes_ = std::exchange(other.bytes_, 0);
+  taken_ = std::exchange(other.taken_, 0);
+  origin_ = other.origin_;
+  sharing_ = other.sharing_;
+  base_ = std::exchange(other.base_, 0);
+  allocation_ = std::exchange(other.allocation_, 0);
   return *this;
 }
 DeviceMemory::~DeviceMemory() { release(); }
-
-void DeviceMemory::release() {
-  if (address_ == 0) return;
-  (void)device_->run("cuMemFree", [&](const api::Functions& call) { return call.cuMemFree(address_); });
-  address_ = 0;
-}
 
 Status DeviceMemory::write(std::span<const std::byte> from, std::uint64_t offset) const {
   if (from.empty()) return {};

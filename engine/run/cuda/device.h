@@ -61,28 +61,50 @@ private:
   api::Context context_ = nullptr;
 };
 
+struct DeviceHandle;  // device_sharing.h
+
 // Bytes on a device, aligned to 256.
 class DeviceMemory {
 public:
+  // How other processes may open it; `none` also of what was opened here.
+  enum class Sharing : std::uint8_t { none, descriptor, ipc };
+
   DeviceMemory() = default;
   // Not cleared. OUT_OF_MEMORY says how much was asked for and how much there was.
   static StatusOr<DeviceMemory> create(std::shared_ptr<const Device> device, std::uint64_t bytes);
+  // Likewise, for other processes to open by `handle`: `none` where the driver can do neither. It takes whole
+  // pieces of the device's memory, which it has for itself: who opens it sees all of them.
+  static StatusOr<DeviceMemory> create_shared(std::shared_ptr<const Device> device, std::uint64_t bytes);
+  // What another process made. MIXED_DEVICES for a handle of another GPU, by the names of both; SYSTEM.
+  static StatusOr<DeviceMemory> open(std::shared_ptr<const Device> device, const DeviceHandle& handle);
   DeviceMemory(DeviceMemory&& other) noexcept;
   DeviceMemory& operator=(DeviceMemory&& other) noexcept;
   ~DeviceMemory();
 
   [[nodiscard]] api::DevicePointer address() const { return address_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::uint64_t taken_bytes() const { return taken_; }  // of the device, at least `bytes`
+  [[nodiscard]] Sharing sharing() const { return sharing_; }
+  [[nodiscard]] const std::shared_ptr<const Device>& device() const { return device_; }
+  // For another process on the same host. BAD_VALUE where it was not made by `create_shared`; SYSTEM.
+  [[nodiscard]] StatusOr<DeviceHandle> handle() const;
   // All of it from `offset` on, at most. They wait until they are done; work of streams is not waited for.
   Status write(std::span<const std::byte> from, std::uint64_t offset = 0) const;
   Status read(std::span<std::byte> to, std::uint64_t offset = 0) const;
   Status fill(unsigned char value) const;
 
 private:
+  enum class Origin : std::uint8_t { allocated, mapped, opened };
   void release();
+  Status map(std::uint64_t allocation, std::uint64_t bytes);
   std::shared_ptr<const Device> device_;
   api::DevicePointer address_ = 0;
   std::uint64_t bytes_ = 0;
+  std::uint64_t taken_ = 0;
+  Origin origin_ = Origin::allocated;
+  Sharing sharing_ = Sharing::none;
+  api::DevicePointer base_ = 0;   // of what was mapped or opened
+  std::uint64_t allocation_ = 0;  // the driver's number of what is mapped
 };
 
 // A module of PTX, compiled by the driver, and its kernel.

@@ -51,6 +51,10 @@ private:
 
 }  // namespace
 
+std::string text_of(const DeviceInfo& info) {
+  return "cuda:" + std::to_string(info.ordinal) + " (" + info.name + ", " + info.uuid + ")";
+}
+
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
@@ -73,6 +77,7 @@ StatusOr<std::shared_ptr<const Driver>> Driver::open(bool* found) {
   if (const api::Result result = call.cuDriverGetVersion(&driver->version_); result != api::success)
     return driver->status(result, "cuDriverGetVersion");
   driver->load_conditionals(library);
+  driver->load_sharing(library);
   return std::shared_ptr<const Driver>(std::move(driver));
 }
 
@@ -101,6 +106,29 @@ void Driver::load_conditionals(void* library) {
   conditionals_ = Status(Reason::system, library_ + " is a driver for CUDA " + version_text(version_) +
                                              ", and conditional nodes came with CUDA " +
                                              version_text(api::conditional_version));
+}
+
+void Driver::load_sharing(void* library) {
+  const auto lacks = [this](const Loader& loader, const char* version) {
+    if (loader.missing().empty()) return Status();
+    return Status(Reason::system,
+                  library_ + " lacks " + loader.missing() +
+                      ", by which other processes open memory of a GPU; expected a driver for "
+                      "CUDA " +
+                      version + " or newer");
+  };
+  Loader descriptors(library);
+  {
+    Loader& loader = descriptors;
+    EAGLE_CUDA_DESCRIPTOR_FUNCTIONS(EAGLE_CUDA_LOAD)
+  }
+  descriptors_ = lacks(descriptors, "10.2");
+  Loader ipc(library);
+  {
+    Loader& loader = ipc;
+    EAGLE_CUDA_IPC_FUNCTIONS(EAGLE_CUDA_LOAD)
+  }
+  ipc_ = lacks(ipc, "11.0");
 }
 
 #undef EAGLE_CUDA_LOAD
@@ -151,6 +179,11 @@ StatusOr<DeviceInfo> Driver::device(int ordinal) const {
         std::pair(attribute(api::attribute_multiprocessors, info.multiprocessors), "cuDeviceGetAttribute")}) {
     if (result != api::success) return status(result, what + of);
   }
+  // Older drivers do not know the question.
+  int maps = 0, passes = 0;
+  info.descriptors = descriptors_.ok() && attribute(api::attribute_virtual_memory, maps) == api::success &&
+                     attribute(api::attribute_posix_descriptors, passes) == api::success && maps != 0 &&
+                     passes != 0;
   info.name = name.data();
   info.uuid = text_of(uuid);
   info.bytes = bytes;

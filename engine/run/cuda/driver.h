@@ -25,7 +25,12 @@ struct DeviceInfo {
   int minor = 0;
   int multiprocessors = 0;
   std::uint64_t bytes = 0;  // of memory
+  // Whether memory of it can be handed to other processes as a descriptor.
+  bool descriptors = false;
 };
+
+// "cuda:0 (NVIDIA H200, GPU-5f1e...)"
+std::string text_of(const DeviceInfo& info);
 
 class Driver {
 public:
@@ -42,6 +47,10 @@ public:
   [[nodiscard]] const Status& graphs() const { return graphs_; }
   // The same of conditional nodes; SYSTEM for a driver that is older than CUDA 12.4.
   [[nodiscard]] const Status& conditionals() const { return conditionals_; }
+  // Whether memory can be handed to other processes as a descriptor (CUDA 10.2), or else as 64 bytes
+  // (CUDA 11.0); SYSTEM names what is missing.
+  [[nodiscard]] const Status& descriptors() const { return descriptors_; }
+  [[nodiscard]] const Status& ipc() const { return ipc_; }
   // Empty: there is no GPU that this process may use.
   [[nodiscard]] StatusOr<std::vector<DeviceInfo>> devices() const;
   // What a call that did not succeed says: the call, the driver's name for the error, and its words.
@@ -52,11 +61,14 @@ private:
   Driver() = default;
   Status load(void* library);
   void load_conditionals(void* library);
+  void load_sharing(void* library);
   [[nodiscard]] StatusOr<DeviceInfo> device(int ordinal) const;
 
   api::Functions functions_;
   Status graphs_;
   Status conditionals_;
+  Status descriptors_;
+  Status ipc_;
   std::string library_;
   int version_ = 0;
 };

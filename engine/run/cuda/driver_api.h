@@ -32,6 +32,50 @@ struct Uuid {
   char bytes[16];
 };
 
+// CUipcMemHandle
+struct IpcHandle {
+  char bytes[64] = {};
+};
+
+// CUDA_MEMCPY2D
+struct CopyRows {
+  std::size_t from_x = 0, from_y = 0;
+  int from_kind = 1;  // memory_of_host, memory_of_device
+  const void* from_host = nullptr;
+  DevicePointer from_device = 0;
+  void* from_array = nullptr;
+  std::size_t from_pitch = 0;
+  std::size_t to_x = 0, to_y = 0;
+  int to_kind = 1;
+  void* to_host = nullptr;
+  DevicePointer to_device = 0;
+  void* to_array = nullptr;
+  std::size_t to_pitch = 0;
+  std::size_t bytes = 0;  // of a row
+  std::size_t rows = 0;
+};
+inline constexpr int memory_of_host = 1;
+inline constexpr int memory_of_device = 2;
+
+// CUmemLocation
+struct MemoryLocation {
+  int type = 1;  // CU_MEM_LOCATION_TYPE_DEVICE
+  int id = 0;    // of the device
+};
+// CUmemAllocationProp
+struct AllocationProperties {
+  int type = 1;          // CU_MEM_ALLOCATION_TYPE_PINNED
+  int handle_types = 0;  // handle_posix_descriptor
+  MemoryLocation location;
+  void* windows_only = nullptr;
+  unsigned char flags[8] = {};
+};
+// CUmemAccessDesc
+struct AccessDescription {
+  MemoryLocation location;
+  int flags = 3;  // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+};
+
 // CUDA_KERNEL_NODE_PARAMS of version 10.0
 struct KernelNodeParams {
   Function function = nullptr;
@@ -78,11 +122,18 @@ inline constexpr Result unknown = 999;
 
 // CUdevice_attribute
 inline constexpr int attribute_multiprocessors = 16;
+inline constexpr int attribute_unified_addressing = 41;
+inline constexpr int attribute_virtual_memory = 102;
+inline constexpr int attribute_posix_descriptors = 103;
 inline constexpr int attribute_compute_capability_major = 75;
 inline constexpr int attribute_compute_capability_minor = 76;
 
 // CUstream_flags
 inline constexpr unsigned stream_non_blocking = 1;
+// CUmemAllocationHandleType, CUmemAllocationGranularity_flags, CUipcMem_flags
+inline constexpr int handle_posix_descriptor = 1;
+inline constexpr int granularity_minimum = 0;
+inline constexpr unsigned ipc_lazy_peer_access = 1;
 // CUjit_option
 inline constexpr int jit_error_log_buffer = 5;
 inline constexpr int jit_error_log_buffer_bytes = 6;
@@ -109,6 +160,8 @@ inline constexpr int jit_error_log_buffer_bytes = 6;
   X(cuMemcpyHtoD, 3020, cuMemcpyHtoD_v2, (DevicePointer to, const void* from, std::size_t bytes))           \
   X(cuMemcpyDtoH, 3020, cuMemcpyDtoH_v2, (void* to, DevicePointer from, std::size_t bytes))                 \
   X(cuMemsetD8, 3020, cuMemsetD8_v2, (DevicePointer to, unsigned char value, std::size_t bytes))            \
+  X(cuMemcpyDtoD, 3020, cuMemcpyDtoD_v2, (DevicePointer to, DevicePointer from, std::size_t bytes))         \
+  X(cuMemcpy2D, 3020, cuMemcpy2D_v2, (const CopyRows* copy))                                                \
   X(cuModuleLoadDataEx, 2010, cuModuleLoadDataEx,                                                           \
     (Module * module, const void* image, unsigned options, int* names, void** values))                      \
   X(cuModuleUnload, 2000, cuModuleUnload, (Module module))                                                  \
@@ -140,6 +193,36 @@ inline constexpr int jit_error_log_buffer_bytes = 6;
   X(cuGraphLaunch, 10000, cuGraphLaunch, (GraphExec exec, Stream stream))        \
   X(cuGraphExecDestroy, 10000, cuGraphExecDestroy, (GraphExec exec))
 
+// Of memory that other processes open by a descriptor (virtual memory management, CUDA 10.2).
+#define EAGLE_CUDA_DESCRIPTOR_FUNCTIONS(X)                                                          \
+  X(cuMemGetAllocationGranularity, 10020, cuMemGetAllocationGranularity,                            \
+    (std::size_t * bytes, const AllocationProperties* properties, int which))                       \
+  X(cuMemCreate, 10020, cuMemCreate,                                                                \
+    (std::uint64_t * handle, std::size_t bytes, const AllocationProperties* properties,             \
+     unsigned long long flags))                                                                     \
+  X(cuMemRelease, 10020, cuMemRelease, (std::uint64_t handle))                                      \
+  X(cuMemAddressReserve, 10020, cuMemAddressReserve,                                                \
+    (DevicePointer * pointer, std::size_t bytes, std::size_t alignment, DevicePointer wanted,       \
+     unsigned long long flags))                                                                     \
+  X(cuMemAddressFree, 10020, cuMemAddressFree, (DevicePointer pointer, std::size_t bytes))          \
+  X(cuMemMap, 10020, cuMemMap,                                                                      \
+    (DevicePointer pointer, std::size_t bytes, std::size_t offset, std::uint64_t handle,            \
+     unsigned long long flags))                                                                     \
+  X(cuMemUnmap, 10020, cuMemUnmap, (DevicePointer pointer, std::size_t bytes))                      \
+  X(cuMemSetAccess, 10020, cuMemSetAccess,                                                          \
+    (DevicePointer pointer, std::size_t bytes, const AccessDescription* access, std::size_t count)) \
+  X(cuMemExportToShareableHandle, 10020, cuMemExportToShareableHandle,                              \
+    (void* shareable, std::uint64_t handle, int kind, unsigned long long flags))                    \
+  X(cuMemImportFromShareableHandle, 10020, cuMemImportFromShareableHandle,                          \
+    (std::uint64_t * handle, void* shareable, int kind))
+
+// Of memory that other processes open by 64 bytes, as every driver has it.
+#define EAGLE_CUDA_IPC_FUNCTIONS(X)                                                          \
+  X(cuIpcGetMemHandle, 4010, cuIpcGetMemHandle, (IpcHandle * handle, DevicePointer pointer)) \
+  X(cuIpcOpenMemHandle, 11000, cuIpcOpenMemHandle_v2,                                        \
+    (DevicePointer * pointer, IpcHandle handle, unsigned flags))                             \
+  X(cuIpcCloseMemHandle, 4010, cuIpcCloseMemHandle, (DevicePointer pointer))
+
 // Of conditional nodes; a driver without them leaves the loops of a graph to the host. `edges` is null.
 #define EAGLE_CUDA_CONDITIONAL_FUNCTIONS(X)                                                         \
   X(cuGraphConditionalHandleCreate, 12030, cuGraphConditionalHandleCreate,                          \
@@ -155,6 +238,8 @@ struct Functions {
   EAGLE_CUDA_FUNCTIONS(EAGLE_CUDA_MEMBER)
   EAGLE_CUDA_GRAPH_FUNCTIONS(EAGLE_CUDA_MEMBER)
   EAGLE_CUDA_CONDITIONAL_FUNCTIONS(EAGLE_CUDA_MEMBER)
+  EAGLE_CUDA_DESCRIPTOR_FUNCTIONS(EAGLE_CUDA_MEMBER)
+  EAGLE_CUDA_IPC_FUNCTIONS(EAGLE_CUDA_MEMBER)
 #undef EAGLE_CUDA_MEMBER
 };
 

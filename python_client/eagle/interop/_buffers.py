@@ -68,7 +68,7 @@ def import_buffer(obj: Any, require: Mapping[str, Any] | None = None) -> Importe
 def _own(obj: Any) -> np.ndarray[Any, Any]:
     """A numpy array is its memory already."""
     if isinstance(obj, Plane):
-        raise _Failed("an eagle.Plane is on another machine; bind it as it is, or take its .numpy()")
+        raise _Failed(f"an eagle.Plane, which is {obj._where()}; bind it as it is, or take its .numpy()")
     if not isinstance(obj, np.ndarray):
         raise _Failed("it is none")
     if isinstance(obj, np.ma.MaskedArray):

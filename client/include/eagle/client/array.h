@@ -6,8 +6,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/plane/view.h"
 
 namespace eagle {
@@ -68,6 +70,14 @@ std::vector<std::int64_t> row_major_strides(const Shape& shape, std::uint32_t it
 // What fresh memory holds: zeros, or whatever was there, which is quicker where memory is used again.
 enum class Contents : std::uint8_t { zeros, any };
 
+// Where an array on a GPU lies for CUDA in this process.
+struct DeviceAddress {
+  std::uint64_t pointer = 0;
+  int ordinal = 0;   // of the GPU, as this process numbers them
+  std::string uuid;  // of the GPU
+  std::shared_ptr<const void> keep_alive;
+};
+
 // A block of a session's memory: 64-byte aligned, shared with the engine that computes.
 // Freed when the last owner goes (graphs that use it are owners too), later than its session if need be.
 class Buffer {
@@ -78,17 +88,23 @@ public:
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  // The engine is on another machine, and this a copy: see Session::fetch and Session::send.
+  // The array is on another machine or on a GPU, and this a copy: see Session::fetch and Session::send.
   [[nodiscard]] bool copied() const { return copied_; }
+  // "cuda:0", as the host numbers its GPUs; empty for memory of the host.
+  [[nodiscard]] const std::string& device() const { return device_; }
+  // Opens memory on a GPU in this process, once, for as long as this is. BAD_VALUE for memory of the host;
+  // MIXED_DEVICES where this process does not see that GPU; what the daemon and the driver say.
+  virtual StatusOr<DeviceAddress> on_device();
 
 protected:
-  Buffer(std::byte* data, std::uint64_t bytes, bool copied = false)
-      : data_(data), bytes_(bytes), copied_(copied) {}
+  Buffer(std::byte* data, std::uint64_t bytes, bool copied = false, std::string device = {})
+      : data_(data), bytes_(bytes), copied_(copied || !device.empty()), device_(std::move(device)) {}
 
 private:
   std::byte* data_;
   std::uint64_t bytes_;
   bool copied_;
+  std::string device_;
 };
 
 // A row-major array in a session's memory. Copies share the memory.

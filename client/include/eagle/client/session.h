@@ -107,10 +107,14 @@ struct SessionPlane {
   std::uint64_t id = 0;
   std::string label;
   std::uint64_t bytes = 0;
-  std::string transport;  // "memfd", "copy" (over TCP) or "borrowed" (in process)
-  std::string why;        // why not another one, and why not in huge pages
+  // "memfd", "copy" (over TCP) or "borrowed" (in process); of a GPU's memory "cuda_vmm_fd", "cuda_ipc",
+  // "copy" or "pointer" (in process)
+  std::string transport;
+  std::string why;  // why not another one, and why not in huge pages
   bool read_only = false;
   std::uint64_t huge_bytes = 0;  // that lie in huge pages
+  std::string device = "cpu";    // "cuda:0"
+  std::uint32_t opened_by = 0;   // of a GPU's memory: processes that had its handle and still run
 };
 
 struct LocalOptions {
@@ -176,43 +180,46 @@ public:
   explicit Session(std::shared_ptr<Host> host) : host_(std::move(host)) {}
 
   // `bytes` of memory of its own that the engine computes on. PLANE_BUDGET, OUT_OF_MEMORY.
+  // `device`: "cuda:0", "cuda" or a UUID for zeros on a GPU of the host, whose values are fetched and sent;
+  // what is wrong with it is said by name.
   StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label = {},
-                                             Contents contents = Contents::zeros) const;
+                                             Contents contents = Contents::zeros,
+                                             std::string_view device = {}) const;
 
   template <typename T>
-  StatusOr<Array<T>> zeros(const Shape& shape) const {
+  StatusOr<Array<T>> zeros(const Shape& shape, std::string_view device = {}) const {
     EAGLE_ASSIGN_OR_RETURN(std::uint64_t bytes, bytes_for(shape, sizeof(T)));
-    EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer, allocate(bytes));
+    EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer, allocate(bytes, {}, Contents::zeros, device));
     return Array<T>(std::move(buffer), shape);
   }
   // Values are whatever was there.
   template <typename T>
-  StatusOr<Array<T>> empty(const Shape& shape) const {
+  StatusOr<Array<T>> empty(const Shape& shape, std::string_view device = {}) const {
     EAGLE_ASSIGN_OR_RETURN(std::uint64_t bytes, bytes_for(shape, sizeof(T)));
-    EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer, allocate(bytes, {}, Contents::any));
+    EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> buffer, allocate(bytes, {}, Contents::any, device));
     return Array<T>(std::move(buffer), shape);
   }
   template <typename T>
-  StatusOr<Array<T>> full(const Shape& shape, T value) const {
-    EAGLE_ASSIGN_OR_RETURN(Array<T> array, empty<T>(shape));
+  StatusOr<Array<T>> full(const Shape& shape, T value, std::string_view device = {}) const {
+    EAGLE_ASSIGN_OR_RETURN(Array<T> array, empty<T>(shape, device));
     for (T& element : array.span()) element = value;
-    if (copies()) {
+    if (copied(array)) {
       EAGLE_RETURN_IF_ERROR(fill(array, {reinterpret_cast<const std::byte*>(&value), sizeof value}));
     }
     return array;
   }
   // A copy of `values` in the session's memory, 1-D.
   template <typename T>
-  StatusOr<Array<T>> copy(std::span<const T> values) const {
-    EAGLE_ASSIGN_OR_RETURN(Array<T> array, zeros<T>({static_cast<std::int64_t>(values.size())}));
+  StatusOr<Array<T>> copy(std::span<const T> values, std::string_view device = {}) const {
+    EAGLE_ASSIGN_OR_RETURN(Array<T> array, zeros<T>({static_cast<std::int64_t>(values.size())}, device));
     std::copy(values.begin(), values.end(), array.span().begin());
     EAGLE_RETURN_IF_ERROR(send(array));
     return array;
   }
 
-  // Over TCP an array's memory in this process is a copy: `fetch` brings the array's values there, `send`
-  // takes them from there. Where the memory is shared there is nothing to do. Arrays of other sessions:
-  // MIXED_SESSIONS.
+  // Over TCP, and of an array on a GPU, an array's memory in this process is a copy: `fetch` brings the
+  // array's values there, `send` takes them from there. Where the memory is shared there is nothing to do.
+  // Arrays of other sessions: MIXED_SESSIONS.
   [[nodiscard]] Status fetch(const ArrayView& array, const TransferProgress& progress = {}) const;
   [[nodiscard]] Status send(const ArrayView& array, const TransferProgress& progress = {}) const;
   // The same with the values in memory of the caller's, row-major; `packed` is as large as the array's
@@ -223,8 +230,16 @@ public:
                                    const TransferProgress& progress = {}) const;
   // Every element gets this value, whose bytes are given.
   [[nodiscard]] Status fill(const ArrayView& array, std::span<const std::byte> element) const;
-  // Whether values have to be fetched and sent.
+  // Whether values have to be fetched and sent: of every array; of this one.
   [[nodiscard]] bool copies() const;
+  [[nodiscard]] bool copied(const ArrayView& array) const;
+  // The array's first element for CUDA in this process. As Buffer::on_device; PRIVATE_ARRAY for memory that
+  // is not this session's.
+  [[nodiscard]] StatusOr<DeviceAddress> on_device(const ArrayView& array) const;
+  // The plane that the address lies in. PRIVATE_ARRAY, UNKNOWN_PLANE.
+  [[nodiscard]] StatusOr<SessionPlane> plane_of(const void* address) const;
+  // As Buffer::device; empty also for memory that is not this session's.
+  [[nodiscard]] std::string device_of(const void* address) const;
 
   // Gives the array a name under which other sessions, of this principal and of those it is granted to, can
   // open it. A part of a plane is copied into a plane of its own first: use the array that is returned from

@@ -1,0 +1,82 @@
+#include "server/gpus.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace eagle::server {
+
+GpuMemory::~GpuMemory() {
+  memory_.reset();
+  gpus_->give_back(*unit_, charged_);
+}
+
+std::uint64_t Gpus::budget_of(const run::cuda::DeviceInfo& info) const {
+  return budget_bytes_ != 0 ? budget_bytes_ : info.bytes / 4 * 3;
+}
+
+Status Gpus::charge(const run::cuda::Devices::Unit& unit, std::uint64_t bytes) {
+  const std::uint64_t budget = budget_of(unit.info());
+  const std::lock_guard lock(mutex_);
+  Taken& taken = taken_[unit.info().uuid];
+  if (taken.bytes > budget || bytes > budget - taken.bytes) {
+    return {
+        Reason::plane_budget,
+        "a plane of " + std::to_string(bytes) + " bytes does not fit on " + text_of(unit.info()) + ": " +
+            std::to_string(taken.bytes) + " of its budget of " + std::to_string(budget) +
+            " bytes are in use; release planes, use smaller ones or another GPU, or start the daemon with "
+            "a larger --device-budget"};
+  }
+  ++taken.planes;
+  taken.bytes += bytes;
+  return {};
+}
+
+void Gpus::give_back(const run::cuda::Devices::Unit& unit, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  Taken& taken = taken_[unit.info().uuid];
+  --taken.planes;
+  taken.bytes -= bytes;
+}
+
+StatusOr<std::shared_ptr<const GpuMemory>> Gpus::make(std::string_view device, std::uint64_t bytes) {
+  EAGLE_ASSIGN_OR_RETURN(const auto unit, devices_.find(device));
+  const std::uint64_t taken = run::cuda::shared_bytes_of(bytes);
+  EAGLE_RETURN_IF_ERROR(charge(*unit, taken));
+  const auto made = std::make_shared<GpuMemory>(shared_from_this(), unit, taken);
+  EAGLE_ASSIGN_OR_RETURN(auto memory, run::cuda::DeviceMemory::create_shared(unit->device, bytes));
+  made->memory_ = std::make_shared<const run::cuda::DeviceMemory>(std::move(memory));
+  // What another process left there is nobody's to see.
+  EAGLE_RETURN_IF_ERROR(made->memory_->fill(0));
+  return std::shared_ptr<const GpuMemory>(made);
+}
+
+StatusOr<run::cuda::Devices::Chosen> chosen_devices(const std::string& text) {
+  if (text == "auto") return run::cuda::Devices::Chosen();
+  std::vector<std::string> uuids;
+  if (text == "none") return run::cuda::Devices::Chosen(std::move(uuids));
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    uuids.push_back(text.substr(at, end - at));
+    if (!uuids.back().starts_with("GPU-")) {
+      return Status(Reason::bad_value,
+                    "devices: expected \"auto\", \"none\", or UUIDs as nvidia-smi -L prints "
+                    "them (GPU-...) with commas, found '" +
+                        uuids.back() + "'");
+    }
+    at = end + 1;
+  }
+  return run::cuda::Devices::Chosen(std::move(uuids));
+}
+
+std::vector<Gpus::Use> Gpus::uses() const {
+  std::vector<Use> all;
+  for (const auto& unit : devices_.opened()) {
+    const std::lock_guard lock(mutex_);
+    const auto found = taken_.find(unit->info().uuid);
+    const Taken taken = found == taken_.end() ? Taken() : found->second;
+    all.push_back({unit->info(), taken.planes, taken.bytes, budget_of(unit->info())});
+  }
+  return all;
+}
+
+}  // namespace eagle::server
