@@ -343,7 +343,8 @@ class Session:
     def withdraw(self, name: str, principals: Sequence[str] = (), *, seal_off: bool = False) -> None:
         """Takes grants back: of these principals, or of everybody, and then the name goes too.
 
-        Who opened the array can use it in no new graph, run or launch. What they have mapped they still see, unless
+        Who opened the array can use it in no new graph, run or launch, and what they have under way with it is stopped
+        (CANCELLED). What they have mapped they still see, unless
         ``seal_off`` moves the bytes away from it: then they see zeros. That copies the array once, and nobody may write
         to it meanwhile.
         """
