@@ -18,6 +18,7 @@
 #include "engine/plane/overlap.h"
 #include "engine/plane/packed.h"
 #include "engine/step/result_message.h"
+#include "server/client_text.h"
 #include "server/fault_point.h"
 #include "server/log_context.h"
 #include "server/sessions.h"
@@ -99,7 +100,11 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
                                          std::to_string(longest) + " (kept_run_lease), found " +
                                          std::to_string(request.lease_s()));
   }
+  for (const auto& [what, text] : {std::pair{"a name", &request.name()}, std::pair{"a mask", &request.mask()},
+                                   std::pair{"an attempt", &request.attempt()}})
+    EAGLE_RETURN_IF_ERROR(check_client_text(what, *text, limits_).within("run"));
   EAGLE_RETURN_IF_ERROR(graph::check_name(request.name(), "run", "name", name_bytes));
+  EAGLE_RETURN_IF_ERROR(graph::check_name(request.mask(), "run", "mask", name_bytes));
   if (session->principal().identity == Identity::anonymous) {
     return Status(Reason::permission_denied,
                   "a submitted run belongs to a user, who finds it again from another session, and this "
@@ -144,7 +149,7 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
   run->owner = session->principal();
   run->name = request.name();
   run->mask = request.mask();
-  run->attempt = request.attempt().substr(0, limits_.label_bytes);
+  run->attempt = request.attempt();
   run->max_steps = request.run().max_steps();
   run->until = Clock::now() +
                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(request.lease_s()));

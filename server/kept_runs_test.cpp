@@ -169,6 +169,28 @@ TEST_F(KeptRunsTest, RefuseWhatNeedsTheClientAndLeasesThatCannotBe) {
   }
 }
 
+// What is written down is handed to each next worker.
+TEST_F(KeptRunsTest, RefuseTextsThatAreTooLongToBeKept) {
+  const std::string longest(256, 'm');
+  v1::SubmitRequest fits = request(0.5);
+  fits.set_mask(longest);
+  fits.set_attempt(longest);
+  const std::uint64_t run = submit(fits);
+  EXPECT_EQ(submit(fits), run) << "the same attempt";
+  v1::SubmitRequest named = request(0.5), masked = named, again = named;
+  named.set_name(longest + "m");
+  masked.set_mask(longest + "m");
+  again.set_attempt(longest + "m");
+  for (const auto& [what, one] : {std::pair{"a name", named}, {"a mask", masked}, {"an attempt", again}}) {
+    const Status refused = runs().submit(session_, one).status();
+    EXPECT_EQ(refused.reason(), Reason::bad_value);
+    EXPECT_EQ(refused.message(), "run: expected " + std::string(what) +
+                                     " of at most 256 bytes (label_bytes), found 257; give a shorter one");
+  }
+  masked.set_mask("\xff");
+  EXPECT_EQ(runs().submit(session_, masked).status().reason(), Reason::malformed_graph);
+}
+
 // Its principal is its session, and nobody else could ever fetch or cancel the run.
 TEST_F(KeptRunsTest, AreNotKeptForNobodyInParticular) {
   const auto opened = daemon_->sessions().open(remote_principal(Identity::anonymous, "1"), "test");

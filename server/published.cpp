@@ -5,6 +5,7 @@
 
 #include "eagle/v1/state.pb.h"
 #include "engine/graph/wire.h"
+#include "server/client_text.h"
 #include "server/fault_point.h"
 
 namespace eagle::server {
@@ -41,10 +42,9 @@ bool Published::granted(const Key& key, const Entry& entry, const std::string& p
 }
 
 Status Published::publish(const std::shared_ptr<Session>& owner, const std::string& name, Array array) {
-  if (name.empty() || name.size() > limits_.label_bytes) {
-    return {Reason::bad_value, "publish: expected a name of 1 to " + std::to_string(limits_.label_bytes) +
-                                   " bytes (label_bytes), found " + std::to_string(name.size())};
-  }
+  if (name.empty()) return {Reason::bad_value, "publish: expected a name, found an empty one"};
+  EAGLE_RETURN_IF_ERROR(check_client_text("a name", name, limits_).within("publish"));
+  EAGLE_RETURN_IF_ERROR(check_client_text("an attempt", array.attempt, limits_).within("publish"));
   for (const std::string& principal : array.to) {
     if (is_principal(principal)) continue;
     return {Reason::bad_value,

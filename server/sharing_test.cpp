@@ -161,6 +161,22 @@ TEST_F(Sharing, AnArrayIsGrantedToSoManyAndNoMore) {
   EXPECT_TRUE(publish(alice, "x", many).ok());
 }
 
+// What is written down is handed to each next worker.
+TEST_F(Sharing, NamesAndAttemptsAreNoLongerThanLabels) {
+  const auto alice = session_of(alice_);
+  const std::string longest(daemon_->limits().label_bytes, 'n');
+  const auto publish_by = [&](const std::string& name, const std::string& attempt) {
+    return daemon_->published().publish(
+        alice, name,
+        {plane_in(*alice)->bytes(), {0, 0, plane::DType::f64, 8, {512}, {8}}, false, {}, attempt});
+  };
+  EXPECT_TRUE(publish_by(longest, longest).ok());
+  for (const Status& refused :
+       {publish_by(longest + "n", ""), publish_by("x", longest + "n"), publish_by("", "")})
+    EXPECT_EQ(refused.reason(), Reason::bad_value) << refused.to_string();
+  EXPECT_THAT(publish_by("x", longest + "n").message(), HasSubstr("an attempt of at most 256 bytes"));
+}
+
 TEST_F(Sharing, OfSeveralOwnersOneMustBeNamed) {
   const auto alice = session_of(alice_), bob = session_of(bob_);
   const auto carol = session_of(remote_principal(Identity::certificate, "carol"));
