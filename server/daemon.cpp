@@ -490,6 +490,13 @@ Status Daemon::restore_name(Restoring& restoring, const StateKey& key, const std
 Status Daemon::restore_run(Restoring& restoring, const StateKey& key, const std::string& text) {
   v1::RunRecord record;
   if (!record.ParseFromString(text)) return nonsense();
+  const auto progress = restoring.state.records.find({0, StateKind::run_progress, key.id});
+  if (progress != restoring.state.records.end()) {
+    v1::RunProgressRecord how_far;
+    if (!how_far.ParseFromString(progress->second)) return nonsense();
+    record.mutable_run()->mutable_progress()->set_steps(how_far.steps());
+    record.mutable_run()->mutable_progress()->set_finished(how_far.finished());
+  }
   PlaneStore::Planes planes;
   for (std::uint64_t i = 0;; ++i) {
     const StateKey plane{0, StateKind::run_plane, KeptRuns::plane_key(key.id, i)};
@@ -516,7 +523,7 @@ Status Daemon::restore_entry(Restoring& restoring, const StateKey& key, const st
     return {};
   }
   if (key.kind == StateKind::run) return restore_run(restoring, key, text);
-  if (key.kind == StateKind::run_plane) return {};  // with its run
+  if (key.kind == StateKind::run_plane || key.kind == StateKind::run_progress) return {};  // with its run
   EAGLE_ASSIGN_OR_RETURN(const auto session, sessions_.restored(key.session));
   switch (key.kind) {
     case StateKind::plane:

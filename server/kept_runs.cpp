@@ -43,6 +43,7 @@ struct KeptRuns::Run {
   std::optional<StatusOr<step::RunResult>> outcome;
   Clock::time_point written;  // when its progress was
   bool lost = false;          // it did not survive its worker
+  bool gone = false;          // it is kept no longer: what comes of it now is not written down
 };
 
 namespace {
@@ -334,7 +335,7 @@ std::uint64_t KeptRuns::plane_key(std::uint64_t run, std::uint64_t plane) {
 
 // Only once it has ended do its planes hold something.
 void KeptRuns::write_down(Run& run) const {
-  if (survival_.log == nullptr) return;
+  if (survival_.log == nullptr || run.gone) return;
   v1::RunRecord record;
   record.set_uid(run.owner.uid);
   record.set_identity(static_cast<std::uint32_t>(run.owner.identity));
@@ -358,16 +359,20 @@ void KeptRuns::write_down(Run& run) const {
   }
   changes.front().key = {0, StateKind::run, run.id};
   changes.front().value = record.SerializeAsString();
+  if (run.outcome) changes.push_back({{0, StateKind::run_progress, run.id}, true, {}, -1});
   fault_point("run.before");
   static_cast<void>(survival_.log->write(changes));  // fails where this process is about to end
   fault_point("run.after");
   run.written = Clock::now();
 }
 
-void KeptRuns::write_down_end(const Run& run) const {
+void KeptRuns::write_down_end(Run& run) const {
+  const std::lock_guard lock(run.mutex);
+  run.gone = true;
   if (survival_.log == nullptr) return;
-  std::vector<StateChange> changes(1);
-  changes.front() = {{0, StateKind::run, run.id}, true, {}, -1};
+  std::vector<StateChange> changes;
+  for (const StateKind kind : {StateKind::run, StateKind::run_progress})
+    changes.push_back({{0, kind, run.id}, true, {}, -1});
   for (std::size_t i = 0; i < run.planes.size(); ++i) {
     changes.push_back({{0, StateKind::run_plane, plane_key(run.id, i)}, true, {}, -1});
   }
@@ -378,7 +383,16 @@ void KeptRuns::write_down_end(const Run& run) const {
 
 void KeptRuns::note_progress(Run& run) const {
   const std::lock_guard lock(run.mutex);
-  if (!run.outcome && Clock::now() - run.written >= progress_interval) write_down(run);
+  if (survival_.log == nullptr || run.outcome || run.gone) return;
+  if (Clock::now() - run.written < progress_interval) return;
+  v1::RunProgressRecord record;
+  record.set_steps(run.steps);
+  record.set_finished(run.finished);
+  const StateChange change{{0, StateKind::run_progress, run.id}, false, record.SerializeAsString(), -1};
+  fault_point("run.progress.before");
+  static_cast<void>(survival_.log->write({&change, 1}));  // fails where this process is about to end
+  fault_point("run.progress.after");
+  run.written = Clock::now();
 }
 
 Status KeptRuns::restore(std::uint64_t id, const v1::RunRecord& record, PlaneStore::Planes planes) {

@@ -64,7 +64,7 @@ public:
   void cancel_all();
 
   // A run of another worker. One that had not ended there ends now, with WORKER_RESTARTED and how far it had
-  // come. `planes`: those that may be fetched, of one that had. BAD_MESSAGE.
+  // come by `record`. `planes`: those that may be fetched, of one that had. BAD_MESSAGE.
   Status restore(std::uint64_t id, const v1::RunRecord& record, PlaneStore::Planes planes);
   // The id of the entry of a run's Nth plane.
   static std::uint64_t plane_key(std::uint64_t run, std::uint64_t plane);
@@ -78,7 +78,7 @@ private:
   static void describe(const Run& run, v1::KeptRun& reply);
   void expire();
   void write_down(Run& run) const;  // with its lock held
-  void write_down_end(const Run& run) const;
+  void write_down_end(Run& run) const;
   void note_progress(Run& run) const;
 
   Engine& engine_;

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 #include <thread>
 
 #include "eagle/v1/run.pb.h"
+#include "eagle/v1/state.pb.h"
 #include "server/testing.h"
 
 namespace eagle::server {
@@ -14,6 +16,34 @@ namespace {
 using server::testing::oscillator_run;
 
 constexpr double never = std::numeric_limits<double>::infinity();
+
+// The entries of submitted runs, as a keeper would have them.
+class RunLog final : public StateLog {
+public:
+  Status write(std::span<const StateChange> changes) override {
+    const std::lock_guard lock(mutex_);
+    for (const StateChange& change : changes) {
+      entries_.erase(change.key);
+      if (!change.gone && change.key.session == 0) entries_[change.key] = change.value;
+      if (change.key.kind == StateKind::run) ++records_;
+    }
+    return {};
+  }
+  [[nodiscard]] std::map<StateKey, std::string> entries() const {
+    const std::lock_guard lock(mutex_);
+    return entries_;
+  }
+  // How often the record of a run was written.
+  [[nodiscard]] int records() const {
+    const std::lock_guard lock(mutex_);
+    return records_;
+  }
+
+private:
+  mutable std::mutex mutex_;
+  std::map<StateKey, std::string> entries_;
+  int records_ = 0;
+};
 
 class KeptRunsTest : public ::testing::Test {
 protected:
@@ -43,11 +73,66 @@ protected:
       std::this_thread::yield();
     }
   }
+  // With a daemon that writes there.
+  std::shared_ptr<RunLog> write_down() {
+    auto log = std::make_shared<RunLog>();
+    Daemon::Options options;
+    options.log = log;
+    session_.reset();
+    daemon_ = server::testing::make_daemon(std::move(options));
+    session_ = server::testing::open_session(*daemon_);
+    return log;
+  }
   KeptRuns& runs() { return daemon_->kept_runs(); }
 
   std::unique_ptr<Daemon> daemon_ = server::testing::make_daemon();
   std::shared_ptr<Session> session_ = server::testing::open_session(*daemon_);
 };
+
+TEST_F(KeptRunsTest, AreWrittenDownOnceAndTheirProgressByItself) {
+  const auto log = write_down();
+  v1::SubmitRequest named = request(never);
+  named.set_name(std::string(256, 'n'));
+  const std::uint64_t run = submit(named);
+  const StateKey progress{0, StateKind::run_progress, run};
+  while (!log->entries().contains(progress)) std::this_thread::yield();
+  EXPECT_EQ(log->records(), 1);
+  EXPECT_LT(log->entries().at(progress).size(), 32u) << "whatever the run's names are";
+
+  // What the next worker makes of it.
+  Daemon::Options left;
+  left.restored.epoch = 1;
+  left.restored.records = log->entries();
+  v1::RunProgressRecord how_far;
+  ASSERT_TRUE(how_far.ParseFromString(left.restored.records.at(progress)));
+  const auto next = server::testing::make_daemon(std::move(left));
+  const auto other = server::testing::open_session(*next);
+  v1::KeptRun state;
+  ASSERT_TRUE(next->kept_runs().get(*other, run, state).ok());
+  EXPECT_TRUE(state.ended());
+  EXPECT_GT(state.progress().steps(), 0);
+  EXPECT_EQ(state.progress().steps(), how_far.steps());
+
+  ASSERT_TRUE(runs().cancel(*session_, run).ok());
+  wait(*session_, run);
+  while (log->entries().contains(progress)) std::this_thread::yield();
+  EXPECT_EQ(log->records(), 2) << "and when it ended";
+  v1::FetchRunRequest fetch;
+  fetch.set_run(run);
+  ASSERT_TRUE(runs().fetch(*session_, fetch).ok());
+  EXPECT_TRUE(log->entries().empty());
+}
+
+TEST_F(KeptRunsTest, AreNotWrittenDownAfterTheirLease) {
+  const auto log = write_down();
+  v1::SubmitRequest brief = request(never);
+  brief.set_lease_s(0.01);
+  const std::uint64_t run = submit(brief);
+  v1::KeptRun state;
+  while (runs().get(*session_, run, state).ok()) std::this_thread::yield();
+  while (daemon_->executor().admitted() > 0 || daemon_->underway().count() > 0) std::this_thread::yield();
+  EXPECT_TRUE(log->entries().empty());
+}
 
 TEST_F(KeptRunsTest, GoOnWhenTheirSessionEnds) {
   const std::uint64_t run = submit(request(0.5));

@@ -238,6 +238,7 @@ public:
     plane.set_generation(1);
     plane.set_bytes(bytes);
     plane.set_label("kept");
+    plane.set_bytes_id(7);
     const std::vector<StateChange> changes = {entry(5, StateKind::session, 0, session.SerializeAsString()),
                                               entry(5, StateKind::plane, 1, plane.SerializeAsString())};
     EXPECT_TRUE(journal_.apply(changes).ok());
@@ -249,7 +250,7 @@ public:
     state_.socket_inode = file.st_ino;
     state_.journal = journal_at;
     state_.ledger = ledger_at;
-    state_.held[{5, StateKind::plane, 1}] = plane_at;
+    state_.bytes[7] = plane_at;
   }
   // For a child that inherits it.
   std::vector<std::pair<int, int>> inherited(int socket, std::uint32_t version) {

@@ -80,6 +80,7 @@ bool needs_session(const StateKey& key) {
     case StateKind::strike:
     case StateKind::run:
     case StateKind::run_plane:
+    case StateKind::run_progress:
       return false;
     default:
       return true;
