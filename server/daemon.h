@@ -70,6 +70,8 @@ public:
     std::shared_ptr<StateLog> log;
     RestoredState restored;
     std::unique_ptr<Ledger> ledger;
+    // Called with each entry that was restored; may be empty.
+    std::function<void()> restores;
   };
   // BAD_VALUE for a budget over what this process may use: the system would end it, and not refuse.
   static StatusOr<std::unique_ptr<Daemon>> create(Options options);
@@ -190,7 +192,7 @@ public:
 
 private:
   Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique_ptr<Engine> engine);
-  Status restore(RestoredState& state);
+  Status restore(RestoredState& state, const std::function<void()>& each);
   void mark_torn(const Ledger::Cut& cut);
   // While everything is restored: bytes that several entries are over, by their ids, and who opened what.
   struct Restoring {

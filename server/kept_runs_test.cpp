@@ -103,9 +103,12 @@ TEST_F(KeptRunsTest, AreWrittenDownOnceAndTheirProgressByItself) {
   Daemon::Options left;
   left.restored.epoch = 1;
   left.restored.records = log->entries();
+  std::size_t steps = 0;
+  left.restores = [&steps] { ++steps; };
   v1::RunProgressRecord how_far;
   ASSERT_TRUE(how_far.ParseFromString(left.restored.records.at(progress)));
   const auto next = server::testing::make_daemon(std::move(left));
+  EXPECT_EQ(steps, 2u) << "with each entry its keeper hears that it lives";
   const auto other = server::testing::open_session(*next);
   v1::KeptRun state;
   ASSERT_TRUE(next->kept_runs().get(*other, run, state).ok());
