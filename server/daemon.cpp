@@ -159,14 +159,15 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       epoch_(options.restored.epoch),
       budget_(std::move(budget)),
       engine_(std::move(engine)),
-      published_(limits_, options.restored.epoch),
+      published_(limits_, *budget_, options.restored.epoch),
       sessions_(*budget_, limits_, {log_.get(), options.restored.epoch, ledger_.get()},
                 [this](const Session& session) { published_.forget(session); }),
       executor_(limits_.jobs),
       small_memory_pool_(1, limits_.memory_requests, "memory_requests"),
       large_memory_pool_(1, limits_.memory_requests, "memory_requests"),
       build_pool_(limits_.build_threads + 1, limits_.builds, "builds"),
-      kept_runs_(*engine_, executor_, build_pool_, underway_, limits_, {log_.get(), options.restored.epoch}),
+      kept_runs_(*engine_, executor_, build_pool_, underway_, *budget_, limits_,
+                 {log_.get(), options.restored.epoch}),
       attachments_([this](const std::shared_ptr<Session>& session) { sessions_.end(session); }) {}
 
 Daemon::~Daemon() = default;

@@ -117,7 +117,7 @@ Status Daemon::restore_run(Restoring& restoring, const StateKey& key, const std:
     EAGLE_ASSIGN_OR_RETURN(auto bytes, restored_bytes(restoring, plane, of.bytes_id(), of.bytes()));
     planes.push_back(std::make_shared<Plane>(of.label(), std::move(bytes), Plane::Access::own));
   }
-  return kept_runs_.restore(key.id, record, std::move(planes));
+  return kept_runs_.restore(key.id, record, std::move(planes), sessions_.tenants());
 }
 
 // Entries come in the order of their keys: a session before what it holds, and runs first.

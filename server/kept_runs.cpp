@@ -21,6 +21,7 @@
 #include "server/client_text.h"
 #include "server/fault_point.h"
 #include "server/log_context.h"
+#include "server/record_costs.h"
 #include "server/sessions.h"
 
 namespace eagle::server {
@@ -43,7 +44,8 @@ struct KeptRuns::Run {
   std::optional<StatusOr<step::RunResult>> outcome;
   Clock::time_point written;  // when its progress was
   bool lost = false;          // it did not survive its worker
-  bool gone = false;          // it is kept no longer: what comes of it now is not written down
+  RecordCosts costs;
+  bool gone = false;  // it is kept no longer: what comes of it now is not written down
 };
 
 namespace {
@@ -68,6 +70,13 @@ constexpr std::chrono::milliseconds progress_interval{500};
 // Of one run's planes, in the ids of their entries.
 constexpr int plane_bits = 12;
 
+// What is kept of it until it is fetched: the description is not.
+std::uint64_t kept_bytes(const v1::SubmitRequest& request) {
+  std::uint64_t bytes = request.name().size() + request.mask().size() + request.attempt().size();
+  for (const v1::NamedView& plane : request.planes()) bytes += plane.ByteSizeLong();
+  return bytes;
+}
+
 std::int64_t nanoseconds_of(std::chrono::steady_clock::time_point time) {
   return std::chrono::nanoseconds(time.time_since_epoch()).count();
 }
@@ -75,11 +84,12 @@ std::int64_t nanoseconds_of(std::chrono::steady_clock::time_point time) {
 }  // namespace
 
 KeptRuns::KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, Underway& underway,
-                   const Limits& limits, Survival survival)
+                   PlaneBudget& budget, const Limits& limits, Survival survival)
     : engine_(engine),
       executor_(executor),
       builders_(builders),
       underway_(underway),
+      budget_(budget),
       limits_(limits),
       survival_(survival),
       last_(std::uint64_t{survival.epoch} << 32),
@@ -154,6 +164,9 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
   run->max_steps = request.run().max_steps();
   run->until = Clock::now() +
                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(request.lease_s()));
+
+  EAGLE_ASSIGN_OR_RETURN(run->costs, charge_record(budget_, session->tenant().get(), "a submitted run",
+                                                   copies_of_records * kept_bytes(request)));
 
   SimulationEvents events;
   const std::weak_ptr<Run> reached = run;
@@ -395,7 +408,8 @@ void KeptRuns::note_progress(Run& run) const {
   run.written = Clock::now();
 }
 
-Status KeptRuns::restore(std::uint64_t id, const v1::RunRecord& record, PlaneStore::Planes planes) {
+Status KeptRuns::restore(std::uint64_t id, const v1::RunRecord& record, PlaneStore::Planes planes,
+                         Tenants& tenants) {
   const Status nonsense(Reason::bad_message, "the record of a submitted run is none");
   const v1::KeptRun& said = record.run();
   if (said.run() != id || record.planes_size() != said.planes_size()) return nonsense;
@@ -403,6 +417,7 @@ Status KeptRuns::restore(std::uint64_t id, const v1::RunRecord& record, PlaneSto
   run->id = id;
   run->owner = {record.uid(), static_cast<gid_t>(-1), 0, static_cast<Identity>(record.identity()),
                 record.subject()};
+  run->costs = adopt_record(budget_, tenants.of(run->owner).get(), copies_of_records * record.ByteSizeLong());
   run->name = said.name();
   run->mask = said.mask();
   run->attempt = record.attempt();

@@ -279,6 +279,28 @@ TEST_F(KeptRunsTest, RefuseTextsThatAreTooLongToBeKept) {
   EXPECT_EQ(runs().submit(session_, masked).status().reason(), Reason::malformed_graph);
 }
 
+TEST_F(KeptRunsTest, AreChargedForWhatIsKeptOfThem) {
+  const std::uint64_t before = daemon_->plane_budget().other_bytes();
+  v1::SubmitRequest named = request(0.5);
+  for (int i = 0; i < 100; ++i) {
+    *named.add_planes() = named.planes(0);
+    named.mutable_planes(i + 1)->set_name(std::string(200, 'x') + std::to_string(i));
+  }
+  const std::uint64_t run = submit(named);
+  EXPECT_GT(daemon_->plane_budget().other_bytes(), before + 2 * 100 * 200);
+  TenantPolicy policy;
+  policy.quotas[static_cast<std::size_t>(Held::plane_bytes)] = 1;
+  session_->tenant()->set_policy(policy);
+  const Status refused = runs().submit(session_, named).status();
+  EXPECT_EQ(refused.reason(), Reason::quota);
+  EXPECT_NE(refused.message().find("tenant_plane_bytes"), std::string::npos) << refused.message();
+  wait(*session_, run);
+  v1::FetchRunRequest fetch;
+  fetch.set_run(run);
+  ASSERT_TRUE(runs().fetch(*session_, fetch).ok());
+  while (daemon_->plane_budget().other_bytes() > before) std::this_thread::yield();
+}
+
 // Its principal is its session, and nobody else could ever fetch or cancel the run.
 TEST_F(KeptRunsTest, AreNotKeptForNobodyInParticular) {
   const auto opened = daemon_->sessions().open(remote_principal(Identity::anonymous, "1"), "test");

@@ -70,9 +70,13 @@ Status Published::publish(const std::shared_ptr<Session>& owner, const std::stri
     return {Reason::quota, "publish: the daemon has " + std::to_string(limits_.published) +
                                " published arrays, which is its limit (published); withdraw some"};
   }
+  Entry fresh{owner, owner->id(), owner->log(), ++last_number_, std::move(array), {}, {}};
+  EAGLE_ASSIGN_OR_RETURN(fresh.costs,
+                         charge_record(budget_, owner->tenant().get(), "the name of an array and its grants",
+                                       copies_of_records * record_of(name, fresh).ByteSizeLong()));
   if (known != entries_.end()) EAGLE_RETURN_IF_ERROR(write_down_end(known->second));
   Entry& entry = entries_[key];
-  entry = {owner, owner->id(), owner->log(), ++last_number_, std::move(array), {}};
+  entry = std::move(fresh);
   return write_down(name, entry);
 }
 
@@ -153,8 +157,7 @@ std::size_t Published::holders() const {
   return count;
 }
 
-Status Published::write_down(const std::string& name, const Entry& entry, bool moved) {
-  if (entry.log == nullptr) return {};
+v1::NameRecord Published::record_of(const std::string& name, const Entry& entry) {
   v1::NameRecord record;
   record.set_name(name);
   graph::to_message(entry.array.view, *record.mutable_view());
@@ -163,10 +166,15 @@ Status Published::write_down(const std::string& name, const Entry& entry, bool m
   record.set_bytes_id(entry.array.bytes->id());
   record.set_bytes(entry.array.bytes->size());
   record.set_attempt(entry.array.attempt);
+  return record;
+}
+
+Status Published::write_down(const std::string& name, const Entry& entry, bool moved) {
+  if (entry.log == nullptr) return {};
   EAGLE_ASSIGN_OR_RETURN(const UniqueFd descriptor, entry.array.bytes->descriptor(false));
   StateChange change;
   change.key = {entry.session_id, StateKind::name, entry.number};
-  change.value = record.SerializeAsString();
+  change.value = record_of(name, entry).SerializeAsString();
   change.fd = descriptor.get();
   change.moved = moved;
   fault_point("name.before");
@@ -202,8 +210,14 @@ Status Published::restore(const std::shared_ptr<Session>& owner, std::uint64_t n
   array.view.plane = 0;
   EAGLE_RETURN_IF_ERROR(plane::check(array.view, array.bytes->size()));
   const std::lock_guard lock(mutex_);
-  entries_[{owner->principal().text(), record.name()}] = {owner,  owner->id(),      owner->log(),
-                                                          number, std::move(array), {}};
+  entries_[{owner->principal().text(), record.name()}] = {
+      owner,
+      owner->id(),
+      owner->log(),
+      number,
+      std::move(array),
+      {},
+      adopt_record(budget_, owner->tenant().get(), copies_of_records * record.ByteSizeLong())};
   return {};
 }
 

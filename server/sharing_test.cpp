@@ -177,6 +177,26 @@ TEST_F(Sharing, NamesAndAttemptsAreNoLongerThanLabels) {
   EXPECT_THAT(publish_by("x", longest + "n").message(), HasSubstr("an attempt of at most 256 bytes"));
 }
 
+TEST_F(Sharing, ANameAndItsGrantsAreChargedToItsOwner) {
+  const auto alice = session_of(alice_);
+  std::set<std::string> many;
+  while (many.size() < daemon_->limits().grantees)
+    many.insert("token:" + std::string(200, 't') + std::to_string(many.size()));
+  const std::uint64_t before = daemon_->plane_budget().other_bytes();
+  ASSERT_TRUE(publish(alice, "x", many).ok());
+  EXPECT_GT(daemon_->plane_budget().other_bytes(), before + 2 * 200 * many.size());
+  TenantPolicy policy;
+  policy.quotas[static_cast<std::size_t>(Held::plane_bytes)] = 16 * 4096;  // of which each plane takes one
+  alice->tenant()->set_policy(policy);
+  const Status refused = publish(alice, "y", many);
+  EXPECT_EQ(refused.reason(), Reason::quota);
+  EXPECT_THAT(refused.message(), HasSubstr("tenant_plane_bytes"));
+  EXPECT_EQ(open(alice, "y").status().reason(), Reason::unknown_name);
+  ASSERT_TRUE(daemon_->published().withdraw(*alice, "x", {}).ok());
+  EXPECT_EQ(daemon_->plane_budget().other_bytes(), before);
+  EXPECT_TRUE(publish(alice, "y", {"token:bob"}).ok());
+}
+
 TEST_F(Sharing, OfSeveralOwnersOneMustBeNamed) {
   const auto alice = session_of(alice_), bob = session_of(bob_);
   const auto carol = session_of(remote_principal(Identity::certificate, "carol"));
