@@ -236,9 +236,10 @@ StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescripti
   }
   note_build(session, result.graph, build_s);
   const LogScope scope({session.id(), result.graph, 0, {}});
-  spdlog::info("built name=\"{}\" nodes={} in {:.4f} s{}", loggable(description.name()),
-               result.loaded->nodes(), result.loaded->built().build_s(),
-               result.loaded->built().compiled() ? "" : ", all code from the cache");
+  if (const auto more = built_lines_.admit())
+    spdlog::info("built name=\"{}\" nodes={} in {:.4f} s{}{}", loggable(description.name()),
+                 result.loaded->nodes(), result.loaded->built().build_s(),
+                 result.loaded->built().compiled() ? "" : ", all code from the cache", *more);
   return result;
 }
 
@@ -372,7 +373,8 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::build_again(Session& session, std
   loaded->note_in(ledger_.get(), session.id(), hash);
   note_build(session, id, loaded->built().build_s());
   const LogScope scope({session.id(), id});
-  spdlog::info("built again in {:.4f} s", loaded->built().build_s());
+  if (const auto more = built_lines_.admit())
+    spdlog::info("built again in {:.4f} s{}", loaded->built().build_s(), *more);
   return loaded;
 }
 

@@ -231,6 +231,7 @@ private:
   Underway underway_;
   LogLimit connection_lines_;
   LogLimit refused_lines_;
+  LogLimit built_lines_;
   Published published_;
   Sessions sessions_;
   Executor executor_;

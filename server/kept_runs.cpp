@@ -221,7 +221,9 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
                        session->tenant()->name());
   if (!queued.ok()) job->refuse(queued);
   const LogScope scope({session->id()});
-  spdlog::info("run={} submitted by {} lease={} s", run->id, loggable(run->owner.text()), request.lease_s());
+  if (const auto more = submitted_lines_.admit())
+    spdlog::info("run={} submitted by {} lease={} s{}", run->id, loggable(run->owner.text()),
+                 request.lease_s(), *more);
   return run->id;
 }
 
@@ -518,7 +520,8 @@ void KeptRuns::expire() {
     runs_.erase(first);
     write_down_end(*run);
     lock.unlock();
-    spdlog::info("run={} is kept no longer: its lease is over", run->id);
+    if (const auto more = over_lines_.admit())
+      spdlog::info("run={} is kept no longer: its lease is over{}", run->id, *more);
     std::shared_ptr<SimulationJob> job;
     {
       const std::lock_guard outcome(run->mutex);

@@ -13,6 +13,7 @@
 #include "engine/base/status.h"
 #include "engine/engine.h"
 #include "server/limits.h"
+#include "server/log_limit.h"
 #include "server/session.h"
 #include "server/simulation_job.h"
 #include "server/underway.h"
@@ -85,6 +86,8 @@ private:
   WorkPool& builders_;
   Underway& underway_;
   PlaneBudget& budget_;
+  LogLimit submitted_lines_;
+  LogLimit over_lines_;
   const Limits& limits_;
   const Survival survival_;
   mutable std::mutex mutex_;

@@ -1,9 +1,12 @@
 #include "server/kept_runs.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <limits>
 #include <map>
+#include <sstream>
 #include <thread>
 
 #include "eagle/v1/run.pb.h"
@@ -309,6 +312,30 @@ TEST_F(KeptRunsTest, AreNotKeptForNobodyInParticular) {
   const Status refused = runs().submit(session_, request(0.5)).status();
   EXPECT_EQ(refused.reason(), Reason::permission_denied);
   EXPECT_NE(refused.message().find("token"), std::string::npos) << refused.message();
+}
+
+// Whoever may submit runs may do so at will: the lines of others stay in the log.
+TEST_F(KeptRunsTest, AreNotAllToldOfInTheLog) {
+  std::ostringstream said;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+  v1::SubmitRequest one = request(0.001, 1);
+  v1::FetchRunRequest fetch;
+  int submitted = 0;
+  for (int i = 0; i < 3 * static_cast<int>(LogLimit::lines); ++i) {
+    const auto run = runs().submit(session_, one);
+    if (!run.ok()) continue;
+    ++submitted;
+    wait(*session_, *run);
+    fetch.set_run(*run);
+    EXPECT_TRUE(runs().fetch(*session_, fetch).ok());
+  }
+  spdlog::set_default_logger(before);
+  const std::string text = said.str();
+  int lines = 0;
+  for (std::size_t at = 0; (at = text.find(" submitted by ", at)) != std::string::npos; ++at) ++lines;
+  EXPECT_LT(lines, submitted);
 }
 
 TEST_F(KeptRunsTest, AreBoundedInAll) {

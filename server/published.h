@@ -17,6 +17,7 @@
 #include "engine/base/status.h"
 #include "engine/plane/view.h"
 #include "server/limits.h"
+#include "server/log_limit.h"
 #include "server/record_costs.h"
 #include "server/session.h"
 
@@ -75,6 +76,10 @@ public:
   // "uid:N", "token:NAME", "certificate:NAME" or "*".
   static bool is_principal(const std::string& text);
 
+  // Of the lines that tell of names that came and went.
+  [[nodiscard]] LogLimit& published_lines() { return published_lines_; }
+  [[nodiscard]] LogLimit& withdrawn_lines() { return withdrawn_lines_; }
+
   // Sessions that hold an array of another principal, counted for each array.
   [[nodiscard]] std::size_t holders() const;
 
@@ -101,6 +106,8 @@ private:
 
   const Limits& limits_;
   PlaneBudget& budget_;
+  LogLimit published_lines_;
+  LogLimit withdrawn_lines_;
   mutable std::mutex mutex_;
   std::map<Key, Entry> entries_;
   std::uint64_t last_number_;

@@ -292,7 +292,7 @@ void Sessions::expire(Clock::time_point now) {
   }
   for (const auto& session : over) {
     const LogScope scope({session->id()});
-    spdlog::info("was not resumed in time");
+    if (const auto more = unresumed_lines_.admit()) spdlog::info("was not resumed in time{}", *more);
     end(session);
   }
 }
