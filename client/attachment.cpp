@@ -26,8 +26,6 @@ using std::chrono::milliseconds;
 // How often a broken stream is tried again, and how long the end waits for the daemon to hear of it.
 constexpr milliseconds retry_interval{200};
 constexpr milliseconds patience{1'000};
-// What a session has after a worker's death.
-constexpr milliseconds least_lease{30'000};
 // A peer whose machine is gone says nothing: it is asked after that much silence.
 constexpr milliseconds keepalive{20'000};
 
@@ -251,7 +249,7 @@ private:
       session_.tells_begun = answer.hello().tells_begun();
       lease_ = milliseconds(static_cast<std::int64_t>(answer.lease_s() * 1000));
       // Another worker keeps it for so long at least.
-      if (session_.survives) lease_ = std::max(lease_, least_lease);
+      if (session_.survives) lease_ = std::max(lease_, survival_patience);
       first_.mutable_open()->set_resume(session_.secret);
       opened_ = true;
     }

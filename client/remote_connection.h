@@ -184,7 +184,7 @@ public:
   // Whether a call can be made at all, over another link if need be.
   Status check(std::string_view operation) {
     EAGLE_RETURN_IF_ERROR(state.check(operation));
-    return link()->alive() ? Status() : resume(operation, Clock::now() + timeout);
+    return link()->alive() ? Status() : resume(operation, back_until());
   }
 
   // Over TCP a call may wait until the connection is there again.
@@ -240,7 +240,7 @@ public:
       return outcome.ok();
     }
     if (outcome.reason() != Reason::connection_lost || !survives_) return false;
-    outcome = resume(operation, Clock::now() + timeout);
+    outcome = resume(operation, back_until());
     return outcome.ok();
   }
 
@@ -248,7 +248,7 @@ public:
   // goes on.
   Status settle(std::string_view operation, const Status& outcome) {
     if (outcome.reason() != Reason::connection_lost || !survives_) return outcome;
-    EAGLE_RETURN_IF_ERROR(resume(operation, Clock::now() + timeout));
+    EAGLE_RETURN_IF_ERROR(resume(operation, back_until()));
     return copies_ ? outcome : restarted(operation);  // the line may have broken, and nothing else
   }
   [[nodiscard]] Status restarted(std::string_view operation) const {
@@ -564,6 +564,13 @@ private:
                                           plane::Memory::Pages::populated);
   }
 
+  // A keeper may have much to hand to its next worker, whose answer to the greeting then takes as long; that
+  // nobody is there is known at once. A call that has given up leaves the session as it is: the next one
+  // tries again. Over TCP the stream goes on trying by itself.
+  [[nodiscard]] Deadline back_until() const {
+    return Clock::now() + std::max(timeout, copies_ ? timeout : survival_patience);
+  }
+
   // Goes on with the session over another link. CONNECTION_LOST where it is over.
   Status resume(std::string_view operation, Deadline deadline) {
     if (copies_) return resume_stream(operation, deadline);
@@ -630,7 +637,7 @@ private:
       if (link->alive()) {
         static_cast<void>(link->side()->beat(Clock::now() + timeout));
       } else {
-        static_cast<void>(resume("heartbeat", Clock::now() + timeout));
+        static_cast<void>(resume("heartbeat", back_until()));
       }
     }
   }

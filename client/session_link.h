@@ -10,6 +10,9 @@
 
 namespace eagle {
 
+// How long a session is there for its client at least once its worker has died (docs/manual/survival.md).
+constexpr std::chrono::milliseconds survival_patience{30'000};
+
 // What the daemon said when it opened the session.
 struct OpenedSession {
   std::uint64_t id = 0;

@@ -151,7 +151,8 @@ struct SideChannel::State {
   Status failed(const error_code& error, std::string_view what) const {
     if (error == asio::error::timed_out) {
       return {Reason::deadline,
-              "the daemon at " + endpoint.text() + " did not answer in time " + std::string(what)};
+              "the daemon at " + endpoint.text() + " did not answer in time " + std::string(what) +
+                  "; it may be busy, or its worker takes over from one that died: wait longer (timeout)"};
     }
     return broken(what);
   }

@@ -71,8 +71,9 @@ void Attachments::detach(const std::shared_ptr<Session>& session, std::uint64_t 
     found->second.until = Clock::now() + lease;
   }
   const LogScope scope({session->id()});
-  spdlog::info("lost its connection, and stays for {} ms",
-               std::chrono::duration_cast<std::chrono::milliseconds>(lease).count());
+  if (const auto more = lost_lines_.admit())
+    spdlog::info("lost its connection, and stays for {} ms{}",
+                 std::chrono::duration_cast<std::chrono::milliseconds>(lease).count(), *more);
   changed_.notify_all();
 }
 

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "engine/base/status.h"
+#include "server/log_limit.h"
 #include "server/session.h"
 
 namespace eagle::server {
@@ -62,6 +63,7 @@ private:
   void work();
 
   const std::function<void(const std::shared_ptr<Session>&)> end_;
+  LogLimit lost_lines_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint64_t, Held> held_;  // by session id

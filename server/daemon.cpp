@@ -45,8 +45,6 @@ Engine::MakeScratch scratch_of(const std::shared_ptr<PlaneBudget>& budget, const
   };
 }
 
-Status nonsense() { return {Reason::bad_message, "a record of the worker before this one is none"}; }
-
 }  // namespace
 
 StatusOr<std::unique_ptr<Daemon>> Daemon::create(Options options) {
@@ -70,9 +68,10 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::create(Options options) {
                  made->threads(), wanted);
   }
   RestoredState restored = std::move(options.restored);
+  const std::function<void()> restores = std::move(options.restores);
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options), std::move(budget), std::move(made)));
   EAGLE_RETURN_IF_ERROR(daemon->executor_.rings()->usable());
-  EAGLE_RETURN_IF_ERROR(daemon->restore(restored));
+  EAGLE_RETURN_IF_ERROR(daemon->restore(restored, restores));
   return daemon;
 }
 
@@ -86,14 +85,15 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       engine_(std::move(engine)),
       gpus_(std::make_shared<Gpus>(engine_->compiler(), std::move(options.devices),
                                    options.device_budget_bytes)),
-      published_(limits_, options.restored.epoch),
+      published_(limits_, *budget_, options.restored.epoch),
       sessions_(*budget_, limits_, {log_.get(), options.restored.epoch, ledger_.get()},
                 [this](const Session& session) { published_.forget(session); }),
       executor_(limits_.jobs),
       small_memory_pool_(2, limits_.memory_requests, "memory_requests"),
       large_memory_pool_(2, limits_.memory_requests, "memory_requests"),
       build_pool_(limits_.build_threads + 1, limits_.builds, "builds"),
-      kept_runs_(*engine_, executor_, build_pool_, underway_, limits_, {log_.get(), options.restored.epoch}),
+      kept_runs_(*engine_, executor_, build_pool_, underway_, *budget_, limits_,
+                 {log_.get(), options.restored.epoch}),
       attachments_([this](const std::shared_ptr<Session>& session) { sessions_.end(session); }) {}
 
 Daemon::~Daemon() = default;
@@ -163,9 +163,10 @@ StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescripti
   }
   note_build(session, result.graph, build_s);
   const LogScope scope({session.id(), result.graph, 0, {}});
-  spdlog::info("built name=\"{}\" nodes={} in {:.4f} s{}", loggable(description.name()),
-               result.loaded->nodes(), result.loaded->built().build_s(),
-               result.loaded->built().compiled() ? "" : ", all code from the cache");
+  if (const auto more = built_lines_.admit())
+    spdlog::info("built name=\"{}\" nodes={} in {:.4f} s{}{}", loggable(description.name()),
+                 result.loaded->nodes(), result.loaded->built().build_s(),
+                 result.loaded->built().compiled() ? "" : ", all code from the cache", *more);
   return result;
 }
 
@@ -300,7 +301,8 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::build_again(Session& session, std
   loaded->note_in(ledger_.get(), session.id(), hash);
   note_build(session, id, loaded->built().build_s());
   const LogScope scope({session.id(), id});
-  spdlog::info("built again in {:.4f} s", loaded->built().build_s());
+  if (const auto more = built_lines_.admit())
+    spdlog::info("built again in {:.4f} s{}", loaded->built().build_s(), *more);
   return loaded;
 }
 
@@ -334,139 +336,6 @@ Status Daemon::retain(Session& session, const v1::RetainRequest& known) {
   for (const std::uint64_t id : held) {
     if (graphs.count(id) == 0) EAGLE_RETURN_IF_ERROR(session.release_graph(id));
   }
-  return {};
-}
-
-Status Daemon::restore(RestoredState& state) {
-  Restoring restoring{state};
-  for (auto& [key, record] : state.records) {
-    EAGLE_RETURN_IF_ERROR(restore_entry(restoring, key, record));
-    record = std::string();  // what became of it is enough: the worker before may have died of its memory
-  }
-  sessions_.all_restored();
-  for (const auto& [id, session] : sessions_.by_id()) published_.restore_holder(session);
-  if (ledger_) {
-    for (const Ledger::Cut& cut : ledger_->cut_off()) {
-      mark_torn(cut);
-      const LogScope scope({cut.session});
-      spdlog::warn("a launch was cut off; half written may be: {}",
-                   cut.all_planes ? "any of its arrays" : text_of(cut.written));
-    }
-    EAGLE_RETURN_IF_ERROR(name_strikes());
-    fault_point("restore.torn");
-    ledger_->clear();
-    ledger_->forget_unclaimed();
-  }
-  if (state.epoch == 0) return {};
-  spdlog::info("worker {} takes over: sessions={} planes={} graphs={}", state.epoch + 1, sessions_.size(),
-               budget_->used_planes(), sessions_.graphs());
-  return {};
-}
-
-// Its session may be gone, and planes of it.
-void Daemon::mark_torn(const Ledger::Cut& cut) {
-  const std::string what = "what a launch wrote when its worker died";
-  const auto session = sessions_.restored(cut.session);
-  if (!session.ok()) return;
-  if (cut.all_planes) {
-    for (const auto& plane : (*session)->planes().list()) {
-      plane->mark_torn(what);
-      plane->write_down_torn();
-    }
-  }
-  for (const Ledger::Range& range : cut.written) {
-    const auto plane = (*session)->planes().find(range.plane);
-    if (!plane.ok() || range.bytes == 0) continue;
-    (*plane)->mark_torn(range.offset, range.bytes, what);
-    (*plane)->write_down_torn();
-  }
-}
-
-StatusOr<std::shared_ptr<PlaneBytes>> Daemon::restored_bytes(Restoring& restoring, const StateKey& key,
-                                                             std::uint64_t id, std::uint64_t bytes) {
-  std::shared_ptr<PlaneBytes> none;
-  std::shared_ptr<PlaneBytes>& known = id == 0 ? none : restoring.bytes[id];
-  if (known) return known;
-  const auto shared = restoring.state.bytes.find(id);
-  const auto own = restoring.state.descriptors.find(key);
-  if (shared == restoring.state.bytes.end() && own == restoring.state.descriptors.end()) return nonsense();
-  UniqueFd& memory = shared == restoring.state.bytes.end() ? own->second : shared->second;
-  EAGLE_ASSIGN_OR_RETURN(plane::Memory mapped, plane::Memory::map(std::move(memory), bytes));
-  known = std::make_shared<PlaneBytes>(std::move(mapped), budget_->adopt(bytes), Tenant::Share(),
-                                       std::weak_ptr<RecycledMemory::Bin>(), id);
-  known->mark_fetched();  // for all that is known here
-  return known;
-}
-
-Status Daemon::restore_plane(Restoring& restoring, const StateKey& key, const std::string& text) {
-  EAGLE_ASSIGN_OR_RETURN(const auto session, sessions_.restored(key.session));
-  v1::PlaneRecord record;
-  if (!record.ParseFromString(text)) return nonsense();
-  EAGLE_ASSIGN_OR_RETURN(auto bytes, restored_bytes(restoring, key, record.bytes_id(), record.bytes()));
-  return session->planes().restore(key.id, record, std::move(bytes));
-}
-
-Status Daemon::restore_name(Restoring& restoring, const StateKey& key, const std::string& text) {
-  EAGLE_ASSIGN_OR_RETURN(const auto session, sessions_.restored(key.session));
-  v1::NameRecord record;
-  if (!record.ParseFromString(text)) return nonsense();
-  EAGLE_ASSIGN_OR_RETURN(auto bytes, restored_bytes(restoring, key, record.bytes_id(), record.bytes()));
-  return published_.restore(session, key.id, record, std::move(bytes));
-}
-
-// A run that had ended is as it was; of one that had not, how far it had come.
-Status Daemon::restore_run(Restoring& restoring, const StateKey& key, const std::string& text) {
-  v1::RunRecord record;
-  if (!record.ParseFromString(text)) return nonsense();
-  PlaneStore::Planes planes;
-  for (std::uint64_t i = 0;; ++i) {
-    const StateKey plane{0, StateKind::run_plane, KeptRuns::plane_key(key.id, i)};
-    const auto found = restoring.state.records.find(plane);
-    if (found == restoring.state.records.end()) break;
-    v1::PlaneRecord of;
-    if (!of.ParseFromString(found->second)) return nonsense();
-    EAGLE_ASSIGN_OR_RETURN(auto bytes, restored_bytes(restoring, plane, of.bytes_id(), of.bytes()));
-    planes.push_back(std::make_shared<Plane>(of.label(), std::move(bytes), Plane::Access::own));
-  }
-  return kept_runs_.restore(key.id, record, std::move(planes));
-}
-
-// Entries come in the order of their keys: a session before what it holds, and runs first.
-Status Daemon::restore_entry(Restoring& restoring, const StateKey& key, const std::string& text) {
-  if (key.kind == StateKind::strike) return quarantine_.restore(text);
-  if (key.kind == StateKind::session) {
-    v1::SessionRecord record;
-    if (!record.ParseFromString(text)) return nonsense();
-    EAGLE_ASSIGN_OR_RETURN(const auto restored, sessions_.restore(key.session, record));
-    if (!record.over_tcp()) return {};
-    const std::chrono::milliseconds lease(record.stream_lease_ms());
-    attachments_.restore(restored, std::max<std::chrono::milliseconds>(lease, orphan_grace));
-    return {};
-  }
-  if (key.kind == StateKind::run) return restore_run(restoring, key, text);
-  if (key.kind == StateKind::run_plane) return {};  // with its run
-  EAGLE_ASSIGN_OR_RETURN(const auto session, sessions_.restored(key.session));
-  switch (key.kind) {
-    case StateKind::plane:
-      return restore_plane(restoring, key, text);
-    case StateKind::torn:
-      return session->planes().restore_torn(key.id, text);
-    case StateKind::outcomes:
-      return session->outcomes().restore(text);
-    case StateKind::name:
-      return restore_name(restoring, key, text);
-    case StateKind::process: {
-      v1::ProcessRecord record;
-      const auto process = restoring.state.descriptors.find(key);
-      if (!record.ParseFromString(text) || process == restoring.state.descriptors.end()) return nonsense();
-      session->restore_process(key.id, record.pid(), std::move(process->second));
-      return {};
-    }
-    default:
-      break;
-  }
-  EAGLE_RETURN_IF_ERROR(session->records().restored(key, text));
-  if (key.kind == StateKind::graph) session->add_dormant(key.id);
   return {};
 }
 

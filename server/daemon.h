@@ -74,6 +74,8 @@ public:
     std::shared_ptr<StateLog> log;
     RestoredState restored;
     std::unique_ptr<Ledger> ledger;
+    // Called with each entry that was restored; may be empty.
+    std::function<void()> restores;
   };
   // BAD_VALUE for a budget over what this process may use: the system would end it, and not refuse.
   static StatusOr<std::unique_ptr<Daemon>> create(Options options);
@@ -199,7 +201,7 @@ public:
 
 private:
   Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique_ptr<Engine> engine);
-  Status restore(RestoredState& state);
+  Status restore(RestoredState& state, const std::function<void()>& each);
   void mark_torn(const Ledger::Cut& cut);
   // While everything is restored: bytes that several entries are over, by their ids, and who opened what.
   struct Restoring {
@@ -239,6 +241,7 @@ private:
   Underway underway_;
   LogLimit connection_lines_;
   LogLimit refused_lines_;
+  LogLimit built_lines_;
   Published published_;
   Sessions sessions_;
   Executor executor_;

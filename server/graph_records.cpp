@@ -41,8 +41,9 @@ void copy_params(const Message& from, Message& to) {
   }
 }
 
-// It is kept twice.
-std::uint64_t bytes_of(const Message& record) { return 2 * std::uint64_t{record.ByteSizeLong()}; }
+std::uint64_t bytes_of(const Message& record) {
+  return copies_of_records * std::uint64_t{record.ByteSizeLong()};
+}
 
 bool same(const v1::ArgumentName& a, const v1::ArgumentName& b) {
   return a.name() == b.name() && a.node() == b.node() && a.has_leaf() == b.has_leaf() && a.leaf() == b.leaf();
@@ -110,23 +111,16 @@ GraphRecords::~GraphRecords() = default;
 
 Status GraphRecords::charge(Costs& costs, std::uint64_t bytes) {
   if (bytes <= costs.charged) return {};
-  Tenant::Share share;
-  if (tenant_) {
-    EAGLE_ASSIGN_OR_RETURN(share, tenant_->hold(Held::plane_bytes, bytes - costs.charged));
-  }
-  EAGLE_ASSIGN_OR_RETURN(auto more, budget_.charge_for("the description of a graph", bytes - costs.charged));
+  EAGLE_ASSIGN_OR_RETURN(
+      auto more, charge_record(budget_, tenant_.get(), "the description of a graph", bytes - costs.charged));
   costs.charged = bytes;
-  costs.share.add(std::move(share));
-  costs.charge.add(std::move(more));
+  costs.kept.add(std::move(more));
   return {};
 }
 
-// It is there already, whatever the bounds are by now.
 void GraphRecords::charge_restored(Costs& costs, std::uint64_t bytes) {
   costs.charged += bytes;
-  costs.charge.add(budget_.adopt_other(bytes));
-  if (!tenant_) return;
-  if (auto held = tenant_->hold(Held::plane_bytes, bytes); held.ok()) costs.share.add(*std::move(held));
+  costs.kept.add(adopt_record(budget_, tenant_.get(), bytes));
 }
 
 Status GraphRecords::write(StateKind kind, std::uint64_t graph, const Message& record) {

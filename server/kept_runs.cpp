@@ -18,8 +18,10 @@
 #include "engine/plane/overlap.h"
 #include "engine/plane/packed.h"
 #include "engine/step/result_message.h"
+#include "server/client_text.h"
 #include "server/fault_point.h"
 #include "server/log_context.h"
+#include "server/record_costs.h"
 #include "server/sessions.h"
 
 namespace eagle::server {
@@ -42,6 +44,8 @@ struct KeptRuns::Run {
   std::optional<StatusOr<step::RunResult>> outcome;
   Clock::time_point written;  // when its progress was
   bool lost = false;          // it did not survive its worker
+  RecordCosts costs;
+  bool gone = false;  // it is kept no longer: what comes of it now is not written down
 };
 
 namespace {
@@ -66,6 +70,13 @@ constexpr std::chrono::milliseconds progress_interval{500};
 // Of one run's planes, in the ids of their entries.
 constexpr int plane_bits = 12;
 
+// What is kept of it until it is fetched: the description is not.
+std::uint64_t kept_bytes(const v1::SubmitRequest& request) {
+  std::uint64_t bytes = request.name().size() + request.mask().size() + request.attempt().size();
+  for (const v1::NamedView& plane : request.planes()) bytes += plane.ByteSizeLong();
+  return bytes;
+}
+
 std::int64_t nanoseconds_of(std::chrono::steady_clock::time_point time) {
   return std::chrono::nanoseconds(time.time_since_epoch()).count();
 }
@@ -73,11 +84,12 @@ std::int64_t nanoseconds_of(std::chrono::steady_clock::time_point time) {
 }  // namespace
 
 KeptRuns::KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, Underway& underway,
-                   const Limits& limits, Survival survival)
+                   PlaneBudget& budget, const Limits& limits, Survival survival)
     : engine_(engine),
       executor_(executor),
       builders_(builders),
       underway_(underway),
+      budget_(budget),
       limits_(limits),
       survival_(survival),
       last_(std::uint64_t{survival.epoch} << 32),
@@ -99,7 +111,11 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
                                          std::to_string(longest) + " (kept_run_lease), found " +
                                          std::to_string(request.lease_s()));
   }
+  for (const auto& [what, text] : {std::pair{"a name", &request.name()}, std::pair{"a mask", &request.mask()},
+                                   std::pair{"an attempt", &request.attempt()}})
+    EAGLE_RETURN_IF_ERROR(check_client_text(what, *text, limits_).within("run"));
   EAGLE_RETURN_IF_ERROR(graph::check_name(request.name(), "run", "name", name_bytes));
+  EAGLE_RETURN_IF_ERROR(graph::check_name(request.mask(), "run", "mask", name_bytes));
   if (session->principal().identity == Identity::anonymous) {
     return Status(Reason::permission_denied,
                   "a submitted run belongs to a user, who finds it again from another session, and this "
@@ -145,10 +161,13 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
   run->owner = session->principal();
   run->name = request.name();
   run->mask = request.mask();
-  run->attempt = request.attempt().substr(0, limits_.label_bytes);
+  run->attempt = request.attempt();
   run->max_steps = request.run().max_steps();
   run->until = Clock::now() +
                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(request.lease_s()));
+
+  EAGLE_ASSIGN_OR_RETURN(run->costs, charge_record(budget_, session->tenant().get(), "a submitted run",
+                                                   copies_of_records * kept_bytes(request)));
 
   SimulationEvents events;
   const std::weak_ptr<Run> reached = run;
@@ -203,7 +222,9 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
                        session->tenant()->name());
   if (!queued.ok()) job->refuse(queued);
   const LogScope scope({session->id()});
-  spdlog::info("run={} submitted by {} lease={} s", run->id, loggable(run->owner.text()), request.lease_s());
+  if (const auto more = submitted_lines_.admit())
+    spdlog::info("run={} submitted by {} lease={} s{}", run->id, loggable(run->owner.text()),
+                 request.lease_s(), *more);
   return run->id;
 }
 
@@ -331,7 +352,7 @@ std::uint64_t KeptRuns::plane_key(std::uint64_t run, std::uint64_t plane) {
 
 // Only once it has ended do its planes hold something.
 void KeptRuns::write_down(Run& run) const {
-  if (survival_.log == nullptr) return;
+  if (survival_.log == nullptr || run.gone) return;
   v1::RunRecord record;
   record.set_uid(run.owner.uid);
   record.set_identity(static_cast<std::uint32_t>(run.owner.identity));
@@ -355,16 +376,20 @@ void KeptRuns::write_down(Run& run) const {
   }
   changes.front().key = {0, StateKind::run, run.id};
   changes.front().value = record.SerializeAsString();
+  if (run.outcome) changes.push_back({{0, StateKind::run_progress, run.id}, true, {}, -1});
   fault_point("run.before");
   static_cast<void>(survival_.log->write(changes));  // fails where this process is about to end
   fault_point("run.after");
   run.written = Clock::now();
 }
 
-void KeptRuns::write_down_end(const Run& run) const {
+void KeptRuns::write_down_end(Run& run) const {
+  const std::lock_guard lock(run.mutex);
+  run.gone = true;
   if (survival_.log == nullptr) return;
-  std::vector<StateChange> changes(1);
-  changes.front() = {{0, StateKind::run, run.id}, true, {}, -1};
+  std::vector<StateChange> changes;
+  for (const StateKind kind : {StateKind::run, StateKind::run_progress})
+    changes.push_back({{0, kind, run.id}, true, {}, -1});
   for (std::size_t i = 0; i < run.planes.size(); ++i) {
     changes.push_back({{0, StateKind::run_plane, plane_key(run.id, i)}, true, {}, -1});
   }
@@ -375,10 +400,20 @@ void KeptRuns::write_down_end(const Run& run) const {
 
 void KeptRuns::note_progress(Run& run) const {
   const std::lock_guard lock(run.mutex);
-  if (!run.outcome && Clock::now() - run.written >= progress_interval) write_down(run);
+  if (survival_.log == nullptr || run.outcome || run.gone) return;
+  if (Clock::now() - run.written < progress_interval) return;
+  v1::RunProgressRecord record;
+  record.set_steps(run.steps);
+  record.set_finished(run.finished);
+  const StateChange change{{0, StateKind::run_progress, run.id}, false, record.SerializeAsString(), -1};
+  fault_point("run.progress.before");
+  static_cast<void>(survival_.log->write({&change, 1}));  // fails where this process is about to end
+  fault_point("run.progress.after");
+  run.written = Clock::now();
 }
 
-Status KeptRuns::restore(std::uint64_t id, const v1::RunRecord& record, PlaneStore::Planes planes) {
+Status KeptRuns::restore(std::uint64_t id, const v1::RunRecord& record, PlaneStore::Planes planes,
+                         Tenants& tenants) {
   const Status nonsense(Reason::bad_message, "the record of a submitted run is none");
   const v1::KeptRun& said = record.run();
   if (said.run() != id || record.planes_size() != said.planes_size()) return nonsense;
@@ -386,6 +421,7 @@ Status KeptRuns::restore(std::uint64_t id, const v1::RunRecord& record, PlaneSto
   run->id = id;
   run->owner = {record.uid(), static_cast<gid_t>(-1), 0, static_cast<Identity>(record.identity()),
                 record.subject()};
+  run->costs = adopt_record(budget_, tenants.of(run->owner).get(), copies_of_records * record.ByteSizeLong());
   run->name = said.name();
   run->mask = said.mask();
   run->attempt = record.attempt();
@@ -486,7 +522,8 @@ void KeptRuns::expire() {
     runs_.erase(first);
     write_down_end(*run);
     lock.unlock();
-    spdlog::info("run={} is kept no longer: its lease is over", run->id);
+    if (const auto more = over_lines_.admit())
+      spdlog::info("run={} is kept no longer: its lease is over{}", run->id, *more);
     std::shared_ptr<SimulationJob> job;
     {
       const std::lock_guard outcome(run->mutex);

@@ -13,6 +13,7 @@
 #include "engine/base/status.h"
 #include "engine/engine.h"
 #include "server/limits.h"
+#include "server/log_limit.h"
 #include "server/session.h"
 #include "server/simulation_job.h"
 #include "server/underway.h"
@@ -38,18 +39,17 @@ public:
     StateLog* log = nullptr;
     std::uint32_t epoch = 0;
   };
-  KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, Underway& underway, const Limits& limits)
-      : KeptRuns(engine, executor, builders, underway, limits, Survival{}) {}
   // Runs that are not the executor's yet are `underway`.
-  KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, Underway& underway, const Limits& limits,
-           Survival survival);
+  KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, Underway& underway, PlaneBudget& budget,
+           const Limits& limits, Survival survival);
   ~KeptRuns();
   KeptRuns(const KeptRuns&) = delete;
   KeptRuns& operator=(const KeptRuns&) = delete;
 
   // The run's id, once its planes are found; compiling and running go on by themselves. BAD_VALUE for a lease
   // that cannot be, QUOTA (kept_runs, kept_runs_in_all), UNKNOWN_PLANE, GRAPH_STATE for host steps,
-  // PERMISSION_DENIED for nobody in particular.
+  // PERMISSION_DENIED for nobody in particular. Its names and views are charged: PLANE_BUDGET, QUOTA
+  // (tenant_plane_bytes).
   StatusOr<std::uint64_t> submit(const std::shared_ptr<Session>& session, const v1::SubmitRequest& request);
   Status get(const Session& session, std::uint64_t run, v1::KeptRun& reply) const;  // UNKNOWN_RUN
   void list(const Session& session, v1::ListRunsReply& reply) const;
@@ -64,8 +64,8 @@ public:
   void cancel_all();
 
   // A run of another worker. One that had not ended there ends now, with WORKER_RESTARTED and how far it had
-  // come. `planes`: those that may be fetched, of one that had. BAD_MESSAGE.
-  Status restore(std::uint64_t id, const v1::RunRecord& record, PlaneStore::Planes planes);
+  // come by `record`. `planes`: those that may be fetched, of one that had. BAD_MESSAGE.
+  Status restore(std::uint64_t id, const v1::RunRecord& record, PlaneStore::Planes planes, Tenants& tenants);
   // The id of the entry of a run's Nth plane.
   static std::uint64_t plane_key(std::uint64_t run, std::uint64_t plane);
 
@@ -78,13 +78,16 @@ private:
   static void describe(const Run& run, v1::KeptRun& reply);
   void expire();
   void write_down(Run& run) const;  // with its lock held
-  void write_down_end(const Run& run) const;
+  void write_down_end(Run& run) const;
   void note_progress(Run& run) const;
 
   Engine& engine_;
   Executor& executor_;
   WorkPool& builders_;
   Underway& underway_;
+  PlaneBudget& budget_;
+  LogLimit submitted_lines_;
+  LogLimit over_lines_;
   const Limits& limits_;
   const Survival survival_;
   mutable std::mutex mutex_;

@@ -1,11 +1,16 @@
 #include "server/kept_runs.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <limits>
+#include <map>
+#include <sstream>
 #include <thread>
 
 #include "eagle/v1/run.pb.h"
+#include "eagle/v1/state.pb.h"
 #include "server/testing.h"
 
 namespace eagle::server {
@@ -14,6 +19,34 @@ namespace {
 using server::testing::oscillator_run;
 
 constexpr double never = std::numeric_limits<double>::infinity();
+
+// The entries of submitted runs, as a keeper would have them.
+class RunLog final : public StateLog {
+public:
+  Status write(std::span<const StateChange> changes) override {
+    const std::lock_guard lock(mutex_);
+    for (const StateChange& change : changes) {
+      entries_.erase(change.key);
+      if (!change.gone && change.key.session == 0) entries_[change.key] = change.value;
+      if (change.key.kind == StateKind::run) ++records_;
+    }
+    return {};
+  }
+  [[nodiscard]] std::map<StateKey, std::string> entries() const {
+    const std::lock_guard lock(mutex_);
+    return entries_;
+  }
+  // How often the record of a run was written.
+  [[nodiscard]] int records() const {
+    const std::lock_guard lock(mutex_);
+    return records_;
+  }
+
+private:
+  mutable std::mutex mutex_;
+  std::map<StateKey, std::string> entries_;
+  int records_ = 0;
+};
 
 class KeptRunsTest : public ::testing::Test {
 protected:
@@ -43,11 +76,69 @@ protected:
       std::this_thread::yield();
     }
   }
+  // With a daemon that writes there.
+  std::shared_ptr<RunLog> write_down() {
+    auto log = std::make_shared<RunLog>();
+    Daemon::Options options;
+    options.log = log;
+    session_.reset();
+    daemon_ = server::testing::make_daemon(std::move(options));
+    session_ = server::testing::open_session(*daemon_);
+    return log;
+  }
   KeptRuns& runs() { return daemon_->kept_runs(); }
 
   std::unique_ptr<Daemon> daemon_ = server::testing::make_daemon();
   std::shared_ptr<Session> session_ = server::testing::open_session(*daemon_);
 };
+
+TEST_F(KeptRunsTest, AreWrittenDownOnceAndTheirProgressByItself) {
+  const auto log = write_down();
+  v1::SubmitRequest named = request(never);
+  named.set_name(std::string(256, 'n'));
+  const std::uint64_t run = submit(named);
+  const StateKey progress{0, StateKind::run_progress, run};
+  while (!log->entries().contains(progress)) std::this_thread::yield();
+  EXPECT_EQ(log->records(), 1);
+  EXPECT_LT(log->entries().at(progress).size(), 32u) << "whatever the run's names are";
+
+  // What the next worker makes of it.
+  Daemon::Options left;
+  left.restored.epoch = 1;
+  left.restored.records = log->entries();
+  std::size_t steps = 0;
+  left.restores = [&steps] { ++steps; };
+  v1::RunProgressRecord how_far;
+  ASSERT_TRUE(how_far.ParseFromString(left.restored.records.at(progress)));
+  const auto next = server::testing::make_daemon(std::move(left));
+  EXPECT_EQ(steps, 2u) << "with each entry its keeper hears that it lives";
+  const auto other = server::testing::open_session(*next);
+  v1::KeptRun state;
+  ASSERT_TRUE(next->kept_runs().get(*other, run, state).ok());
+  EXPECT_TRUE(state.ended());
+  EXPECT_GT(state.progress().steps(), 0);
+  EXPECT_EQ(state.progress().steps(), how_far.steps());
+
+  ASSERT_TRUE(runs().cancel(*session_, run).ok());
+  wait(*session_, run);
+  while (log->entries().contains(progress)) std::this_thread::yield();
+  EXPECT_EQ(log->records(), 2) << "and when it ended";
+  v1::FetchRunRequest fetch;
+  fetch.set_run(run);
+  ASSERT_TRUE(runs().fetch(*session_, fetch).ok());
+  EXPECT_TRUE(log->entries().empty());
+}
+
+TEST_F(KeptRunsTest, AreNotWrittenDownAfterTheirLease) {
+  const auto log = write_down();
+  v1::SubmitRequest brief = request(never);
+  brief.set_lease_s(0.01);
+  const std::uint64_t run = submit(brief);
+  v1::KeptRun state;
+  while (runs().get(*session_, run, state).ok()) std::this_thread::yield();
+  while (daemon_->executor().admitted() > 0 || daemon_->underway().count() > 0) std::this_thread::yield();
+  EXPECT_TRUE(log->entries().empty());
+}
 
 TEST_F(KeptRunsTest, GoOnWhenTheirSessionEnds) {
   const std::uint64_t run = submit(request(0.5));
@@ -169,6 +260,50 @@ TEST_F(KeptRunsTest, RefuseWhatNeedsTheClientAndLeasesThatCannotBe) {
   }
 }
 
+// What is written down is handed to each next worker.
+TEST_F(KeptRunsTest, RefuseTextsThatAreTooLongToBeKept) {
+  const std::string longest(256, 'm');
+  v1::SubmitRequest fits = request(0.5);
+  fits.set_mask(longest);
+  fits.set_attempt(longest);
+  const std::uint64_t run = submit(fits);
+  EXPECT_EQ(submit(fits), run) << "the same attempt";
+  v1::SubmitRequest named = request(0.5), masked = named, again = named;
+  named.set_name(longest + "m");
+  masked.set_mask(longest + "m");
+  again.set_attempt(longest + "m");
+  for (const auto& [what, one] : {std::pair{"a name", named}, {"a mask", masked}, {"an attempt", again}}) {
+    const Status refused = runs().submit(session_, one).status();
+    EXPECT_EQ(refused.reason(), Reason::bad_value);
+    EXPECT_EQ(refused.message(), "run: expected " + std::string(what) +
+                                     " of at most 256 bytes (label_bytes), found 257; give a shorter one");
+  }
+  masked.set_mask("\xff");
+  EXPECT_EQ(runs().submit(session_, masked).status().reason(), Reason::malformed_graph);
+}
+
+TEST_F(KeptRunsTest, AreChargedForWhatIsKeptOfThem) {
+  const std::uint64_t before = daemon_->plane_budget().other_bytes();
+  v1::SubmitRequest named = request(0.5);
+  for (int i = 0; i < 100; ++i) {
+    *named.add_planes() = named.planes(0);
+    named.mutable_planes(i + 1)->set_name(std::string(200, 'x') + std::to_string(i));
+  }
+  const std::uint64_t run = submit(named);
+  EXPECT_GT(daemon_->plane_budget().other_bytes(), before + 2 * 100 * 200);
+  TenantPolicy policy;
+  policy.quotas[static_cast<std::size_t>(Held::plane_bytes)] = 1;
+  session_->tenant()->set_policy(policy);
+  const Status refused = runs().submit(session_, named).status();
+  EXPECT_EQ(refused.reason(), Reason::quota);
+  EXPECT_NE(refused.message().find("tenant_plane_bytes"), std::string::npos) << refused.message();
+  wait(*session_, run);
+  v1::FetchRunRequest fetch;
+  fetch.set_run(run);
+  ASSERT_TRUE(runs().fetch(*session_, fetch).ok());
+  while (daemon_->plane_budget().other_bytes() > before) std::this_thread::yield();
+}
+
 // Its principal is its session, and nobody else could ever fetch or cancel the run.
 TEST_F(KeptRunsTest, AreNotKeptForNobodyInParticular) {
   const auto opened = daemon_->sessions().open(remote_principal(Identity::anonymous, "1"), "test");
@@ -177,6 +312,30 @@ TEST_F(KeptRunsTest, AreNotKeptForNobodyInParticular) {
   const Status refused = runs().submit(session_, request(0.5)).status();
   EXPECT_EQ(refused.reason(), Reason::permission_denied);
   EXPECT_NE(refused.message().find("token"), std::string::npos) << refused.message();
+}
+
+// Whoever may submit runs may do so at will: the lines of others stay in the log.
+TEST_F(KeptRunsTest, AreNotAllToldOfInTheLog) {
+  std::ostringstream said;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+  v1::SubmitRequest one = request(0.001, 1);
+  v1::FetchRunRequest fetch;
+  int submitted = 0;
+  for (int i = 0; i < 3 * static_cast<int>(LogLimit::lines); ++i) {
+    const auto run = runs().submit(session_, one);
+    if (!run.ok()) continue;
+    ++submitted;
+    wait(*session_, *run);
+    fetch.set_run(*run);
+    EXPECT_TRUE(runs().fetch(*session_, fetch).ok());
+  }
+  spdlog::set_default_logger(before);
+  const std::string text = said.str();
+  int lines = 0;
+  for (std::size_t at = 0; (at = text.find(" submitted by ", at)) != std::string::npos; ++at) ++lines;
+  EXPECT_LT(lines, submitted);
 }
 
 TEST_F(KeptRunsTest, AreBoundedInAll) {

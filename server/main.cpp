@@ -358,7 +358,8 @@ Status work(ProgramOptions& options, WorkerLink& link, const LogSinks& log) {
   // The link outlives the daemon.
   Serving::Survival survival{std::shared_ptr<StateLog>(&link, [](StateLog*) {}), std::move(inheritance.state),
                              std::make_unique<Ledger>(std::move(ledger)),
-                             [&link](bool goes_round) { link.beat(goes_round); }};
+                             [&link](bool goes_round) { link.beat(goes_round); },
+                             [&link] { link.still_starts(); }};
   const auto configuration = std::make_shared<Configuration>(options);
   Surroundings surroundings = surroundings_of(configuration, log);
   surroundings.end = [&link](std::optional<std::uint32_t> within_s) { link.end(within_s); };

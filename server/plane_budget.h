@@ -1,5 +1,6 @@
 // PlaneBudget: the bytes and the number of planes that all sessions together may have, and what the daemon
-// keeps besides them because clients asked for it: descriptions of graphs, rings, entries of opened arrays.
+// keeps besides them because clients asked for it: descriptions of graphs, rings, entries of opened arrays,
+// names with their grants, what is said of submitted runs.
 #pragma once
 
 #include <cstddef>

@@ -11,6 +11,7 @@
 #include "eagle/v1/state.pb.h"
 #include "engine/graph/wire.h"
 #include "engine/run/cuda/device_transfer.h"
+#include "server/client_text.h"
 #include "server/fault_point.h"
 #include "server/secret.h"
 
@@ -33,10 +34,7 @@ Status check(std::span<const PlaneStore::Spec> specs, const Limits& limits) {
   }
   for (const PlaneStore::Spec& spec : specs) {
     if (spec.bytes == 0) return {Reason::bad_value, "a plane needs at least 1 byte, found 0"};
-    if (spec.label.size() > limits.label_bytes) {
-      return {Reason::bad_value, "expected a plane label of at most " + std::to_string(limits.label_bytes) +
-                                     " bytes (label_bytes), found " + std::to_string(spec.label.size())};
-    }
+    EAGLE_RETURN_IF_ERROR(check_client_text("a plane label", spec.label, limits));
   }
   return {};
 }

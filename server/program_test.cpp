@@ -198,6 +198,23 @@ TEST_F(Program, RefusesDescriptorsThatAreNotOpen) {
   EXPECT_THAT(said_, HasSubstr("--owner-fd: 999"));
 }
 
+// However long each of them takes: no window of time has five of their deaths where the machine is slow.
+TEST_F(Program, EndsWhenNoWorkerComesToServe) {
+  const std::string tokens = directory_ / "tokens";
+  std::ofstream(tokens) << "";
+  std::filesystem::permissions(tokens,
+                               std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  Child child = start({"--listen", endpoint(), "--tokens", tokens, "--crash-window", "1"});
+  ASSERT_EQ(said_, "ready\n");
+  SideClient client(path());
+  const auto worker = static_cast<pid_t>(client.open().host().pid());
+  std::ofstream(tokens) << "no line of tokens";
+  ASSERT_EQ(::kill(worker, SIGKILL), 0);
+  const int ended = child.wait();
+  EXPECT_TRUE(WIFEXITED(ended));
+  EXPECT_EQ(WEXITSTATUS(ended), 1);
+}
+
 TEST_F(Program, WithoutAKeeperItCannotBeExchangedAndServesOn) {
   Child child = start({"--listen", endpoint(), "--no-keeper"});
   EXPECT_EQ(said_, "ready\n");
@@ -238,6 +255,7 @@ public:
     plane.set_generation(1);
     plane.set_bytes(bytes);
     plane.set_label("kept");
+    plane.set_bytes_id(7);
     const std::vector<StateChange> changes = {entry(5, StateKind::session, 0, session.SerializeAsString()),
                                               entry(5, StateKind::plane, 1, plane.SerializeAsString())};
     EXPECT_TRUE(journal_.apply(changes).ok());
@@ -249,7 +267,7 @@ public:
     state_.socket_inode = file.st_ino;
     state_.journal = journal_at;
     state_.ledger = ledger_at;
-    state_.held[{5, StateKind::plane, 1}] = plane_at;
+    state_.bytes[7] = plane_at;
   }
   // For a child that inherits it.
   std::vector<std::pair<int, int>> inherited(int socket, std::uint32_t version) {

@@ -5,6 +5,7 @@
 
 #include "eagle/v1/state.pb.h"
 #include "engine/graph/wire.h"
+#include "server/client_text.h"
 #include "server/fault_point.h"
 
 namespace eagle::server {
@@ -41,10 +42,9 @@ bool Published::granted(const Key& key, const Entry& entry, const std::string& p
 }
 
 Status Published::publish(const std::shared_ptr<Session>& owner, const std::string& name, Array array) {
-  if (name.empty() || name.size() > limits_.label_bytes) {
-    return {Reason::bad_value, "publish: expected a name of 1 to " + std::to_string(limits_.label_bytes) +
-                                   " bytes (label_bytes), found " + std::to_string(name.size())};
-  }
+  if (name.empty()) return {Reason::bad_value, "publish: expected a name, found an empty one"};
+  EAGLE_RETURN_IF_ERROR(check_client_text("a name", name, limits_).within("publish"));
+  EAGLE_RETURN_IF_ERROR(check_client_text("an attempt", array.attempt, limits_).within("publish"));
   for (const std::string& principal : array.to) {
     if (is_principal(principal)) continue;
     return {Reason::bad_value,
@@ -70,9 +70,13 @@ Status Published::publish(const std::shared_ptr<Session>& owner, const std::stri
     return {Reason::quota, "publish: the daemon has " + std::to_string(limits_.published) +
                                " published arrays, which is its limit (published); withdraw some"};
   }
+  Entry fresh{owner, owner->id(), owner->log(), ++last_number_, std::move(array), {}, {}};
+  EAGLE_ASSIGN_OR_RETURN(fresh.costs,
+                         charge_record(budget_, owner->tenant().get(), "the name of an array and its grants",
+                                       copies_of_records * record_of(name, fresh).ByteSizeLong()));
   if (known != entries_.end()) EAGLE_RETURN_IF_ERROR(write_down_end(known->second));
   Entry& entry = entries_[key];
-  entry = {owner, owner->id(), owner->log(), ++last_number_, std::move(array), {}};
+  entry = std::move(fresh);
   return write_down(name, entry);
 }
 
@@ -154,8 +158,7 @@ std::size_t Published::holders() const {
   return count;
 }
 
-Status Published::write_down(const std::string& name, const Entry& entry, bool moved) {
-  if (entry.log == nullptr || entry.array.bytes->gpu() != nullptr) return {};
+v1::NameRecord Published::record_of(const std::string& name, const Entry& entry) {
   v1::NameRecord record;
   record.set_name(name);
   graph::to_message(entry.array.view, *record.mutable_view());
@@ -164,10 +167,15 @@ Status Published::write_down(const std::string& name, const Entry& entry, bool m
   record.set_bytes_id(entry.array.bytes->id());
   record.set_bytes(entry.array.bytes->size());
   record.set_attempt(entry.array.attempt);
+  return record;
+}
+
+Status Published::write_down(const std::string& name, const Entry& entry, bool moved) {
+  if (entry.log == nullptr || entry.array.bytes->gpu() != nullptr) return {};
   EAGLE_ASSIGN_OR_RETURN(const UniqueFd descriptor, entry.array.bytes->descriptor(false));
   StateChange change;
   change.key = {entry.session_id, StateKind::name, entry.number};
-  change.value = record.SerializeAsString();
+  change.value = record_of(name, entry).SerializeAsString();
   change.fd = descriptor.get();
   change.moved = moved;
   fault_point("name.before");
@@ -203,8 +211,14 @@ Status Published::restore(const std::shared_ptr<Session>& owner, std::uint64_t n
   array.view.plane = 0;
   EAGLE_RETURN_IF_ERROR(plane::check(array.view, array.bytes->size()));
   const std::lock_guard lock(mutex_);
-  entries_[{owner->principal().text(), record.name()}] = {owner,  owner->id(),      owner->log(),
-                                                          number, std::move(array), {}};
+  entries_[{owner->principal().text(), record.name()}] = {
+      owner,
+      owner->id(),
+      owner->log(),
+      number,
+      std::move(array),
+      {},
+      adopt_record(budget_, owner->tenant().get(), copies_of_records * record.ByteSizeLong())};
   return {};
 }
 

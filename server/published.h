@@ -17,6 +17,8 @@
 #include "engine/base/status.h"
 #include "engine/plane/view.h"
 #include "server/limits.h"
+#include "server/log_limit.h"
+#include "server/record_costs.h"
 #include "server/session.h"
 
 namespace eagle::v1 {
@@ -29,8 +31,8 @@ namespace eagle::server {
 class Published {
 public:
   // `epoch`: how many workers there were before.
-  explicit Published(const Limits& limits, std::uint32_t epoch = 0)
-      : limits_(limits), last_number_(std::uint64_t{epoch} << 32) {}
+  Published(const Limits& limits, PlaneBudget& budget, std::uint32_t epoch)
+      : limits_(limits), budget_(budget), last_number_(std::uint64_t{epoch} << 32) {}
   Published(const Published&) = delete;
   Published& operator=(const Published&) = delete;
 
@@ -43,7 +45,7 @@ public:
     std::string attempt = {};
   };
   // BAD_VALUE for a name that is taken, empty or too long, or a principal that cannot be one; QUOTA
-  // (published, grantees).
+  // (published, grantees). The name and its grants are charged: PLANE_BUDGET, QUOTA (tenant_plane_bytes).
   Status publish(const std::shared_ptr<Session>& owner, const std::string& name, Array array);
 
   struct Opened {
@@ -77,6 +79,10 @@ public:
   // "uid:N", "token:NAME", "certificate:NAME" or "*".
   static bool is_principal(const std::string& text);
 
+  // Of the lines that tell of names that came and went.
+  [[nodiscard]] LogLimit& published_lines() { return published_lines_; }
+  [[nodiscard]] LogLimit& withdrawn_lines() { return withdrawn_lines_; }
+
   // Sessions that hold an array of another principal, counted for each array.
   [[nodiscard]] std::size_t holders() const;
 
@@ -92,14 +98,19 @@ private:
     std::uint64_t number = 0;  // of its entry there
     Array array;
     std::multimap<std::string, Holder> holders;  // by principal, one a session
+    RecordCosts costs;
   };
   using Key = std::pair<std::string, std::string>;  // owner, name
 
+  static v1::NameRecord record_of(const std::string& name, const Entry& entry);
   static Status write_down(const std::string& name, const Entry& entry, bool moved = false);
   static Status write_down_end(const Entry& entry);
   [[nodiscard]] static bool granted(const Key& key, const Entry& entry, const std::string& principal);
 
   const Limits& limits_;
+  PlaneBudget& budget_;
+  LogLimit published_lines_;
+  LogLimit withdrawn_lines_;
   mutable std::mutex mutex_;
   std::map<Key, Entry> entries_;
   std::uint64_t last_number_;

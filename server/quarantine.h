@@ -53,8 +53,8 @@ public:
   // Tenants that build nothing now.
   [[nodiscard]] std::vector<std::string> tenants(Clock::time_point now = Clock::now()) const;
 
-  // Forgets strikes, and how many these were. By graph (text_of the hash): UNKNOWN_GRAPH where there is none; of
-  // one tenant; all. SYSTEM.
+  // Forgets strikes, and how many these were. By graph (text_of the hash): UNKNOWN_GRAPH where there is none;
+  // of one tenant; all. SYSTEM.
   StatusOr<std::size_t> pardon_graphs(const std::vector<std::string>& hashes);
   StatusOr<std::size_t> pardon_tenant(const std::string& tenant);
   StatusOr<std::size_t> pardon_all();

@@ -161,6 +161,7 @@ StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets
   daemon.log = std::move(survival.log);
   daemon.restored = std::move(survival.restored);
   daemon.ledger = std::move(survival.ledger);
+  daemon.restores = std::move(survival.still_starts);
   EAGLE_ASSIGN_OR_RETURN(serving.daemon_, Daemon::create(std::move(daemon)));
   follow(options, *serving.daemon_);
   if (const Status cache = serving.daemon_->engine().compiler().disk_cache(); !cache.ok()) {

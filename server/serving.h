@@ -46,6 +46,7 @@ public:
     RestoredState restored;
     std::unique_ptr<Ledger> ledger;
     std::function<void(bool goes_round)> beat;
+    std::function<void()> still_starts;
   };
   // `listening`: the sockets of `options.listen`, by endpoint.
   static StatusOr<Serving> start(const ProgramOptions& options, ListeningSockets listening, Survival survival,

@@ -9,6 +9,7 @@
 
 #include "eagle/v1/state.pb.h"
 #include "proto/rpc_error.h"
+#include "server/client_text.h"
 #include "server/fault_point.h"
 #include "server/log_context.h"
 
@@ -85,20 +86,12 @@ void Sessions::end_unanswered(const Principal& principal, const std::string& att
 
 StatusOr<Sessions::Opened> Sessions::open(const Principal& principal, const std::string& client,
                                           OpenOptions options) {
-  if (client.size() > limits_.label_bytes) {
-    return Status(Reason::bad_value, "expected a client name of at most " +
-                                         std::to_string(limits_.label_bytes) +
-                                         " bytes (label_bytes), found " + std::to_string(client.size()));
-  }
+  EAGLE_RETURN_IF_ERROR(check_client_text("a client name", client, limits_));
   if (options.lease > longest_lease) {
     return Status(Reason::bad_value, "expected a lease of at most " + std::to_string(longest_lease.count()) +
                                          " s, found " + std::to_string(options.lease.count()));
   }
-  if (options.attempt.size() > limits_.label_bytes) {
-    return Status(Reason::bad_value, "expected an attempt of at most " + std::to_string(limits_.label_bytes) +
-                                         " bytes (label_bytes), found " +
-                                         std::to_string(options.attempt.size()));
-  }
+  EAGLE_RETURN_IF_ERROR(check_client_text("an attempt", options.attempt, limits_));
   end_unanswered(principal, options.attempt);
   EAGLE_ASSIGN_OR_RETURN(const std::uint64_t id, random_id());
   Opened opened;
@@ -299,7 +292,7 @@ void Sessions::expire(Clock::time_point now) {
   }
   for (const auto& session : over) {
     const LogScope scope({session->id()});
-    spdlog::info("was not resumed in time");
+    if (const auto more = unresumed_lines_.admit()) spdlog::info("was not resumed in time{}", *more);
     end(session);
   }
 }

@@ -173,6 +173,7 @@ private:
   const std::function<void(const Session&)> ended_;
   LogLimit opened_lines_;
   LogLimit ended_lines_;
+  LogLimit unresumed_lines_;
   mutable std::mutex mutex_;
   std::vector<std::string> admins_;
   std::uint64_t last_attachment_ = 0;

@@ -204,6 +204,42 @@ TEST_F(Sharing, AnArrayIsGrantedToSoManyAndNoMore) {
   EXPECT_TRUE(publish(alice, "x", many).ok());
 }
 
+// What is written down is handed to each next worker.
+TEST_F(Sharing, NamesAndAttemptsAreNoLongerThanLabels) {
+  const auto alice = session_of(alice_);
+  const std::string longest(daemon_->limits().label_bytes, 'n');
+  const auto publish_by = [&](const std::string& name, const std::string& attempt) {
+    return daemon_->published().publish(
+        alice, name,
+        {plane_in(*alice)->bytes(), {0, 0, plane::DType::f64, 8, {512}, {8}}, false, {}, attempt});
+  };
+  EXPECT_TRUE(publish_by(longest, longest).ok());
+  for (const Status& refused :
+       {publish_by(longest + "n", ""), publish_by("x", longest + "n"), publish_by("", "")})
+    EXPECT_EQ(refused.reason(), Reason::bad_value) << refused.to_string();
+  EXPECT_THAT(publish_by("x", longest + "n").message(), HasSubstr("an attempt of at most 256 bytes"));
+}
+
+TEST_F(Sharing, ANameAndItsGrantsAreChargedToItsOwner) {
+  const auto alice = session_of(alice_);
+  std::set<std::string> many;
+  while (many.size() < daemon_->limits().grantees)
+    many.insert("token:" + std::string(200, 't') + std::to_string(many.size()));
+  const std::uint64_t before = daemon_->plane_budget().other_bytes();
+  ASSERT_TRUE(publish(alice, "x", many).ok());
+  EXPECT_GT(daemon_->plane_budget().other_bytes(), before + 2 * 200 * many.size());
+  TenantPolicy policy;
+  policy.quotas[static_cast<std::size_t>(Held::plane_bytes)] = 16 * 4096;  // of which each plane takes one
+  alice->tenant()->set_policy(policy);
+  const Status refused = publish(alice, "y", many);
+  EXPECT_EQ(refused.reason(), Reason::quota);
+  EXPECT_THAT(refused.message(), HasSubstr("tenant_plane_bytes"));
+  EXPECT_EQ(open(alice, "y").status().reason(), Reason::unknown_name);
+  ASSERT_TRUE(daemon_->published().withdraw(*alice, "x", {}).ok());
+  EXPECT_EQ(daemon_->plane_budget().other_bytes(), before);
+  EXPECT_TRUE(publish(alice, "y", {"token:bob"}).ok());
+}
+
 TEST_F(Sharing, OfSeveralOwnersOneMustBeNamed) {
   const auto alice = session_of(alice_), bob = session_of(bob_);
   const auto carol = session_of(remote_principal(Identity::certificate, "carol"));

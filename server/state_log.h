@@ -12,8 +12,9 @@
 namespace eagle::server {
 
 // `torn`: by the plane's id, what of its bytes is half written. `process`: one that may have mapped the
-// session's planes. `name`: a published array. `run`, `run_plane`: a submitted run, and what of it may be
-// fetched. `outcomes`: of launches that were enqueued, and are still to be asked for.
+// session's planes. `name`: a published array. `run`, `run_plane`, `run_progress`: a submitted run, what of
+// it may be fetched, and how far it is while it computes. `outcomes`: of launches that were enqueued, and are
+// still to be asked for.
 enum class StateKind : std::uint8_t {
   session = 1,
   plane = 2,
@@ -26,8 +27,9 @@ enum class StateKind : std::uint8_t {
   run = 9,
   run_plane = 10,
   outcomes = 11,
+  run_progress = 12,
 };
-constexpr StateKind last_state_kind = StateKind::outcomes;
+constexpr StateKind last_state_kind = StateKind::run_progress;
 
 // What an entry is about. A session's own entry has id 0, and goes with everything of that session; strikes
 // and submitted runs belong to no session (0).

@@ -35,9 +35,9 @@ Status refuse_unknown_fields(const google::protobuf::Message& message, std::stri
 Status check_name(const std::string& name, std::string_view where, std::string_view what,
                   std::uint32_t limit) {
   if (name.size() > limit) {
-    return {Reason::graph_limit, std::string(where) + ": the " + std::string(what) + " has " +
-                                     std::to_string(name.size()) + " bytes, more than " +
-                                     std::to_string(limit) + " (graph_name_bytes)"};
+    return {Reason::graph_limit, std::string(where) + ": expected a " + std::string(what) + " of at most " +
+                                     std::to_string(limit) + " bytes (graph_name_bytes), found " +
+                                     std::to_string(name.size()) + "; give a shorter one"};
   }
   if (!kernel::is_utf8(name)) {
     return malformed(where, "the " + std::string(what) + " " + quote_name(name) + " is not UTF-8");

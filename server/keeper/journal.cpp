@@ -80,6 +80,7 @@ bool needs_session(const StateKey& key) {
     case StateKind::strike:
     case StateKind::run:
     case StateKind::run_plane:
+    case StateKind::run_progress:
       return false;
     default:
       return true;
@@ -258,13 +259,14 @@ StatusOr<std::string> Journal::value(const StateKey& key) const {
   return std::move(parsed.change.value);
 }
 
-StatusOr<Journal::Values> Journal::read(int fd) {
+StatusOr<Journal::Values> Journal::read(int fd, const std::function<void()>& each) {
   EAGLE_ASSIGN_OR_RETURN(const Records records, committed(fd));
   Values values;
   for (std::string_view rest = records.all(); !rest.empty();) {
     EAGLE_ASSIGN_OR_RETURN(Parsed record, parse(rest));
     rest.remove_prefix(record.bytes);
     if (keeps(values, record.change)) values[record.change.key] = std::move(record.change.value);
+    if (each) each();
   }
   return values;
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -28,7 +29,8 @@ public:
   static StatusOr<Journal> adopt(UniqueFd file);
   // What is committed in such a file. BAD_MESSAGE: a record that is not as it was written, or a format that
   // this version does not know.
-  static StatusOr<Values> read(int fd);
+  // `each`, which may be empty, is called after each record.
+  static StatusOr<Values> read(int fd, const std::function<void()>& each = {});
 
   // Appends, and commits all of it at once. An entry whose session has none of its own is left out.
   // SYSTEM leaves the journal as it was.

@@ -17,6 +17,7 @@
 #include <set>
 
 #include "eagle/v1/state.pb.h"
+#include "server/keeper/crash_loop.h"
 #include "server/keeper/estate.h"
 #include "server/keeper/exchange.h"
 #include "server/keeper/packet.h"
@@ -34,13 +35,9 @@ using std::chrono::seconds;
 
 // A worker that says nothing for so long is taken for dead. It says something each second.
 constexpr seconds longest_silence{10};
-// So long it may take from its start until it serves: it has thousands of planes to map.
+// The same until it serves. While it takes over it says that it lives with what it has taken over
+// (WorkerLink::still_starts), so it may take its time for all of that; its own preparations are short.
 constexpr seconds longest_start{60};
-// More deaths than this within KeeperOptions::crash_window_s, and there is no sense in going on.
-constexpr std::size_t most_deaths = 4;
-// The same of deaths that are laid to graphs, within so many of these windows: an hour.
-constexpr std::size_t most_deaths_of_graphs = 30;
-constexpr std::uint32_t graph_windows = 60;
 // Before a worker that could not be started is tried again.
 constexpr seconds pause_after_failure{2};
 // Above the worker's own last resort, after which it ends by itself.
@@ -51,7 +48,10 @@ Status failed(const char* call) { return {Reason::system, std::string(call) + ":
 class Keeper {
 public:
   Keeper(KeeperOptions options, Estate estate, Ledger ledger)
-      : options_(std::move(options)), estate_(std::move(estate)), ledger_(std::move(ledger)) {
+      : options_(std::move(options)),
+        estate_(std::move(estate)),
+        ledger_(std::move(ledger)),
+        crash_loop_(seconds(options_.crash_window_s)) {
     if (!options_.inherited) return;
     epoch_ = options_.inherited->epoch + 1;
     served_once_ = true;
@@ -91,10 +91,9 @@ private:
   void send_what_waits();
 
   void worker_ended();
-  void after_death(const Ending& ending, bool served);
+  void after_death(const Ending& ending, bool handed_over, bool served);
   void start_next_worker();
-  void blame_graphs();
-  [[nodiscard]] bool too_many_deaths();
+  bool blame_graphs();
   void give_up(const std::string& why);
   [[nodiscard]] Clock::time_point patience_ends() const;
 
@@ -132,9 +131,7 @@ private:
   std::optional<Exchange> exchange_;
   bool handing_over_ = false;    // it has agreed
   bool exchange_again_ = false;  // somebody asked for it meanwhile
-  std::deque<Clock::time_point> deaths_;
-  std::deque<Clock::time_point> deaths_of_graphs_;
-  bool death_is_a_graphs_ = false;
+  CrashLoop crash_loop_;
   std::optional<Clock::time_point> start_again_;  // there is no worker until then
   std::optional<int> exit_status_;
 };
@@ -496,6 +493,7 @@ void Keeper::hear(const v1::WorkerMessage& message, std::vector<UniqueFd> descri
     reloaded(message.reloaded());
   } else if (message.has_serves()) {
     serves_ = true;
+    crash_loop_.served();
     options_.notifier.ready(state());
     if (!std::exchange(served_once_, true)) report(options_.ready, options_.ready_line);
     if (std::exchange(exchange_again_, false)) begin_exchange();
@@ -509,21 +507,20 @@ void Keeper::worker_ended() {
   unwatch(worker_->process());
   const Ending ending = worker_->collect();
   worker_.reset();
-  serves_ = false;
+  const bool served = std::exchange(serves_, false);
   unwatch(socket_.get());
   socket_.reset();
   outgoing_.clear();
-  serves_ = false;
   if (candidate_) {
     spdlog::error("reload: the configuration stays as it was: the worker ended meanwhile");
     candidate_.reset();
   }
-  after_death(ending, std::exchange(handed_over_, false));
+  after_death(ending, std::exchange(handed_over_, false), served);
 }
 
-void Keeper::after_death(const Ending& ending, bool served) {
+void Keeper::after_death(const Ending& ending, bool handed_over, bool served) {
   if (draining_) {
-    const bool orderly = !served || (ending.exited && ending.status == 0);
+    const bool orderly = !handed_over || (ending.exited && ending.status == 0);
     if (!orderly) spdlog::error("the worker {} while it was to end", ending.text());
     exit_status_ = orderly ? 0 : 1;
     return;
@@ -538,19 +535,13 @@ void Keeper::after_death(const Ending& ending, bool served) {
   if (!served_once_) {
     return give_up(why_failed_.empty() ? "the worker " + ending.text() + " before it served" : why_failed_);
   }
-  blame_graphs();
+  const bool of_a_graph = blame_graphs();
   options_.notifier.status("the worker " + ending.text() + "; starting another");
   spdlog::error("the worker {}{}{}; starting another", ending.text(), why_failed_.empty() ? "" : ": ",
                 why_failed_);
-  if (too_many_deaths()) {
-    return give_up(death_is_a_graphs_
-                       ? "graphs were running at more than " + std::to_string(most_deaths_of_graphs) +
-                             " deaths of the worker within " +
-                             std::to_string(graph_windows * options_.crash_window_s) +
-                             " s; giving up. The log says which"
-                       : "the worker died " + std::to_string(most_deaths + 1) + " times within " +
-                             std::to_string(options_.crash_window_s) + " s; giving up. The log says how");
-  }
+  using Death = CrashLoop::Death;
+  const Death death = of_a_graph ? Death::of_a_graph : served ? Death::while_serving : Death::before_serving;
+  if (const std::string why = crash_loop_.died(death, Clock::now()); !why.empty()) return give_up(why);
   ++epoch_;
   start_next_worker();
 }
@@ -561,17 +552,16 @@ void Keeper::start_next_worker() {
   start_again_.reset();
   const Status started = start_worker();
   if (started.ok()) return;
-  death_is_a_graphs_ = false;
-  if (too_many_deaths()) return give_up(started.message());
+  const std::string why = crash_loop_.died(CrashLoop::Death::before_serving, Clock::now());
+  if (!why.empty()) return give_up(started.message() + "; " + why);
   spdlog::error("{}; trying again", started.message());
   start_again_ = Clock::now() + pause_after_failure;
 }
 
-// A graph that was running is what a death is laid to, for the time being.
-void Keeper::blame_graphs() {
-  death_is_a_graphs_ = false;
-  for (const GraphHash& hash : ledger_.take_running()) {
-    death_is_a_graphs_ = true;
+// A graph that was running is what a death is laid to, for the time being. Whether there was one.
+bool Keeper::blame_graphs() {
+  const std::vector<GraphHash> running = ledger_.take_running();
+  for (const GraphHash& hash : running) {
     const auto deaths =
         strike(estate_, hash, std::chrono::nanoseconds(Clock::now().time_since_epoch()).count());
     if (!deaths.ok()) spdlog::error("{}", deaths.status().to_string());
@@ -579,17 +569,7 @@ void Keeper::blame_graphs() {
         "graph {} was running{}", text_of(hash),
         deaths.ok() && *deaths >= deaths_to_quarantine ? ", again: it is not launched any more" : "");
   }
-}
-
-// A graph's deaths count apart: its tenant is stopped long before (quarantine.h), so that this many are the
-// work of several, or of something that only looks like a graph's.
-bool Keeper::too_many_deaths() {
-  const Clock::time_point now = Clock::now();
-  auto& deaths = death_is_a_graphs_ ? deaths_of_graphs_ : deaths_;
-  const seconds window(std::uint64_t{options_.crash_window_s} * (death_is_a_graphs_ ? graph_windows : 1));
-  deaths.push_back(now);
-  while (now - deaths.front() > window) deaths.pop_front();
-  return deaths.size() > (death_is_a_graphs_ ? most_deaths_of_graphs : most_deaths);
+  return !running.empty();
 }
 
 void Keeper::give_up(const std::string& why) {

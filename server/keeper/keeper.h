@@ -35,8 +35,7 @@ struct KeeperOptions {
   UniqueFd ready;    // gets one line; may be invalid
   std::string ready_line = "ready";
   std::uint32_t drain_timeout_s = 30;
-  std::uint32_t crash_window_s =
-      60;  // five deaths of a worker within this, and there is no sense in going on
+  std::uint32_t crash_window_s = 60;  // crash_loop.h
   // What every worker gets (worker_descriptors.h): the configuration's text that holds, which a file that
   // somebody has changed meanwhile is not, and the memory of the newest log lines.
   UniqueFd configuration;

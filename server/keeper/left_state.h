@@ -19,9 +19,9 @@
 namespace eagle::server {
 
 // 1: the journal's kinds up to `strike`. 2: all that there are, and the program's path. 3: memory once, by
-// its id, and not with each entry that is over it.
-constexpr std::uint32_t left_state_version = 3;
-constexpr std::uint32_t oldest_left_state_version = 2;
+// its id, and not with each entry that is over it. 4: the progress of a submitted run in a record of its own.
+constexpr std::uint32_t left_state_version = 4;
+constexpr std::uint32_t oldest_left_state_version = 3;
 
 // Descriptors are borrowed: they are open in this process.
 struct LeftState {

@@ -40,7 +40,8 @@ StatusOr<Inheritance> WorkerLink::take_over() {
     return unexpected("its beginning");
   }
   inheritance.state.epoch = said.epoch();
-  EAGLE_ASSIGN_OR_RETURN(inheritance.state.records, Journal::read(begin.second[0].get()));
+  EAGLE_ASSIGN_OR_RETURN(inheritance.state.records,
+                         Journal::read(begin.second[0].get(), [this] { still_starts(); }));
   inheritance.ledger = std::move(begin.second[1]);
   for (int i = 0; i < said.listen_size(); ++i) {
     inheritance.listening.emplace_back(said.listen(i),
@@ -68,6 +69,13 @@ StatusOr<Inheritance> WorkerLink::take_over() {
     EAGLE_RETURN_IF_ERROR(send(adopted.SerializeAsString()));
   }
   return inheritance;
+}
+
+void WorkerLink::still_starts() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - said_so_ < pace_) return;
+  said_so_ = now;
+  beat(true);
 }
 
 void WorkerLink::obey(const Orders& orders) {

@@ -1,6 +1,7 @@
 // WorkerLink: the worker's end of the socket to its keeper.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,10 +32,15 @@ struct Inheritance {
 
 class WorkerLink final : public StateLog {
 public:
-  explicit WorkerLink(UniqueFd socket) : socket_(std::move(socket)) {}
+  // `pace`: of what `still_starts` says.
+  explicit WorkerLink(UniqueFd socket, std::chrono::milliseconds pace = std::chrono::seconds(1))
+      : socket_(std::move(socket)), pace_(pace) {}
 
   // Takes over what the keeper holds. Before all else, and once. SYSTEM, BAD_MESSAGE.
   StatusOr<Inheritance> take_over();
+  // To be called with each step of a start that has many: it goes on, however long all of them take. Of the
+  // thread that starts.
+  void still_starts();
 
   // What the keeper says afterwards. `obey` returns when the keeper is gone, for one thread; the functions
   // are called there.
@@ -63,6 +69,8 @@ private:
   Status send(const std::string& bytes, std::span<const int> descriptors = {});
 
   const UniqueFd socket_;
+  const std::chrono::milliseconds pace_;
+  std::chrono::steady_clock::time_point said_so_ = std::chrono::steady_clock::now();
   std::mutex mutex_;  // a batch goes out whole
 };
 

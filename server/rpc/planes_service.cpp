@@ -237,7 +237,8 @@ Status publish(Daemon& daemon, const std::shared_ptr<Session>& session, const Pe
   graph::to_message(found.view, *reply.mutable_view());
   reply.set_owner(session->principal().text());
   reply.set_moved(found.moved);
-  spdlog::info("published \"{}\" for {} more", loggable(request.name()), request.to_size());
+  if (const auto more = daemon.published().published_lines().admit())
+    spdlog::info("published \"{}\" for {} more{}", loggable(request.name()), request.to_size(), *more);
   return {};
 }
 
@@ -264,7 +265,8 @@ void withdraw(Daemon& daemon, const std::shared_ptr<Session>& session, const v1:
              "' lies on a GPU, whose memory cannot be moved away from who has opened it; it is "
              "withdrawn: release the array, and publish a new one"});
   }
-  spdlog::info("withdrew \"{}\"", loggable(request.name()));
+  if (const auto more = daemon.published().withdrawn_lines().admit())
+    spdlog::info("withdrew \"{}\"{}", loggable(request.name()), *more);
   if (!request.seal_off()) return call->finish({});
   daemon.seal_off(session, *bytes, request.name(),
                   [session, bytes = *bytes, &reply, call](const Status& moved) {

@@ -627,6 +627,24 @@ TEST_F(Survival, AWorkerThatSaysNothingIsReplaced) {
   EXPECT_EQ(x[0], 2.0);
 }
 
+// A keeper that has much to hand over answers nobody meanwhile: stopped, it is as slow as can be.
+TEST_F(Survival, ACallWaitsForAWorkerThatTakesItsTime) {
+  start();
+  ConnectOptions impatient;
+  impatient.timeout = std::chrono::seconds(3);
+  const Session other = must(connect(process->endpoint(), impatient));
+  const auto x = must(other.full<double>({8}, 1.0));
+  const pid_t dying = worker(), keeper = process->pid();
+  ASSERT_EQ(::kill(keeper, SIGSTOP), 0);
+  ::kill(dying, SIGKILL);
+  const std::jthread later([keeper] {  // longer than its timeout
+    std::this_thread::sleep_for(std::chrono::seconds(6));
+    ::kill(keeper, SIGCONT);
+  });
+  must(other.info());
+  EXPECT_EQ(x[0], 1.0);
+}
+
 TEST_F(Survival, FewDescriptorsRefuseArraysAndEndNothing) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);

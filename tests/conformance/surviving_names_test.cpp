@@ -213,6 +213,24 @@ INSTANTIATE_TEST_SUITE_P(Each, RunFault,
                                            "run.end.before", "run.end.after"),
                          name_of_fault);
 
+// The same where it writes down how far one has come.
+class RunProgressFault : public Survival, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(RunProgressFault, IsNeverForgotten) {
+  start_to_fail_at(GetParam());
+  const pid_t first = worker();
+  const auto n = must(session->zeros<double>({64}));
+  const auto done = must(session->zeros<bool>({64}));
+  const ModelStep step(BoundPlan{counter(), {{"n", n}, {"limit", 1e300}, {"done", done}}});
+  const KeptRun run = must(submit(*session, {&step, 1}, {endless, {}, {}}, kept_as("", n)));
+  wait_until([&] { return must(run.state()).ended; });
+  EXPECT_EQ(must(run.state()).error.reason(), Reason::worker_restarted);
+  EXPECT_EQ(must(kept_runs(*session)).size(), 1u);
+  EXPECT_NE(worker(), first) << "the fault point was never reached";
+}
+INSTANTIATE_TEST_SUITE_P(Each, RunProgressFault,
+                         ::testing::Values("run.progress.before", "run.progress.after"), name_of_fault);
+
 TEST_F(Survival, TheResultOfASubmittedRunIsStillThere) {
   start();
   std::optional<KeptRun> run;
