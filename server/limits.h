@@ -44,6 +44,7 @@ struct Limits {
 
   std::size_t grpc_connections_per_address = 1024;  // of those over TCP
   std::uint32_t chunk_bytes = 1u << 20;             // of a plane that travels
+  Bound<std::size_t> transfers = 256;  // of one session: streams of planes that are read or written
   std::chrono::milliseconds keepalive{
       20'000};                              // a TCP peer is asked after that much silence, and given as much
   std::chrono::milliseconds lease{30'000};  // of a session over TCP whose connection broke
@@ -107,6 +108,7 @@ void for_each_limit(AnyLimits& limits, Visit&& visit) {
   visit("grpc_connections_per_address", limits.grpc_connections_per_address, 1, many);
   visit("message_bytes", limits.message_bytes, 1 << 16, 1 << 30);
   visit("streams", limits.streams, 1, 1'000'000);
+  visit("transfers", limits.transfers, 1, 1'000'000);
 }
 
 // The same for processes that may have so many descriptors (RLIMIT_NOFILE). A plane takes one in the worker
