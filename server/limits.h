@@ -42,6 +42,7 @@ struct Limits {
   // For the first message of a stream in which both sides speak, which may be a large one on a slow line.
   std::chrono::milliseconds first_word_timeout{120'000};
 
+  std::size_t unnamed_streams = 8192;               // of clients over TCP that have not opened a session yet
   std::size_t grpc_connections_per_address = 1024;  // of those over TCP
   std::uint32_t chunk_bytes = 1u << 20;             // of a plane that travels
   Bound<std::size_t> transfers = 256;  // of one session: streams of planes that are read or written
