@@ -54,10 +54,30 @@ Reason reason_without_metadata(grpc::StatusCode code) {
     case grpc::StatusCode::PERMISSION_DENIED:
       return Reason::permission_denied;
     case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return Reason::quota;  // a message over the size limit
+      return Reason::quota;  // as words_without_metadata tells
     default:
       return Reason::internal;
   }
+}
+
+// What gRPC refuses by itself for want of memory, or for a message's size, it says to its own developers.
+std::string words_without_metadata(const grpc::Status& status) {
+  const std::string& said = status.error_message();
+  if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED) return said;
+  if (said.find("RST_STREAM") != std::string::npos) {
+    return "the daemon's gRPC took no more of the call: what all clients are sending it at this time fills "
+           "the "
+           "memory that it has for messages, or this client sends too much at once; try again soon, with "
+           "smaller "
+           "or fewer messages (" +
+           said + ")";
+  }
+  if (said.find("larger than max") != std::string::npos) {
+    return "a message is larger than one may be; send less at once, or have the operator raise message_bytes "
+           "(" +
+           said + ")";
+  }
+  return said;
 }
 
 }  // namespace
@@ -104,7 +124,7 @@ Status status_of(const grpc::Status& status, const grpc::ClientContext& context)
   if (reason != trailers.end()) {
     return {reason_named({reason->second.data(), reason->second.size()}), status.error_message()};
   }
-  return {reason_without_metadata(status.error_code()), status.error_message()};
+  return {reason_without_metadata(status.error_code()), words_without_metadata(status)};
 }
 
 }  // namespace eagle::rpc

@@ -106,5 +106,19 @@ TEST(StatusOf, WithoutReasonTheCodeDecides) {
   EXPECT_EQ(status_of({grpc::StatusCode::UNAVAILABLE, "gone"}, context).message(), "gone");
 }
 
+// As gRPC words them when it refuses by itself.
+TEST(StatusOf, WhatGrpcRefusesForWantOfMemoryNamesTheCure) {
+  const grpc::ClientContext context;
+  const Status reset =
+      status_of({grpc::StatusCode::RESOURCE_EXHAUSTED, "Received RST_STREAM with error code 11"}, context);
+  EXPECT_EQ(reset.reason(), Reason::quota);
+  EXPECT_NE(reset.message().find("try again soon"), std::string::npos) << reset.to_string();
+  EXPECT_NE(reset.message().find("error code 11"), std::string::npos) << reset.to_string();
+  const Status large = status_of(
+      {grpc::StatusCode::RESOURCE_EXHAUSTED, "Received message larger than max (9 vs. 8)"}, context);
+  EXPECT_EQ(large.reason(), Reason::quota);
+  EXPECT_NE(large.message().find("message_bytes"), std::string::npos) << large.to_string();
+}
+
 }  // namespace
 }  // namespace eagle::rpc

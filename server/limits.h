@@ -42,8 +42,10 @@ struct Limits {
   // For the first message of a stream in which both sides speak, which may be a large one on a slow line.
   std::chrono::milliseconds first_word_timeout{120'000};
 
+  std::size_t unnamed_streams = 8192;               // of clients over TCP that have not opened a session yet
   std::size_t grpc_connections_per_address = 1024;  // of those over TCP
   std::uint32_t chunk_bytes = 1u << 20;             // of a plane that travels
+  Bound<std::size_t> transfers = 256;  // of one session: streams of planes that are read or written
   std::chrono::milliseconds keepalive{
       20'000};                              // a TCP peer is asked after that much silence, and given as much
   std::chrono::milliseconds lease{30'000};  // of a session over TCP whose connection broke
@@ -107,6 +109,7 @@ void for_each_limit(AnyLimits& limits, Visit&& visit) {
   visit("grpc_connections_per_address", limits.grpc_connections_per_address, 1, many);
   visit("message_bytes", limits.message_bytes, 1 << 16, 1 << 30);
   visit("streams", limits.streams, 1, 1'000'000);
+  visit("transfers", limits.transfers, 1, 1'000'000);
 }
 
 // The same for processes that may have so many descriptors (RLIMIT_NOFILE). A plane takes one in the worker

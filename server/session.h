@@ -23,6 +23,7 @@
 #include "server/plane_store.h"
 #include "server/principal.h"
 #include "server/tenants.h"
+#include "server/transfers.h"
 
 namespace eagle::server {
 
@@ -54,6 +55,7 @@ public:
         log_(survival.log),
         // Ids and generations of this worker are above those of the workers before: none is used twice.
         planes_(budget, limits, tenant_, {survival.log, id, first_id(survival.epoch)}),
+        transfers_(budget, limits, tenant_),
         ledger_(survival.ledger),
         begun_(survival.ledger == nullptr ? Ledger::Begun() : survival.ledger->begun(id, survival.left)),
         outcomes_(limits, begun_),
@@ -87,6 +89,7 @@ public:
   void end_lease() { lease_.store(std::chrono::seconds(0), std::memory_order_relaxed); }
 
   PlaneStore& planes() { return planes_; }
+  Transfers& transfers() { return transfers_; }
   GraphRecords& records() { return records_; }
   LaunchOutcomes& outcomes() { return outcomes_; }
   // Where it is noted what runs; null: nowhere.
@@ -156,6 +159,7 @@ private:
   StateLog* const log_;
   std::atomic<bool> over_tcp_ = false;
   PlaneStore planes_;
+  Transfers transfers_;
   Ledger* const ledger_;
   Ledger::Begun begun_;
   LaunchOutcomes outcomes_;

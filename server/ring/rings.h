@@ -26,7 +26,8 @@ public:
   // How long the executor looks around before it sleeps, where a ring was used just now.
   static constexpr std::chrono::microseconds spin{50};
   static constexpr int entries_a_visit = 4;  // of one ring, before the next one has its turn
-  // Of all rings, before a job has its turn: entries that are refused cost time, too, and nobody's share of it.
+  // Of all rings, before a job has its turn: entries that are refused cost time, too, and nobody's share of
+  // it.
   static constexpr int entries_a_turn = 64;
   // A ring that had nothing for so long falls asleep.
   static constexpr std::chrono::milliseconds stays_awake{1};

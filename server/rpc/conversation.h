@@ -12,6 +12,7 @@
 
 #include "engine/base/status.h"
 #include "server/daemon.h"
+#include "server/rpc/call.h"
 #include "server/rpc/first_word.h"
 #include "server/rpc/rpc_status.h"
 
@@ -25,6 +26,13 @@ public:
   static Self* begin(Daemon& daemon, grpc::CallbackServerContext& context) {
     const auto self = std::make_shared<Self>(daemon, context);
     self->self_ = self;
+    const auto session = session_of(daemon, context);
+    if (!session.ok()) {
+      // Whoever has no session gets neither the time nor the memory for a message.
+      self->ending_ = session.status();
+      self->pump();
+      return self.get();
+    }
     self->StartRead(&self->incoming_);
     self->first_word_.await(daemon.limits().first_word_timeout, [self] {
       Conversation& conversation = *self;

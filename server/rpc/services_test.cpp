@@ -336,6 +336,49 @@ TEST_F(Rpc, WhoClosesItsSideAfterTheLaunchStillGetsTheReport) {
   EXPECT_TRUE(conversation.finish().ok());
 }
 
+// With the usual first_word_timeout: what ends them is that they have no session.
+TEST_F(Rpc, StreamsWithoutASessionAreRefusedBeforeTheirFirstMessage) {
+  EXPECT_EQ(Conversation(*graphs_, std::string(64, '0')).finish().reason(), Reason::unauthenticated);
+  grpc::ClientContext context;
+  const auto run = runs_->SimulateWithCalls(&context);
+  v1::SimulateEvent event;
+  EXPECT_FALSE(run->Read(&event));
+  EXPECT_EQ(rpc::status_of(run->Finish(), context).reason(), Reason::unauthenticated);
+}
+
+TEST_F(Rpc, StreamsThatHaveNotOpenedASessionAreBoundedInNumber) {
+  Daemon::Options options;
+  options.limits.unnamed_streams = 1;
+  serve(std::move(options));
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
+  const auto remote = RpcServer::start_remote(served_->daemon(), Surroundings{.listen = {"dns:test"}},
+                                              {Identity::anonymous, nullptr}, {});
+  ASSERT_TRUE(remote.ok()) << remote.status().to_string();
+  (*remote)->adopt(UniqueFd(ends[0]));
+  const auto sessions = v1::Sessions::NewStub(grpc::CreateInsecureChannelFromFd("test", ends[1]));
+  v1::AttachClientMessage open;
+  open.mutable_open()->mutable_hello()->mutable_protocol()->set_min(1);
+  open.mutable_open()->mutable_hello()->mutable_protocol()->set_max(1);
+  v1::AttachServerMessage answer;
+  // One that has opened its session counts no more.
+  grpc::ClientContext named_context;
+  const auto named = sessions->Attach(&named_context);
+  ASSERT_TRUE(named->Write(open) && named->Read(&answer));
+  // Two more on one connection, which gRPC takes in their order.
+  std::array<grpc::ClientContext, 2> contexts;
+  const auto first = sessions->Attach(contexts.data());
+  const auto second = sessions->Attach(&contexts[1]);
+  EXPECT_FALSE(second->Read(&answer));
+  const Status refused = rpc::status_of(second->Finish(), contexts[1]);
+  EXPECT_EQ(refused.reason(), Reason::quota) << refused.to_string();
+  EXPECT_THAT(refused.message(), HasSubstr("unnamed_streams"));
+  EXPECT_TRUE(first->Write(open) && first->Read(&answer));
+  for (auto* context : {&named_context, contexts.data()}) context->TryCancel();
+  EXPECT_FALSE(named->Finish().ok());
+  EXPECT_FALSE(first->Finish().ok());
+}
+
 TEST_F(Rpc, AClientThatGivesUpLeavesTheGraphFree) {
   const std::uint64_t graph = build_with_call();
   {

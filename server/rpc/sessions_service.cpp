@@ -1,7 +1,10 @@
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "eagle/v1/service.grpc.pb.h"
@@ -41,9 +44,18 @@ StatusOr<Principal> authenticate(const Access& access, const grpc::CallbackServe
 // One attachment. It owns itself until gRPC has no more use for it.
 class Attachment final : public grpc::ServerBidiReactor<v1::AttachClientMessage, v1::AttachServerMessage> {
 public:
-  static Attachment* begin(Daemon& daemon, const Access& access, grpc::CallbackServerContext& context) {
+  // `unnamed`: those that have not opened a session yet, of all clients.
+  static Attachment* begin(Daemon& daemon, const Access& access,
+                           const std::shared_ptr<std::atomic<std::size_t>>& unnamed,
+                           grpc::CallbackServerContext& context) {
     std::shared_ptr<Attachment> made(new Attachment(daemon, access, context));
     made->self_ = made;
+    // Whoever is refused gets neither the time nor the memory for a message.
+    const Status admitted = made->admit(unnamed);
+    if (!admitted.ok()) {
+      made->end(admitted);
+      return made.get();
+    }
     made->StartRead(&made->incoming_);
     made->first_word_.await(daemon.limits().first_word_timeout, [made] {
       made->end(Status(Reason::deadline,
@@ -56,7 +68,21 @@ private:
   Attachment(Daemon& daemon, const Access& access, grpc::CallbackServerContext& context)
       : daemon_(daemon), access_(access), context_(context) {}
 
+  Status admit(const std::shared_ptr<std::atomic<std::size_t>>& unnamed) {
+    auto known = authenticate(access_, context_);
+    daemon_.note_authentication(known.status(), context_.peer());
+    EAGLE_ASSIGN_OR_RETURN(principal_, std::move(known));
+    const std::size_t most = daemon_.limits().unnamed_streams;
+    const std::size_t before = unnamed->fetch_add(1);
+    unnamed_ = {unnamed.get(), [unnamed](const void*) { unnamed->fetch_sub(1); }};
+    if (before < most) return {};
+    return {Reason::quota, "the daemon has " + std::to_string(most) +
+                               " streams over TCP that have not opened a session yet, which is its limit "
+                               "(unnamed_streams); try again soon"};
+  }
+
   void OnReadDone(bool ok) override {
+    unnamed_.reset();
     if (!first_word_.came()) return;
     if (!ok) return leave(session_ ? Status() : unreadable("an AttachClientMessage with an OpenSession"));
     const Status status = on_message();
@@ -78,9 +104,7 @@ private:
   Status open(const v1::OpenSession& request) {
     EAGLE_ASSIGN_OR_RETURN(const std::uint32_t protocol, common_protocol(request.hello().protocol().min(),
                                                                          request.hello().protocol().max()));
-    const auto known = authenticate(access_, context_);
-    daemon_.note_authentication(known.status(), context_.peer());
-    EAGLE_ASSIGN_OR_RETURN(const Principal principal, known);
+    const Principal& principal = *principal_;
     EAGLE_RETURN_IF_ERROR(daemon_.admits(principal));
     EAGLE_RETURN_IF_ERROR(choose_lease(request.lease_s()));
     Secret secret{};
@@ -197,6 +221,8 @@ private:
   const Access access_;
   grpc::CallbackServerContext& context_;
   std::shared_ptr<Attachment> self_;
+  std::optional<Principal> principal_;   // once it is admitted
+  std::shared_ptr<const void> unnamed_;  // until the first message has come
   FirstWord first_word_;
   v1::AttachClientMessage incoming_;
   v1::AttachServerMessage outgoing_;
@@ -222,12 +248,13 @@ public:
 
   grpc::ServerBidiReactor<v1::AttachClientMessage, v1::AttachServerMessage>* Attach(
       grpc::CallbackServerContext* context) override {
-    return Attachment::begin(daemon_, access_, *context);
+    return Attachment::begin(daemon_, access_, unnamed_, *context);
   }
 
 private:
   Daemon& daemon_;
   const Access access_;
+  const std::shared_ptr<std::atomic<std::size_t>> unnamed_ = std::make_shared<std::atomic<std::size_t>>(0);
 };
 
 }  // namespace

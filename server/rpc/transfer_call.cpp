@@ -12,14 +12,12 @@
 namespace eagle::server {
 namespace {
 
-// A stream of chunks to the client, one at a time: who does not read holds one chunk.
+// A stream of chunks to the client, one at a time: who does not read holds one chunk, and its transfer is
+// charged for that.
 class Reading final : public grpc::ServerWriteReactor<v1::PlaneChunk> {
 public:
   Reading(Daemon& daemon, grpc::CallbackServerContext& context, const v1::ReadRequest& request)
-      : daemon_(daemon),
-        counted_(daemon.underway().enter()),
-        chunk_bytes_(daemon.limits().chunk_bytes),
-        context_(context) {
+      : daemon_(daemon), counted_(daemon.underway().enter()), context_(context) {
     const Status ready = prepare(daemon, request);
     ready.ok() ? go_on() : end(ready);
   }
@@ -29,9 +27,12 @@ private:
     EAGLE_ASSIGN_OR_RETURN(const auto session, session_of(daemon, context_));
     EAGLE_ASSIGN_OR_RETURN(slice_, slice_of(*session, request.slice(), false));
     at_ = request.first_byte();
-    if (at_ <= slice_.packed.bytes()) return {};
-    return {Reason::bad_value, "read: expected to start within " + std::to_string(slice_.packed.bytes()) +
-                                   " bytes, found byte " + std::to_string(at_)};
+    if (at_ > slice_.packed.bytes()) {
+      return {Reason::bad_value, "read: expected to start within " + std::to_string(slice_.packed.bytes()) +
+                                     " bytes, found byte " + std::to_string(at_)};
+    }
+    EAGLE_ASSIGN_OR_RETURN(transfer_, session->transfers().begin_read(slice_.packed.bytes() - at_));
+    return {};
   }
 
   void go_on() {
@@ -40,7 +41,7 @@ private:
     const std::uint64_t left = slice_.packed.bytes() - at_;
     if (left == 0) return end({});
     std::string& data = *chunk_.mutable_data();
-    data.resize(std::min<std::uint64_t>(left, chunk_bytes_));
+    data.resize(std::min(left, transfer_.chunk_bytes));
     const Status read =
         slice_.plane->bytes()->read(slice_.packed, at_, std::as_writable_bytes(std::span(data)));
     if (!read.ok()) return end(read);
@@ -49,12 +50,17 @@ private:
   }
 
   void OnWriteDone(bool ok) override { ok ? go_on() : end({Reason::cancelled, "the client is gone"}); }
-  void end(const Status& status) { Finish(rpc::to_grpc(daemon_, status, context_)); }
+  void end(const Status& status) {
+    // Who hears of the end finds nothing counted for it any more.
+    chunk_ = {};
+    transfer_ = {};
+    Finish(rpc::to_grpc(daemon_, status, context_));
+  }
   void OnDone() override { delete this; }
 
   Daemon& daemon_;
   const Underway::Token counted_;
-  const std::uint64_t chunk_bytes_;
+  Transfers::Transfer transfer_;
   grpc::CallbackServerContext& context_;
   Slice slice_;
   std::uint64_t at_ = 0;
@@ -65,14 +71,24 @@ class Writing final : public grpc::ServerReadReactor<v1::WriteRequest> {
 public:
   Writing(Daemon& daemon, grpc::CallbackServerContext& context, v1::WriteReply& reply)
       : daemon_(daemon), counted_(daemon.underway().enter()), context_(context), reply_(reply) {
-    StartRead(&incoming_);
+    // Who has no session, or too many transfers, hears so before the daemon takes the first message.
+    const Status ready = prepare();
+    ready.ok() ? StartRead(&incoming_) : end(ready);
   }
 
 private:
+  Status prepare() {
+    EAGLE_ASSIGN_OR_RETURN(session_, session_of(daemon_, context_));
+    EAGLE_ASSIGN_OR_RETURN(transfer_, session_->transfers().begin_write());
+    return {};
+  }
+
   void OnReadDone(bool ok) override {
     if (!ok) return end(slice_.plane || failed() ? Status() : unreadable("a WriteRequest with a slice"));
     const Status stored = store();
     if (!stored.ok()) return end(stored);
+    // Not cleared, which would keep the memory of the largest one while the client says nothing.
+    incoming_ = v1::WriteRequest();
     StartRead(&incoming_);
   }
 
@@ -80,8 +96,7 @@ private:
 
   Status store() {
     if (!slice_.plane) {
-      EAGLE_ASSIGN_OR_RETURN(const auto session, session_of(daemon_, context_));
-      EAGLE_ASSIGN_OR_RETURN(slice_, slice_of(*session, incoming_.slice(), true));
+      EAGLE_ASSIGN_OR_RETURN(slice_, slice_of(*session_, incoming_.slice(), true));
       at_ = incoming_.first_byte();
     } else if (incoming_.has_slice()) {
       return {Reason::bad_message, "write: expected the slice with the first message alone"};
@@ -100,12 +115,17 @@ private:
     return {};
   }
 
-  void end(const Status& status) { Finish(rpc::to_grpc(daemon_, status, context_)); }
+  void end(const Status& status) {
+    transfer_ = {};
+    Finish(rpc::to_grpc(daemon_, status, context_));
+  }
   void OnDone() override { delete this; }
 
   Daemon& daemon_;
   const Underway::Token counted_;
   grpc::CallbackServerContext& context_;
+  std::shared_ptr<Session> session_;
+  Transfers::Transfer transfer_;
   v1::WriteReply& reply_;
   v1::WriteRequest incoming_;
   Slice slice_;

@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server/rpc/testing.h"
@@ -201,6 +203,92 @@ TEST_F(Transfers, RandomSlicesReadWhatAWalkOverThemReads) {
       ASSERT_EQ(bytes, doubles(expected));
     }
   }
+}
+
+// ---- clients that do not go on
+
+// A Read that nobody reads, of far more bytes than its plane has.
+class Unread {
+public:
+  Unread(v1::Planes::Stub& stub, const std::string& secret, const v1::PlaneSlice& slice) {
+    context_.AddMetadata(rpc::session_secret_key, secret);
+    v1::ReadRequest request;
+    *request.mutable_slice() = slice;
+    reader_ = stub.Read(&context_, request);
+  }
+  ~Unread() {
+    context_.TryCancel();
+    static_cast<void>(finish());
+  }
+  // The first chunk: from then on the daemon has begun.
+  std::size_t first() {
+    v1::PlaneChunk chunk;
+    return reader_->Read(&chunk) ? chunk.data().size() : 0;
+  }
+  Status finish() {
+    v1::PlaneChunk rest;
+    while (reader_->Read(&rest)) {
+    }
+    return rpc::status_of(reader_->Finish(), context_);
+  }
+
+private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<v1::PlaneChunk>> reader_;
+};
+
+TEST_F(Transfers, ReadsThatNobodyReadsAreChargedAndBoundedInNumber) {
+  Daemon::Options options;
+  options.limits.transfers = 2;
+  serve(std::move(options));
+  const v1::PlaneInfo plane = create(4096);
+  const v1::PlaneSlice endless = slice_of(plane, {1 << 20, 512}, {0, 8});
+  const auto charged = [this] {
+    return session_->tenant()->report().held[static_cast<std::size_t>(Held::plane_bytes)];
+  };
+  const std::uint64_t before = charged();
+  {
+    Unread first(*planes_, secret_, endless);
+    Unread second(*planes_, secret_, endless);
+    ASSERT_GT(first.first(), 0u);
+    ASSERT_GT(second.first(), 0u);
+    EXPECT_EQ(charged(), before + std::uint64_t{2} * 2 * served_->daemon().limits().chunk_bytes);
+    std::string bytes;
+    const Status third = read(slice_of(plane, {1}, {8}), bytes);
+    EXPECT_EQ(third.reason(), Reason::quota) << third.to_string();
+    EXPECT_THAT(third.message(), HasSubstr("(transfers)"));
+    EXPECT_EQ(write(slice_of(plane, {1}, {8}), {doubles({1})}).reason(), Reason::quota);
+  }
+  while (session_->transfers().count() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(charged(), before);
+  std::string bytes;
+  EXPECT_TRUE(read(slice_of(plane, {1}, {8}), bytes).ok());
+}
+
+TEST_F(Transfers, WhoFilledTheQuotaWithPlanesStillReadsThemOneAtATime) {
+  const v1::PlaneInfo plane = create(512 << 10);
+  const std::uint64_t held = session_->tenant()->report().held[static_cast<std::size_t>(Held::plane_bytes)];
+  TenantPolicy policy;
+  policy.quotas[static_cast<std::size_t>(Held::plane_bytes)] = held;
+  session_->tenant()->set_policy(policy);
+  const v1::PlaneSlice all = slice_of(plane, {64 << 10}, {8});
+  std::string bytes;
+  ASSERT_TRUE(read(all, bytes).ok());
+  EXPECT_EQ(bytes, std::string(512 << 10, '\0'));
+  Unread first(*planes_, secret_, slice_of(plane, {1 << 20, 512}, {0, 8}));
+  EXPECT_EQ(first.first(), server::Transfers::least_chunk_bytes);
+  const Status second = read(all, bytes);
+  EXPECT_EQ(second.reason(), Reason::quota) << second.to_string();
+  EXPECT_THAT(second.message(), HasSubstr("tenant_plane_bytes"));
+}
+
+TEST_F(Transfers, WhoMayNotWriteHearsSoBeforeSayingAnything) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+  context.AddMetadata(rpc::session_secret_key, std::string(64, '0'));
+  v1::WriteReply reply;
+  const auto writer = planes_->Write(&context, &reply);
+  EXPECT_EQ(rpc::status_of(writer->Finish(), context).reason(), Reason::unauthenticated);
 }
 
 // ---- a caller who knows every id
