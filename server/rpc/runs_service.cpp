@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "eagle/v1/service.grpc.pb.h"
-#include "server/rpc/call.h"
 #include "server/rpc/rpc_status.h"
 #include "server/rpc/run_call.h"
 #include "server/rpc/services.h"
