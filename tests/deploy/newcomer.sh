@@ -17,7 +17,7 @@ if [[ ${1:-} == --inside ]]; then  # in namespaces of its own, so that nothing o
   mount -t proc proc "$root/proc"
   mount --rbind /dev "$root/dev"
   mount -t tmpfs tmpfs "$root/tmp"
-  exec chroot "$root" /usr/bin/env -i HOME=/home/newcomer PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
+  exec chroot "$root" /usr/bin/env -i HOME=/srv/newcomer PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
     PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
     su newcomer -c 'cd ~/eagle && bash ~/walk.sh'
 fi
@@ -29,7 +29,7 @@ if [[ -z $root ]]; then
 fi
 if [[ ! -e $root/made ]]; then
   debootstrap --variant=minbase --include=git,sudo,ca-certificates bookworm "$root" >/dev/null
-  chroot "$root" useradd --create-home --shell /bin/bash newcomer
+  chroot "$root" useradd --create-home --home-dir /srv/newcomer --shell /bin/bash newcomer
   echo 'newcomer ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/newcomer"
   touch "$root/made"
 fi
@@ -37,7 +37,7 @@ fi
 cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 
-home=$root/home/newcomer
+home=$root/srv/newcomer
 rm -rf -- "$home/eagle"
 git clone --quiet --no-hardlinks "$project" "$home/eagle"
 cat >"$home/walk.sh" <<'WALK'
@@ -98,5 +98,5 @@ END
 printf '\n==> Done\n'
 WALK
 chmod 755 "$home/walk.sh"
-chroot "$root" chown -R newcomer: /home/newcomer
+chroot "$root" chown -R newcomer: /srv/newcomer
 unshare --mount --pid --fork --kill-child bash "$here/newcomer.sh" --inside "$root"
