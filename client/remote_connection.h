@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <grpcpp/grpcpp.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
-#include <ctime>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,6 +25,7 @@
 #include "client/attachment.h"
 #include "client/remote_link.h"
 #include "client/remote_planes.h"
+#include "client/request_names.h"
 #include "client/resume_token.h"
 #include "client/retained_maps.h"
 #include "client/ring_client.h"
@@ -54,32 +53,6 @@ constexpr int most_repeats = 2;
 constexpr milliseconds pause_between_tries{10};
 // What a call may take beyond a short one where a graph is built again for it, and its code compiled.
 constexpr milliseconds building{120'000};
-
-inline std::string hexadecimal(std::string_view bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const char byte : bytes) {
-    text += digits[static_cast<unsigned char>(byte) >> 4];
-    text += digits[static_cast<unsigned char>(byte) & 15];
-  }
-  return text;
-}
-
-// SYSTEM.
-inline StatusOr<std::string> random_bytes() {
-  std::string bytes(16, '\0');
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    return Status(Reason::system, "getrandom failed");
-  }
-  return bytes;
-}
-
-// Of the calendar's clock: to tell before from after, also in other processes, and not to wait by.
-inline std::uint64_t unix_microseconds() {
-  std::timespec now{};
-  std::timespec_get(&now, TIME_UTC);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000;
-}
 
 // EAGLE_RING=off keeps a program's launches on gRPC.
 inline bool ring_is_off() {
@@ -321,8 +294,8 @@ public:
     if (state.forked()) return;
     const std::byte* const data = plane.memory.data();
     std::optional<plane::Memory> gone;
-    if (!copies_ &&
-        !plane.device) {  // before the daemon knows: from then on its memory may be another plane's
+    // Before the daemon knows: from then on its memory may be another plane's.
+    if (!copies_ && !plane.device) {
       const std::scoped_lock lock(held_mutex_);
       gone = retained_.keep(plane.id, std::move(plane.memory));
     }
