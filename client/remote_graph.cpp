@@ -294,8 +294,15 @@ private:
     EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready("launch"));
     if (auto outcome = launch_by_ring(*link, request, options, host_call)) return *std::move(outcome);
     EAGLE_RETURN_IF_ERROR(connection_->check("launch"));
-    // Another link, which does not know of the graph.
-    if (connection_->link() != link) return connection_->lost("launch", "its connection was closed");
+    auto outcome = launch_by_call(request, options, host_call);
+    // It went over another link, whose worker does not know of the graph yet.
+    if (!outcome.ok() && outcome.status().reason() == Reason::graph_state && connection_->link() != link)
+      return connection_->lost("launch", "its connection was closed");
+    return outcome;
+  }
+
+  StatusOr<LaunchReport> launch_by_call(v1::LaunchRequest& request, const LaunchOptions& options,
+                                        const std::function<Status(std::uint32_t)>& host_call) {
     if (!calls_back_) return ask("launch", request, options);
     Conversation conversation(*connection_, request, options);
     return hear("launch", conversation, host_call);

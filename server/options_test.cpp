@@ -130,6 +130,7 @@ plane_bytes = "2G"
 graphs = 4
 jobs = 5
 planes = 7
+gpu_bytes = "1G"
 compile_seconds = 6
 device_share = 0.5
 [[tenant]]
@@ -141,11 +142,12 @@ sessions = 1
   const TenantPolicy& policy = options->tenants.at("uid:1000");
   EXPECT_EQ(policy.weight, 2.5);
   EXPECT_EQ(policy.priority, -1);
-  EXPECT_THAT(policy.quotas, ::testing::ElementsAre(3u, std::uint64_t{2} << 30, 4u, 5u, 7u));
+  EXPECT_THAT(policy.quotas,
+              ::testing::ElementsAre(3u, std::uint64_t{2} << 30, 4u, 5u, 7u, std::uint64_t{1} << 30));
   EXPECT_EQ(policy.compile_seconds, 6);
   EXPECT_EQ(policy.device_share, 0.5);
   EXPECT_EQ(options->tenants.at("*").weight, 1);
-  EXPECT_THAT(options->tenants.at("*").quotas, ::testing::ElementsAre(1u, 0u, 0u, 0u, 0u));
+  EXPECT_THAT(options->tenants.at("*").quotas, ::testing::ElementsAre(1u, 0u, 0u, 0u, 0u, 0u));
   options->log_level = "info";
   const auto again = configured(to_toml(*options));
   ASSERT_TRUE(again.ok()) << again.status().message();

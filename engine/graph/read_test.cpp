@@ -449,7 +449,7 @@ TEST(Read, RefusesNamesThatAreNotUtf8OrTooLong) {
   node.set_name(bad);
   expect_refused(d, Reason::malformed_graph, {"node 0", "not UTF-8"});
   node.set_name(std::string(10'241, 'x'));
-  expect_refused(d, Reason::graph_limit, {"node 0", "10241 bytes", "graph_name_bytes"});
+  expect_refused(d, Reason::graph_limit, {"node 0", "at most 10240 bytes (graph_name_bytes), found 10241"});
   node.set_name(std::string(10'240, 'x'));
   EXPECT_TRUE(d.try_read().ok());
   node.mutable_host()->mutable_reads(0)->set_name(bad);
