@@ -109,11 +109,15 @@ public:
     request.set_launch_id(connection_->next_launch());
     TimeLeft time(options);
     std::uint64_t lost = 0;  // the id of an attempt that may have begun
-    for (;;) {
+    for (bool looked_again = false;;) {
       EAGLE_ASSIGN_OR_RETURN(const LaunchOptions* const left, time.left("launch"));
       auto outcome = try_launch(request, *left, host_call);
       if (outcome.ok()) return outcome;
       Status status = outcome.status();
+      if (status.reason() == Reason::graph_state && !std::exchange(looked_again, true)) {
+        not_ready();
+        continue;
+      }
       // The next worker will not have the graph any more: what became of this launch it cannot say.
       if (status.reason() == Reason::graph_quarantined && lost == request.launch_id())
         return connection_->restarted("launch");
@@ -294,15 +298,8 @@ private:
     EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready("launch"));
     if (auto outcome = launch_by_ring(*link, request, options, host_call)) return *std::move(outcome);
     EAGLE_RETURN_IF_ERROR(connection_->check("launch"));
-    auto outcome = launch_by_call(request, options, host_call);
-    // It went over another link, whose worker does not know of the graph yet.
-    if (!outcome.ok() && outcome.status().reason() == Reason::graph_state && connection_->link() != link)
-      return connection_->lost("launch", "its connection was closed");
-    return outcome;
-  }
-
-  StatusOr<LaunchReport> launch_by_call(v1::LaunchRequest& request, const LaunchOptions& options,
-                                        const std::function<Status(std::uint32_t)>& host_call) {
+    // Another link, which does not know of the graph.
+    if (connection_->link() != link) return connection_->lost("launch", "its connection was closed");
     if (!calls_back_) return ask("launch", request, options);
     Conversation conversation(*connection_, request, options);
     return hear("launch", conversation, host_call);
@@ -310,12 +307,18 @@ private:
 
   // Where another thread has made a new link meanwhile, its worker does not know of the graph either.
   Status call_when_known(std::string_view operation, const std::function<Status()>& call) {
-    for (;;) {
+    for (bool looked_again = false;;) {
       EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<RemoteLink> link, ready(operation));
       Status status = call();
-      if (status.reason() != Reason::graph_state || connection_->link() == link) return status;
+      if (status.reason() != Reason::graph_state) return status;
+      if (connection_->link() == link && std::exchange(looked_again, true)) return status;
+      not_ready();
     }
   }
+
+  // A call may reach the next worker before the session has heard of the death of the one before it: over TCP
+  // gRPC makes connections anew by itself.
+  void not_ready() { ready_on_.store(0, std::memory_order_release); }
 
   // Whoever enqueues waits until it is. A second time with the same id is the same launch, and the next
   // worker is to know of the graph.

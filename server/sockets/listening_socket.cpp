@@ -23,6 +23,13 @@ Status failed(const std::string& call, const std::string& path) {
   return {Reason::system, call + " of '" + path + "': " + std::strerror(errno)};
 }
 
+Status not_bound(const std::string& path) {
+  const bool missing = errno == ENOENT || errno == ENOTDIR;
+  return {Reason::system, failed("bind", path).message() +
+                              (missing ? "; make its folder first, or choose another path"
+                                       : "; choose a path in a folder that this user may write")};
+}
+
 sockaddr_un address_of(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -103,9 +110,9 @@ StatusOr<ListeningSocket> ListeningSocket::open(const std::string& path) {
   if (::fchmod(fd.get(), 0660) != 0) return failed("fchmod", path);
   const UniqueFd lock = lock_directory_of(path);
   if (!bind_to(fd.get(), address)) {
-    if (errno != EADDRINUSE) return failed("bind", path);
+    if (errno != EADDRINUSE) return not_bound(path);
     EAGLE_RETURN_IF_ERROR(remove_stale(path, address));
-    if (!bind_to(fd.get(), address)) return failed("bind", path);
+    if (!bind_to(fd.get(), address)) return not_bound(path);
   }
   struct stat file {};
   if (::stat(path.c_str(), &file) != 0) return failed("stat", path);

@@ -105,7 +105,10 @@ TEST(ListeningSocket, ASuccessorsFileIsLeftAlone) {
 }
 
 TEST(ListeningSocket, ADirectoryThatIsNotThereIsAnError) {
-  EXPECT_EQ(ListeningSocket::open("/nowhere/at/all/s").status().reason(), Reason::system);
+  const Status refused = ListeningSocket::open("/nowhere/at/all/s").status();
+  EXPECT_EQ(refused.reason(), Reason::system);
+  EXPECT_NE(refused.message().find("'/nowhere/at/all/s'"), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("make its folder first"), std::string::npos) << refused.message();
 }
 
 }  // namespace
