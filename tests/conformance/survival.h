@@ -8,11 +8,14 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -67,6 +70,24 @@ protected:
     return must(connect(process->endpoint(), options));
   }
   [[nodiscard]] pid_t worker() const { return static_cast<pid_t>(must(session->info()).host.pid); }
+  // Returns when none of its threads runs any more: a signal takes a moment to reach those on other
+  // processors.
+  static void stop_and_wait(pid_t pid) {
+    ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+    const std::filesystem::path tasks = "/proc/" + std::to_string(pid) + "/task";
+    wait_until([&tasks] {
+      std::error_code gone;
+      for (const auto& task : std::filesystem::directory_iterator(tasks, gone)) {
+        std::ifstream file(task.path() / "stat");
+        std::string stat;
+        std::getline(file, stat);
+        const std::size_t name_ends = stat.rfind(')');  // the state follows
+        if (name_ends == std::string::npos || name_ends + 2 >= stat.size()) continue;
+        if (stat[name_ends + 2] != 'T') return false;
+      }
+      return true;
+    });
+  }
   static void kill_and_wait(pid_t pid) {
     ASSERT_EQ(::kill(pid, SIGKILL), 0);
     wait_until([pid] { return ::kill(pid, 0) != 0; });

@@ -605,7 +605,7 @@ TEST_F(Survival, AnEnqueuedLaunchThatNoWorkerTookIsReportedAsSuch) {
   const auto g = stepping(*session, x);
   must(g->launch());  // through the ring, which is there now
   const pid_t stopped = worker();
-  ASSERT_EQ(::kill(stopped, SIGSTOP), 0);
+  stop_and_wait(stopped);
   must(g->enqueue());
   ASSERT_EQ(::kill(stopped, SIGKILL), 0);
   const Status lost = g->synchronize().status();
@@ -621,7 +621,7 @@ TEST_F(Survival, AWorkerThatSaysNothingIsReplaced) {
   const auto x = must(session->full<double>({8}, 1.0));
   const auto g = stepping(*session, x);
   const pid_t stopped = worker();
-  ::kill(stopped, SIGSTOP);
+  stop_and_wait(stopped);
   wait_until([&] { return ::kill(stopped, 0) != 0; });
   must(g->launch());
   EXPECT_EQ(x[0], 2.0);
@@ -635,7 +635,7 @@ TEST_F(Survival, ACallWaitsForAWorkerThatTakesItsTime) {
   const Session other = must(connect(process->endpoint(), impatient));
   const auto x = must(other.full<double>({8}, 1.0));
   const pid_t dying = worker(), keeper = process->pid();
-  ASSERT_EQ(::kill(keeper, SIGSTOP), 0);
+  stop_and_wait(keeper);
   ::kill(dying, SIGKILL);
   const std::jthread later([keeper] {  // longer than its timeout
     std::this_thread::sleep_for(std::chrono::seconds(6));
