@@ -15,6 +15,7 @@
 #include "eagle/v1/graph.pb.h"
 #include "eagle/v1/saved_graph.pb.h"
 #include "engine/base/file_bytes.h"
+#include "engine/base/hex.h"
 #include "engine/base/unique_fd.h"
 #include "engine/graph/wire.h"
 #include "engine/kernel/names.h"
@@ -32,16 +33,6 @@ std::string digest_of(std::string_view bytes) {
   std::array<unsigned char, digest_bytes> digest{};
   ::SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
   return {digest.begin(), digest.end()};
-}
-
-std::string hex_of(std::string_view bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string hex;
-  for (const char byte : bytes) {
-    hex += digits[static_cast<unsigned char>(byte) >> 4];
-    hex += digits[static_cast<unsigned char>(byte) & 15];
-  }
-  return hex;
 }
 
 template <typename Number>
@@ -119,11 +110,11 @@ StatusOr<GraphFile> GraphFile::of_content(std::string content, std::string_view 
   for (saved::Place& place : places) made->planes.push_back(std::move(place.plane));
   const std::string hash = hash_of(description, made->graph);
   if (!expected_hash.empty() && hash != expected_hash) {
-    return Status(Reason::bad_message, "it computes " + hex_of(hash) + ", and its head says " +
-                                           hex_of(expected_hash) +
+    return Status(Reason::bad_message, "it computes " + to_hex(hash) + ", and its head says " +
+                                           to_hex(expected_hash) +
                                            "; it was put together from two files. Save the graph again");
   }
-  made->hash = hex_of(hash);
+  made->hash = to_hex(hash);
   std::string& bytes = made->bytes;
   bytes = magic;
   put(bytes, graph_file_version);
@@ -180,8 +171,8 @@ StatusOr<GraphFile> GraphFile::parse(std::string_view bytes) {
   const std::string_view content = bytes.substr(head_bytes);
   const std::string_view digest = bytes.substr(24, digest_bytes);
   if (const std::string found = digest_of(content); found != digest) {
-    return refused("it has changed since it was written: expected SHA-256 " + hex_of(digest) + ", found " +
-                   hex_of(found) + "; copy it again");
+    return refused("it has changed since it was written: expected SHA-256 " + to_hex(digest) + ", found " +
+                   to_hex(found) + "; copy it again");
   }
   return of_content(std::string(content), bytes.substr(56, digest_bytes));
 }

@@ -34,6 +34,7 @@
 #include "eagle/client/run.h"
 #include "eagle/client/session.h"
 #include "eagle/v1/service.grpc.pb.h"
+#include "engine/base/hex.h"
 #include "engine/base/trace_context.h"
 #include "proto/rpc_error.h"
 
@@ -117,7 +118,7 @@ public:
         request_(std::move(request)),
         id_(link->session().id),
         raw_secret_(link->session().secret),
-        secret_(hexadecimal(raw_secret_)),
+        secret_(to_hex(raw_secret_)),
         survives_(link->session().survives),
         copies_(link->side() == nullptr),
         huge_pages_(options.huge_pages),
@@ -380,7 +381,7 @@ public:
   [[nodiscard]] std::string resume_token() const {
     std::string id(sizeof id_, '\0');
     for (std::size_t i = 0; i < id.size(); ++i) id[i] = static_cast<char>(id_ >> (8 * (id.size() - 1 - i)));
-    return copies_ ? std::string() : hexadecimal(id) + "-" + secret_;
+    return copies_ ? std::string() : to_hex(id) + "-" + secret_;
   }
 
   // CONNECTION_LOST.

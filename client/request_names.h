@@ -6,21 +6,10 @@
 #include <cstdint>
 #include <ctime>
 #include <string>
-#include <string_view>
 
 #include "engine/base/status.h"
 
 namespace eagle {
-
-inline std::string hexadecimal(std::string_view bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const char byte : bytes) {
-    text += digits[static_cast<unsigned char>(byte) >> 4];
-    text += digits[static_cast<unsigned char>(byte) & 15];
-  }
-  return text;
-}
 
 // SYSTEM.
 inline StatusOr<std::string> random_bytes() {

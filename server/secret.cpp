@@ -38,16 +38,6 @@ Digest digest_of(std::span<const std::uint8_t> bytes) {
   return digest;
 }
 
-std::string to_hex(std::span<const std::uint8_t> bytes) {
-  std::string text;
-  text.reserve(bytes.size() * 2);
-  for (const std::uint8_t byte : bytes) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
-}
-
 std::optional<Secret> secret_from_hex(std::string_view text) {
   Secret secret;
   if (text.size() != secret.size() * 2) return std::nullopt;

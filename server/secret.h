@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/base/hex.h"  // to_hex, the other way of secret_from_hex
 #include "engine/base/status.h"
 
 namespace eagle::server {
@@ -24,7 +25,6 @@ StatusOr<std::uint64_t> random_id();
 // SHA-256. Secrets are looked up by digest, so that the time of a lookup says nothing about a secret.
 Digest digest_of(std::span<const std::uint8_t> bytes);
 
-std::string to_hex(std::span<const std::uint8_t> bytes);       // lower case
 std::optional<Secret> secret_from_hex(std::string_view text);  // exactly 64 lower-case digits
 
 }  // namespace eagle::server

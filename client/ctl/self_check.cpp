@@ -11,6 +11,7 @@
 #include "client/record/contents.h"
 #include "eagle/client/graph.h"
 #include "eagle/client/session.h"
+#include "engine/base/hex.h"
 #include "engine/codegen/compiler.h"
 #include "engine/codegen/device_arch.h"
 #include "engine/engine.h"
@@ -30,15 +31,6 @@ constexpr int kernels = 32;
 constexpr std::int64_t samples = 67;  // some whole blocks of every target, and a rest
 constexpr std::int64_t steps = 3;
 constexpr kernel::InterpreterPosition position{17, 5000, 4};
-
-std::string hexadecimal(const record::Digest& digest) {
-  std::string text;
-  for (const unsigned char byte : digest) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
 
 struct Case {
   Kernel kernel;
@@ -225,7 +217,7 @@ const Golden& golden() {
 
 Status self_check(const Golden& expected, const std::function<void(const Check&)>& told) {
   const std::vector<Case> all = cases();
-  const std::string found = hexadecimal(digest_of(all));
+  const std::string found = to_hex(digest_of(all));
   told({"interpreter", "", found == expected.kernels,
         found == expected.kernels ? std::to_string(all.size()) + " kernels: the bits that every host gives"
                                   : "expected " + expected.kernels + ", found " + found});
@@ -238,7 +230,7 @@ Status self_check(const Golden& expected, const std::function<void(const Check&)
   for (const int threads : std::set<int>{1, 2, 3, run::available_threads()}) {
     const auto digest = sums(threads);
     EAGLE_RETURN_IF_ERROR(digest.status());
-    const std::string sum = hexadecimal(*digest);
+    const std::string sum = to_hex(*digest);
     told({"sums", std::to_string(threads) + (threads == 1 ? " thread" : " threads"), sum == expected.sums,
           sum == expected.sums ? "100,003 reals, plain and compensated: the bits that every host gives"
                                : "expected " + expected.sums + ", found " + sum});

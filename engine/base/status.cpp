@@ -5,20 +5,18 @@
 namespace eagle {
 namespace {
 
-constexpr std::array reasons = {
-    ReasonInfo{Reason::none, "", Code::ok, "", "", ""},
+constexpr std::array reasons = {ReasonInfo{Reason::none, "", Code::ok, "", "", ""},
 #define EAGLE_REASON_ROW(name, wire, code, python_class, builtin, meaning) \
   ReasonInfo{Reason::name, #wire, Code::code, #python_class, #builtin, meaning},
-    EAGLE_REASONS(EAGLE_REASON_ROW)
+                                EAGLE_REASONS(EAGLE_REASON_ROW)
 #undef EAGLE_REASON_ROW
 };
 
 constexpr std::array<std::string_view, 17> code_names = {
-    "OK",           "CANCELLED",         "UNKNOWN",           "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED", "NOT_FOUND",    "ALREADY_EXISTS",    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED",   "OUT_OF_RANGE",
-    "UNIMPLEMENTED", "INTERNAL",         "UNAVAILABLE",       "DATA_LOSS",
-    "UNAUTHENTICATED"};
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
 
 }  // namespace
 

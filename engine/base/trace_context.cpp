@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "engine/base/hex.h"
+
 namespace eagle {
 namespace {
 
@@ -23,26 +25,16 @@ bool read(std::string_view hex, std::span<std::uint8_t> bytes) {
   return true;
 }
 
-std::string hex(std::span<const std::uint8_t> bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const std::uint8_t byte : bytes) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
-}
-
 bool zero(std::span<const std::uint8_t> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; });
 }
 
 }  // namespace
 
-std::string TraceContext::trace_text() const { return hex(trace_id); }
-std::string TraceContext::span_text() const { return hex(span_id); }
+std::string TraceContext::trace_text() const { return to_hex(trace_id); }
+std::string TraceContext::span_text() const { return to_hex(span_id); }
 std::string TraceContext::text() const {
-  return given() ? "00-" + trace_text() + "-" + span_text() + "-" + hex({&flags, 1}) : "";
+  return given() ? "00-" + trace_text() + "-" + span_text() + "-" + to_hex({&flags, 1}) : "";
 }
 
 std::optional<TraceContext> trace_context(std::string_view text) {

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/hex.h"
+
 namespace eagle::codegen {
 namespace {
 
@@ -77,16 +79,6 @@ bool is_own(std::string_view name) {
   if (!name.starts_with(suffix)) return false;
   name.remove_prefix(suffix.size());
   return name.empty() || (name.size() == 1 + random && name.front() == '.');
-}
-
-std::string hex(const unsigned char* bytes, std::size_t count) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (std::size_t i = 0; i < count; ++i) {
-    text.push_back(digits[bytes[i] >> 4]);
-    text.push_back(digits[bytes[i] & 15]);
-  }
-  return text;
 }
 
 void put(std::string& out, std::uint64_t value) {
@@ -158,7 +150,7 @@ StatusOr<DiskCache> DiskCache::open(std::string directory, std::uint64_t max_byt
 std::string DiskCache::path_of(std::string_view key) const {
   std::array<unsigned char, 32> digest{};
   EVP_Digest(key.data(), key.size(), digest.data(), nullptr, EVP_sha256(), nullptr);
-  return directory_ + "/" + hex(digest.data(), digest.size()) + std::string(suffix);
+  return directory_ + "/" + to_hex(digest) + std::string(suffix);
 }
 
 // Over the key too: a file moved to another key's name is not that key's code.

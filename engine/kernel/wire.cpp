@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "eagle/v1/kernel.pb.h"
+#include "engine/base/hex.h"
 #include "engine/kernel/typing.h"
 #include "engine/kernel/verify.h"
 
@@ -135,13 +136,7 @@ private:
 std::string sha256_hex(std::string_view bytes) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string hex;
-  for (const unsigned char byte : digest) {
-    hex += digits[byte >> 4];
-    hex += digits[byte & 15];
-  }
-  return hex;
+  return to_hex(digest);
 }
 
 }  // namespace
