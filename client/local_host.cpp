@@ -222,7 +222,7 @@ public:
 
   SessionState state;
   std::unique_ptr<Engine> engine;
-  run::cuda::Devices devices{engine->compiler()};
+  run::cuda::Devices devices;
   LocalGraphs graphs;
 
   // From now on every call is refused, and those that run stop at their next chunk.
@@ -515,9 +515,7 @@ public:
     EAGLE_ASSIGN_OR_RETURN(const auto there, on_device("fill", array, std::nullopt));
     if (there.memory == nullptr) return Host::fill(array, element);
     if (element.size() != array.item_bytes) return Host::fill(array, element);  // which refuses it
-    std::vector<std::byte> pattern;
-    while (pattern.size() + element.size() <= (64u << 10) || pattern.empty())
-      pattern.insert(pattern.end(), element.begin(), element.end());
+    const std::vector<std::byte> pattern = plane::repeated(element);
     for (std::uint64_t at = 0; at < there.form.bytes(); at += pattern.size()) {
       const std::uint64_t count = std::min<std::uint64_t>(pattern.size(), there.form.bytes() - at);
       EAGLE_RETURN_IF_ERROR(

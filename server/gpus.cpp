@@ -6,7 +6,7 @@
 namespace eagle::server {
 
 GpuMemory::~GpuMemory() {
-  memory_.reset();
+  memory_ = {};
   gpus_->give_back(*unit_, charged_);
 }
 
@@ -43,10 +43,9 @@ StatusOr<std::shared_ptr<const GpuMemory>> Gpus::make(std::string_view device, s
   const std::uint64_t taken = run::cuda::shared_bytes_of(bytes);
   EAGLE_RETURN_IF_ERROR(charge(*unit, taken));
   const auto made = std::make_shared<GpuMemory>(shared_from_this(), unit, taken);
-  EAGLE_ASSIGN_OR_RETURN(auto memory, run::cuda::DeviceMemory::create_shared(unit->device, bytes));
-  made->memory_ = std::make_shared<const run::cuda::DeviceMemory>(std::move(memory));
+  EAGLE_ASSIGN_OR_RETURN(made->memory_, run::cuda::DeviceMemory::create_shared(unit->device, bytes));
   // What another process left there is nobody's to see.
-  EAGLE_RETURN_IF_ERROR(made->memory_->fill(0));
+  EAGLE_RETURN_IF_ERROR(made->memory_.fill(0));
   return std::shared_ptr<const GpuMemory>(made);
 }
 

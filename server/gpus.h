@@ -27,8 +27,7 @@ public:
   GpuMemory(const GpuMemory&) = delete;
   GpuMemory& operator=(const GpuMemory&) = delete;
 
-  [[nodiscard]] const run::cuda::DeviceMemory& memory() const { return *memory_; }
-  [[nodiscard]] const std::shared_ptr<const run::cuda::DeviceMemory>& shared() const { return memory_; }
+  [[nodiscard]] const run::cuda::DeviceMemory& memory() const { return memory_; }
   [[nodiscard]] const std::shared_ptr<const run::cuda::Devices::Unit>& unit() const { return unit_; }
 
 private:
@@ -36,15 +35,15 @@ private:
   const std::shared_ptr<Gpus> gpus_;
   const std::shared_ptr<const run::cuda::Devices::Unit> unit_;
   const std::uint64_t charged_;
-  std::shared_ptr<const run::cuda::DeviceMemory> memory_;
+  run::cuda::DeviceMemory memory_;
 };
 
 // Thread-safe. Memory that it made keeps it.
 class Gpus : public std::enable_shared_from_this<Gpus> {
 public:
-  // `compiler` outlives it. `budget_bytes`: that planes may take of each; 0: three quarters of what it has.
-  Gpus(codegen::Compiler& compiler, run::cuda::Devices::Chosen chosen, std::uint64_t budget_bytes)
-      : devices_(compiler, std::move(chosen)), budget_bytes_(budget_bytes) {}
+  // `budget_bytes`: that planes may take of each; 0: three quarters of what it has.
+  Gpus(run::cuda::Devices::Chosen chosen, std::uint64_t budget_bytes)
+      : devices_(std::move(chosen)), budget_bytes_(budget_bytes) {}
 
   // Zeros, for other processes to open. What Devices::find says of the name; PLANE_BUDGET with what was
   // asked, is used and is there; OUT_OF_MEMORY where others have taken the GPU's memory.
@@ -58,7 +57,6 @@ public:
   };
   // Of those that are in use.
   [[nodiscard]] std::vector<Use> uses() const;
-  run::cuda::Devices& devices() { return devices_; }
 
 private:
   friend GpuMemory;

@@ -68,7 +68,6 @@ public:
   [[nodiscard]] std::uint64_t size() const { return bytes_; }
   // Null: in memory of the host.
   [[nodiscard]] const GpuMemory* gpu() const { return gpu_.get(); }
-  [[nodiscard]] const std::shared_ptr<const GpuMemory>& shared_gpu() const { return gpu_; }
   // Elements [first, first + size) of a view's packed bytes, wherever they are. SYSTEM: what the GPU's driver
   // says.
   Status read(const plane::Packed& packed, std::uint64_t first, std::span<std::byte> into) const;

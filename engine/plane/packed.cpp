@@ -19,6 +19,14 @@ std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& sha
 
 __extension__ typedef unsigned __int128 UnsignedWide;
 
+std::vector<std::byte> repeated(std::span<const std::byte> element) {
+  constexpr std::size_t most_bytes = 64u << 10;
+  std::vector<std::byte> pattern;
+  while (pattern.empty() || pattern.size() + element.size() <= most_bytes)
+    pattern.insert(pattern.end(), element.begin(), element.end());
+  return pattern;
+}
+
 StatusOr<Packed> Packed::of(const View& view) {
   constexpr UnsignedWide most = UnsignedWide(1) << 62;
   const auto count = static_cast<std::uint64_t>(elements(view));

@@ -152,13 +152,10 @@ Status fill(Session& session, const PendingCall& call, const v1::FillRequest& re
     return {Reason::bad_value, "fill: expected an element of " + std::to_string(slice.view.item_bytes) +
                                    " bytes, found " + std::to_string(element.size())};
   }
-  std::string pattern;
-  constexpr std::size_t pattern_bytes = 64u << 10;
-  while (pattern.empty() || pattern.size() + element.size() <= pattern_bytes) pattern += element;
+  const std::vector<std::byte> pattern = plane::repeated(std::as_bytes(std::span(element)));
   for (std::uint64_t at = 0; at < slice.packed.bytes() && !call.cancelled(); at += pattern.size()) {
     const std::size_t count = std::min<std::uint64_t>(pattern.size(), slice.packed.bytes() - at);
-    EAGLE_RETURN_IF_ERROR(
-        slice.plane->bytes()->write(slice.packed, at, std::as_bytes(std::span(pattern.data(), count))));
+    EAGLE_RETURN_IF_ERROR(slice.plane->bytes()->write(slice.packed, at, std::span(pattern).first(count)));
   }
   return {};
 }

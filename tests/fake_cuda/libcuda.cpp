@@ -300,7 +300,6 @@ Result cuMemAlloc_v2(DevicePointer* pointer, std::size_t bytes);
 Result cuMemFree_v2(DevicePointer pointer);
 Result cuMemcpyHtoD_v2(DevicePointer to, const void* from, std::size_t bytes);
 Result cuMemcpyDtoH_v2(void* to, DevicePointer from, std::size_t bytes);
-Result cuMemcpyDtoD_v2(DevicePointer to, DevicePointer from, std::size_t bytes);
 Result cuMemcpy2D_v2(const CopyRows* copy);
 Result cuMemsetD8_v2(DevicePointer to, unsigned char value, std::size_t bytes);
 EAGLE_CUDA_DESCRIPTOR_FUNCTIONS(EAGLE_FAKE_DECLARED)

@@ -129,14 +129,6 @@ Result cuMemsetD8_v2(api::DevicePointer to, unsigned char value, std::size_t byt
   });
 }
 
-Result cuMemcpyDtoD_v2(api::DevicePointer to, api::DevicePointer from, std::size_t bytes) {
-  return in_context([&](api::ContextRecord&) {
-    if (!is_there(to, bytes) || !is_there(from, bytes)) return api::invalid_value;
-    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
-    return api::success;
-  });
-}
-
 Result cuMemcpy2D_v2(const api::CopyRows* copy) {
   return in_context([&](api::ContextRecord&) {
     const bool whole = copy->from_x == 0 && copy->from_y == 0 && copy->to_x == 0 && copy->to_y == 0 &&

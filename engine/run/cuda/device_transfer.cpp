@@ -1,7 +1,5 @@
 #include "engine/run/cuda/device_transfer.h"
 
-#include <algorithm>
-
 namespace eagle::run::cuda {
 namespace {
 
@@ -55,14 +53,6 @@ Status read_packed(const DeviceMemory& memory, const plane::Packed& packed, std:
 Status write_packed(const DeviceMemory& memory, const plane::Packed& packed, std::uint64_t first,
                     std::span<const std::byte> from) {
   return transfer(memory, packed, first, const_cast<std::byte*>(from.data()), from.size(), true);
-}
-
-Status copy_memory(const DeviceMemory& from, const DeviceMemory& to) {
-  const std::uint64_t bytes = std::min(from.bytes(), to.bytes());
-  if (bytes == 0) return {};
-  return from.device()->run("cuMemcpyDtoD", [&](const api::Functions& call) {
-    return call.cuMemcpyDtoD(to.address(), from.address(), bytes);
-  });
 }
 
 }  // namespace eagle::run::cuda

@@ -19,7 +19,5 @@ Status read_packed(const DeviceMemory& memory, const plane::Packed& packed, std:
                    std::span<std::byte> into);
 Status write_packed(const DeviceMemory& memory, const plane::Packed& packed, std::uint64_t first,
                     std::span<const std::byte> from);
-// From memory to memory of one device; as large as the smaller one.
-Status copy_memory(const DeviceMemory& from, const DeviceMemory& to);
 
 }  // namespace eagle::run::cuda

@@ -47,11 +47,6 @@ StatusOr<std::vector<DeviceInfo>> Devices::may_use() {
   return all;
 }
 
-StatusOr<std::vector<DeviceInfo>> Devices::list() {
-  const std::lock_guard lock(mutex_);
-  return may_use();
-}
-
 std::vector<std::shared_ptr<const Devices::Unit>> Devices::opened() const {
   std::vector<std::shared_ptr<const Unit>> all;
   const std::lock_guard lock(mutex_);
@@ -68,8 +63,7 @@ StatusOr<std::shared_ptr<const Devices::Unit>> Devices::open(const DeviceInfo& i
     return device.status();
   }
   auto unit = std::make_shared<Unit>();
-  unit->device = *device;
-  unit->modules = std::make_unique<DeviceModules>(*std::move(device), compiler_);
+  unit->device = *std::move(device);
   return known = std::move(unit);
 }
 

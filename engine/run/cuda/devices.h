@@ -10,9 +10,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/codegen/compiler.h"
 #include "engine/run/cuda/device.h"
-#include "engine/run/cuda/device_modules.h"
 
 namespace eagle::run::cuda {
 
@@ -24,20 +22,15 @@ public:
   // A GPU in use.
   struct Unit {
     std::shared_ptr<const Device> device;
-    std::unique_ptr<DeviceModules> modules;
     [[nodiscard]] const DeviceInfo& info() const { return device->info(); }
     [[nodiscard]] std::string name() const { return "cuda:" + std::to_string(info().ordinal); }
   };
 
-  // `compiler` outlives it.
-  explicit Devices(codegen::Compiler& compiler, Chosen chosen = {})
-      : compiler_(compiler), chosen_(std::move(chosen)) {}
+  explicit Devices(Chosen chosen = {}) : chosen_(std::move(chosen)) {}
 
   // "cuda:1", "cuda" (the first one that may be used), or a UUID as nvidia-smi prints it. BAD_VALUE for what
   // is none of these, or not here, with what there is; SYSTEM where there is no driver.
   StatusOr<std::shared_ptr<const Unit>> find(std::string_view name);
-  // Those that may be used. SYSTEM where there is no driver.
-  StatusOr<std::vector<DeviceInfo>> list();
   // Those that are in use already.
   [[nodiscard]] std::vector<std::shared_ptr<const Unit>> opened() const;
 
@@ -46,7 +39,6 @@ private:
   StatusOr<std::vector<DeviceInfo>> may_use();       // likewise
   StatusOr<std::shared_ptr<const Unit>> open(const DeviceInfo& info);
 
-  codegen::Compiler& compiler_;
   const Chosen chosen_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Driver> driver_;

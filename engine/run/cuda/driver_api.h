@@ -160,7 +160,6 @@ inline constexpr int jit_error_log_buffer_bytes = 6;
   X(cuMemcpyHtoD, 3020, cuMemcpyHtoD_v2, (DevicePointer to, const void* from, std::size_t bytes))           \
   X(cuMemcpyDtoH, 3020, cuMemcpyDtoH_v2, (void* to, DevicePointer from, std::size_t bytes))                 \
   X(cuMemsetD8, 3020, cuMemsetD8_v2, (DevicePointer to, unsigned char value, std::size_t bytes))            \
-  X(cuMemcpyDtoD, 3020, cuMemcpyDtoD_v2, (DevicePointer to, DevicePointer from, std::size_t bytes))         \
   X(cuMemcpy2D, 3020, cuMemcpy2D_v2, (const CopyRows* copy))                                                \
   X(cuModuleLoadDataEx, 2010, cuModuleLoadDataEx,                                                           \
     (Module * module, const void* image, unsigned options, int* names, void** values))                      \
