@@ -220,12 +220,13 @@ std::string Executor::stop_overlong(std::chrono::milliseconds limit) {
 void Executor::stop_those_over(const Footprint& over, std::span<const std::uint64_t> sessions,
                                const Status& why) {
   std::vector<std::shared_ptr<Job>> meant;
+  std::int64_t steps = Footprint::most_steps_in_a_row;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& job : unfinished_) {
       const Job::Place& place = job->place_;
       const bool theirs = std::find(sessions.begin(), sessions.end(), place.ids.session) != sessions.end();
-      if (theirs && place.footprint->conflicts_with(over)) meant.push_back(job);
+      if (theirs && place.footprint->conflicts_with(over, steps)) meant.push_back(job);
     }
   }
   for (const auto& job : meant) job->stop(why);

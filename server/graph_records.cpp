@@ -112,7 +112,7 @@ GraphRecords::~GraphRecords() = default;
 Status GraphRecords::charge(Costs& costs, std::uint64_t bytes) {
   if (bytes <= costs.charged) return {};
   EAGLE_ASSIGN_OR_RETURN(
-      auto more, charge_record(budget_, tenant_.get(), "the description of a graph", bytes - costs.charged));
+      auto more, hold_bytes(budget_, tenant_.get(), "the description of a graph", bytes - costs.charged));
   costs.charged = bytes;
   costs.kept.add(std::move(more));
   return {};
@@ -120,7 +120,7 @@ Status GraphRecords::charge(Costs& costs, std::uint64_t bytes) {
 
 void GraphRecords::charge_restored(Costs& costs, std::uint64_t bytes) {
   costs.charged += bytes;
-  costs.kept.add(adopt_record(budget_, tenant_.get(), bytes));
+  costs.kept.add(adopt_bytes(budget_, tenant_.get(), bytes));
 }
 
 Status GraphRecords::write(StateKind kind, std::uint64_t graph, const Message& record) {

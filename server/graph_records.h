@@ -11,9 +11,9 @@
 
 #include "engine/base/status.h"
 #include "engine/graph/address.h"
+#include "server/held_bytes.h"
 #include "server/ledger.h"
 #include "server/plane_budget.h"
-#include "server/record_costs.h"
 #include "server/state_log.h"
 #include "server/tenants.h"
 
@@ -75,7 +75,7 @@ private:
     std::uint64_t graph = 0;
     std::uint64_t params = 0;
     std::uint64_t charged = 0;
-    RecordCosts kept;
+    HeldBytes kept;
   };
   Status write(StateKind kind, std::uint64_t graph, const google::protobuf::Message& record);
   // What is more than was charged before. What is less is given back when the graph goes.

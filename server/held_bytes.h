@@ -1,5 +1,5 @@
-// RecordCosts: what is kept of a client's words, as its graphs, names and runs. It counts for the daemon's
-// budget and for the client's tenant until it goes.
+// HeldBytes: memory beside planes that is held for a client, as records of its graphs, names and runs, and
+// chunks on their way to it. It counts for the daemon's budget and for the client's tenant until it goes.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace eagle::server {
 
-struct RecordCosts {
+struct HeldBytes {
   PlaneBudget::Charge charge;
   Tenant::Share share;
-  void add(RecordCosts more) {
+  void add(HeldBytes more) {
     charge.add(std::move(more.charge));
     share.add(std::move(more.share));
   }
@@ -24,9 +24,9 @@ constexpr std::uint64_t copies_of_records = 2;
 
 // `tenant` may be null; `what` for people ("the description of a graph"). PLANE_BUDGET, QUOTA
 // (tenant_plane_bytes).
-inline StatusOr<RecordCosts> charge_record(PlaneBudget& budget, Tenant* tenant, const char* what,
-                                           std::uint64_t bytes) {
-  RecordCosts costs;
+inline StatusOr<HeldBytes> hold_bytes(PlaneBudget& budget, Tenant* tenant, const char* what,
+                                      std::uint64_t bytes) {
+  HeldBytes costs;
   if (tenant != nullptr) {
     EAGLE_ASSIGN_OR_RETURN(costs.share, tenant->hold(Held::plane_bytes, bytes));
   }
@@ -36,8 +36,8 @@ inline StatusOr<RecordCosts> charge_record(PlaneBudget& budget, Tenant* tenant, 
 
 // Of what is there already: it counts whatever the bounds are by now, for the tenant as far as its quota
 // goes.
-inline RecordCosts adopt_record(PlaneBudget& budget, Tenant* tenant, std::uint64_t bytes) {
-  RecordCosts costs;
+inline HeldBytes adopt_bytes(PlaneBudget& budget, Tenant* tenant, std::uint64_t bytes) {
+  HeldBytes costs;
   costs.charge = budget.adopt_other(bytes);
   if (tenant == nullptr) return costs;
   if (auto held = tenant->hold(Held::plane_bytes, bytes); held.ok()) costs.share = *std::move(held);

@@ -20,8 +20,8 @@
 #include "engine/step/result_message.h"
 #include "server/client_text.h"
 #include "server/fault_point.h"
+#include "server/held_bytes.h"
 #include "server/log_context.h"
-#include "server/record_costs.h"
 #include "server/sessions.h"
 
 namespace eagle::server {
@@ -44,7 +44,7 @@ struct KeptRuns::Run {
   std::optional<StatusOr<step::RunResult>> outcome;
   Clock::time_point written;  // when its progress was
   bool lost = false;          // it did not survive its worker
-  RecordCosts costs;
+  HeldBytes costs;
   bool gone = false;  // it is kept no longer: what comes of it now is not written down
 };
 
@@ -166,8 +166,8 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
   run->until = Clock::now() +
                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(request.lease_s()));
 
-  EAGLE_ASSIGN_OR_RETURN(run->costs, charge_record(budget_, session->tenant().get(), "a submitted run",
-                                                   copies_of_records * kept_bytes(request)));
+  EAGLE_ASSIGN_OR_RETURN(run->costs, hold_bytes(budget_, session->tenant().get(), "a submitted run",
+                                                copies_of_records * kept_bytes(request)));
 
   SimulationEvents events;
   const std::weak_ptr<Run> reached = run;
@@ -421,7 +421,7 @@ Status KeptRuns::restore(std::uint64_t id, const v1::RunRecord& record, PlaneSto
   run->id = id;
   run->owner = {record.uid(), static_cast<gid_t>(-1), 0, static_cast<Identity>(record.identity()),
                 record.subject()};
-  run->costs = adopt_record(budget_, tenants.of(run->owner).get(), copies_of_records * record.ByteSizeLong());
+  run->costs = adopt_bytes(budget_, tenants.of(run->owner).get(), copies_of_records * record.ByteSizeLong());
   run->name = said.name();
   run->mask = said.mask();
   run->attempt = record.attempt();

@@ -72,8 +72,8 @@ Status Published::publish(const std::shared_ptr<Session>& owner, const std::stri
   }
   Entry fresh{owner, owner->id(), owner->log(), ++last_number_, std::move(array), {}, {}};
   EAGLE_ASSIGN_OR_RETURN(fresh.costs,
-                         charge_record(budget_, owner->tenant().get(), "the name of an array and its grants",
-                                       copies_of_records * record_of(name, fresh).ByteSizeLong()));
+                         hold_bytes(budget_, owner->tenant().get(), "the name of an array and its grants",
+                                    copies_of_records * record_of(name, fresh).ByteSizeLong()));
   if (known != entries_.end()) EAGLE_RETURN_IF_ERROR(write_down_end(known->second));
   Entry& entry = entries_[key];
   entry = std::move(fresh);
@@ -218,7 +218,7 @@ Status Published::restore(const std::shared_ptr<Session>& owner, std::uint64_t n
       number,
       std::move(array),
       {},
-      adopt_record(budget_, owner->tenant().get(), copies_of_records * record.ByteSizeLong())};
+      adopt_bytes(budget_, owner->tenant().get(), copies_of_records * record.ByteSizeLong())};
   return {};
 }
 

@@ -16,9 +16,9 @@
 
 #include "engine/base/status.h"
 #include "engine/plane/view.h"
+#include "server/held_bytes.h"
 #include "server/limits.h"
 #include "server/log_limit.h"
-#include "server/record_costs.h"
 #include "server/session.h"
 
 namespace eagle::v1 {
@@ -98,7 +98,7 @@ private:
     std::uint64_t number = 0;  // of its entry there
     Array array;
     std::multimap<std::string, Holder> holders;  // by principal, one a session
-    RecordCosts costs;
+    HeldBytes costs;
   };
   using Key = std::pair<std::string, std::string>;  // owner, name
 

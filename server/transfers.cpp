@@ -20,25 +20,18 @@ StatusOr<Transfers::Transfer> Transfers::admit(std::size_t& before) {
   return transfer;
 }
 
-Status Transfers::charge(Transfer& transfer, std::uint64_t bytes) {
-  Tenant::Share share;
-  if (tenant_) {
-    EAGLE_ASSIGN_OR_RETURN(share, tenant_->hold(Held::plane_bytes, 2 * bytes));
-  }
-  EAGLE_ASSIGN_OR_RETURN(transfer.charge, budget_.charge_for("a chunk of a plane that is read", 2 * bytes));
-  transfer.share = std::move(share);
-  transfer.chunk_bytes = bytes;
-  return {};
-}
-
 StatusOr<Transfers::Transfer> Transfers::begin_read(std::uint64_t bytes) {
   std::size_t before = 0;
   EAGLE_ASSIGN_OR_RETURN(Transfer transfer, admit(before));
-  const Status charged = charge(transfer, std::min<std::uint64_t>(bytes, limits_.chunk_bytes));
-  if (charged.ok()) return transfer;
-  if (before > 0) return charged;
-  transfer.chunk_bytes = std::min({bytes, least_chunk_bytes, std::uint64_t{limits_.chunk_bytes}});
-  transfer.charge = budget_.adopt_other(2 * transfer.chunk_bytes);
+  transfer.chunk_bytes = std::min<std::uint64_t>(bytes, limits_.chunk_bytes);
+  auto held = hold_bytes(budget_, tenant_.get(), "a chunk of a plane that is read", 2 * transfer.chunk_bytes);
+  if (held.ok()) {
+    transfer.held = *std::move(held);
+    return transfer;
+  }
+  if (before > 0) return held.status();
+  transfer.chunk_bytes = std::min(transfer.chunk_bytes, least_chunk_bytes);
+  transfer.held.charge = budget_.adopt_other(2 * transfer.chunk_bytes);
   return transfer;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/base/status.h"
+#include "server/held_bytes.h"
 #include "server/limits.h"
 #include "server/plane_budget.h"
 #include "server/tenants.h"
@@ -20,8 +21,7 @@ public:
   // One of them, until it goes.
   struct Transfer {
     std::uint64_t chunk_bytes = 0;  // that it may hold at a time, twice: as a message and as its encoding
-    PlaneBudget::Charge charge;
-    Tenant::Share share;
+    HeldBytes held;
     std::shared_ptr<const void> counted;  // goes last
   };
   // A chunk of what is read to the client's network: 32 KiB in all, about what any stream costs.
@@ -41,7 +41,6 @@ public:
 
 private:
   StatusOr<Transfer> admit(std::size_t& before);
-  Status charge(Transfer& transfer, std::uint64_t bytes);
 
   PlaneBudget& budget_;
   const Limits& limits_;
