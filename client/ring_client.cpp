@@ -1,5 +1,6 @@
 #include "client/ring_client.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -174,6 +175,7 @@ std::optional<RingClient::Posted> RingClient::post(const Launch& launch) {
   slot.count.set(launch.count);
   slot.launch_id.set(launch.launch_id);
   slot.timeout_ns.set(launch.timeout.count());
+  slot.processor.set(static_cast<std::uint32_t>(::sched_getcpu() + 1));
   slot.word.store(static_cast<std::uint32_t>(State::posted), std::memory_order_seq_cst);
   ring_doorbell();
   return Posted{*claimed, launch.count};

@@ -101,6 +101,7 @@ struct alignas(64) Slot {
   Cell<std::uint64_t> launch_id;
   Cell<std::int64_t> timeout_ns;  // from when the worker sees it; 0: none
   Cell<std::uint64_t> kind;  // a Kind; of an update `text` holds the UpdateRequest, and nothing else counts
+  Cell<std::uint32_t> processor;  // where the client is, by sched_getcpu, and 1; 0: it does not say
 
   // The worker's question, and the client's reply to it.
   alignas(64) Cell<std::uint64_t> sequence;

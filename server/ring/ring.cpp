@@ -17,6 +17,8 @@ namespace {
 
 // Deadlines later than this are none: adding them to a clock might overflow.
 constexpr std::int64_t longest_timeout_ns = std::int64_t{1} << 60;
+// That a client may name; what is more is none.
+constexpr std::uint32_t most_processors = 1 << 20;
 
 Ring::Deadline deadline_of(std::int64_t timeout_ns) {
   if (timeout_ns == 0 || timeout_ns > longest_timeout_ns) return {};
@@ -110,6 +112,7 @@ bool Ring::take(std::size_t slot) {
   // Copied once: what is checked is what is run.
   const LaunchRequest request{shared.graph.get(), shared.count.get(), shared.launch_id.get()};
   const Deadline deadline = deadline_of(shared.timeout_ns.get());
+  client_processor_ = static_cast<int>(std::min(shared.processor.get(), most_processors)) - 1;
   taken_[slot].phase.store(Phase::running, std::memory_order_release);
   LaunchEvents events;
   events.enqueued = shared.kind.get() == static_cast<std::uint64_t>(ring::Kind::enqueued);

@@ -47,6 +47,9 @@ public:
   // Whether the client must ring. After `set_asleep(true)`, `pending` tells of what was posted just before.
   void set_asleep(bool asleep) { ring().header.asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst); }
   bool pending();
+  // Where the client was when it posted the launch that was taken last, as it says (sched_getcpu); -1: it does
+  // not say.
+  [[nodiscard]] int client_processor() const { return client_processor_; }
   // Any thread: the daemon is being exchanged, and what is enqueued is to go another way.
   void set_closing() { ring().header.closing.store(1, std::memory_order_seq_cst); }
 
@@ -87,6 +90,7 @@ private:
   // Clients take the lowest slot that is free: few are looked at each time, and all of them now and then.
   std::size_t in_use_ = few_slots;  // the first so many
   unsigned visits_ = 0;
+  int client_processor_ = -1;
 };
 
 }  // namespace eagle::server

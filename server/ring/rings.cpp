@@ -138,6 +138,7 @@ bool Rings::visit() {
     if (taken == 0) continue;
     left -= taken;
     one.used = ticks_now();
+    step_aside_.from(one.ring->client_processor(), static_cast<int>(awake_.size()));
   }
   const bool found = left < entries_a_turn;
   // The first in line is another one next time: who was not looked at, else the second.

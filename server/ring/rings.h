@@ -18,6 +18,7 @@
 #include "engine/base/ticks.h"
 #include "engine/base/unique_fd.h"
 #include "server/ring/ring.h"
+#include "server/ring/step_aside.h"
 
 namespace eagle::server {
 
@@ -81,6 +82,7 @@ private:
   std::unordered_map<const Ring*, std::shared_ptr<Ring>> all_;
   std::vector<Known> awake_;
   Ticks listened_ = 0;
+  StepAside step_aside_;
 };
 
 }  // namespace eagle::server
