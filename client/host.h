@@ -50,6 +50,7 @@ struct PlaneAddress {
   std::uint64_t offset = 0;  // of the address within the plane
   std::string label;
   std::shared_ptr<Buffer> keep_alive;  // the array's own buffer
+  bool alone = false;                  // nothing else lies in the plane
 };
 
 // A graph that the host has built; released when it goes.

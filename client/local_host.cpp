@@ -20,8 +20,10 @@
 #include "eagle/v1/run.pb.h"
 #include "engine/codegen/disk_cache.h"
 #include "engine/engine.h"
+#include "engine/plane/huge_pages.h"
 #include "engine/plane/memory.h"
 #include "engine/plane/packed.h"
+#include "engine/plane/stagger.h"
 #include "engine/run/cuda/device_transfer.h"
 #include "engine/run/cuda/devices.h"
 #include "engine/run/team_thread.h"
@@ -33,45 +35,55 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Zeroed bytes at a multiple of 64. Small blocks come from the heap; large ones from the kernel, which
-// makes their pages when they are first touched.
+// Zeroed bytes at a multiple of 64, apart from those of other blocks (engine/plane/stagger.h). Small blocks
+// come from the heap; large ones from the kernel, which makes their pages when they are first touched.
 class Block {
 public:
-  static StatusOr<Block> allocate(std::uint64_t bytes) {
+  // `number`: of the array among those of its session.
+  static StatusOr<Block> allocate(std::uint64_t bytes, std::uint64_t number) {
     Block block;
-    block.bytes_ = bytes;
-    if (block.mapped()) {
-      void* data = ::mmap(nullptr, block.bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      block.data_ = data == MAP_FAILED ? nullptr : data;
+    if (bytes > most_bytes) {
+      block.memory_ = nullptr;
+    } else if (bytes >= mapped_from) {
+      block.lead_ = plane::stagger_of(number);
+      block.mapped_ = bytes + block.lead_;
+      void* const found =
+          ::mmap(nullptr, block.mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      block.memory_ = found == MAP_FAILED ? nullptr : found;
+      if (block.memory_ != nullptr && bytes >= huge_from)
+        plane::ask_for_huge_pages(static_cast<std::byte*>(block.memory_), block.mapped_);
     } else {
-      block.data_ = ::operator new(block.bytes_, alignment, std::nothrow);
-      if (block.data_ != nullptr) std::memset(block.data_, 0, block.bytes_);
+      block.memory_ = ::operator new(plane::staggered(bytes), alignment, std::nothrow);
+      if (block.memory_ != nullptr) std::memset(block.memory_, 0, bytes);
     }
-    if (block.data_ == nullptr) {
+    if (block.memory_ == nullptr) {
       return Status(Reason::out_of_memory,
                     "the system has no " + std::to_string(bytes) + " bytes for an array");
     }
     return block;
   }
-  Block(Block&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  Block(Block&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)), mapped_(other.mapped_), lead_(other.lead_) {}
   Block& operator=(Block&&) = delete;
   ~Block() {
-    if (data_ == nullptr) return;
-    if (mapped()) {
-      ::munmap(data_, bytes_);
+    if (memory_ == nullptr) return;
+    if (mapped_ > 0) {
+      ::munmap(memory_, mapped_);
     } else {
-      ::operator delete(data_, alignment);
+      ::operator delete(memory_, alignment);
     }
   }
-  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(data_); }
+  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(memory_) + lead_; }
 
 private:
   static constexpr std::align_val_t alignment{64};
   static constexpr std::uint64_t mapped_from = 256u << 10;
+  static constexpr std::uint64_t huge_from = 4u << 20;                 // where huge pages pay, as for numpy
+  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 62;  // which no system has
   Block() = default;
-  [[nodiscard]] bool mapped() const { return bytes_ >= mapped_from; }
-  void* data_ = nullptr;
-  std::uint64_t bytes_ = 0;
+  void* memory_ = nullptr;
+  std::uint64_t mapped_ = 0;  // bytes; 0: from the heap
+  std::uint64_t lead_ = 0;    // before the first byte of the array
 };
 
 // The planes of one session, by id.
@@ -102,6 +114,8 @@ public:
     const auto it = buffers_.find(id);
     return it == buffers_.end() ? nullptr : it->second.lock();
   }
+  // Of the arrays that are made, whatever became of them.
+  std::uint64_t next_number() { return numbers_.fetch_add(1, std::memory_order_relaxed); }
   Totals totals() const {
     const std::scoped_lock lock(mutex_);
     return totals_;
@@ -113,6 +127,7 @@ private:
   std::unordered_map<std::uint64_t, std::weak_ptr<Buffer>> buffers_;
   std::uint64_t last_ = 0;
   Totals totals_;
+  std::atomic<std::uint64_t> numbers_ = 0;
 };
 
 // On a GPU of this process: kernels and CUDA have its own address. The addresses of `stand_in` are what views
@@ -468,7 +483,7 @@ public:
   StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label, Contents) override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("allocate"));
     bytes = std::max<std::uint64_t>(bytes, 1);  // an empty array has an address too
-    EAGLE_ASSIGN_OR_RETURN(Block block, Block::allocate(bytes));
+    EAGLE_ASSIGN_OR_RETURN(Block block, Block::allocate(bytes, planes_->next_number()));
     const auto buffer = std::make_shared<LocalBuffer>(std::move(block), bytes, planes_);
     const std::uint64_t id = planes_->enter(buffer);
     buffer->entered(id);

@@ -49,7 +49,7 @@ std::optional<PlaneAddress> PlaneRegistry::find(const std::string& session, cons
   std::shared_ptr<Buffer> buffer = entry.array.buffer.lock();
   if (!buffer) return std::nullopt;  // its last owner is just gone
   return PlaneAddress{entry.array.plane, entry.array.plane_bytes, entry.array.offset + offset,
-                      entry.array.label, std::move(buffer)};
+                      entry.array.label, std::move(buffer),       entry.array.alone};
 }
 
 std::optional<std::string> PlaneRegistry::session_at(std::uintptr_t first, std::uintptr_t last) const {
@@ -70,6 +70,7 @@ std::vector<SessionPlane> PlaneRegistry::planes_of(const std::string& session) c
       if (*array.session != session) continue;
       SessionPlane plane{array.plane.id, array.label, array.plane_bytes, "borrowed",
                          "the engine is in this process"};
+      plane.generation = array.plane.generation;
       if (!array.device.empty()) {
         plane.transport = "pointer";
         plane.device = array.device;

@@ -29,6 +29,7 @@ struct RegisteredArray {
   std::string label;
   std::weak_ptr<Buffer> buffer;
   std::string device = {};  // "cuda:0"; empty: the host's memory
+  bool alone = false;       // nothing else lies in the plane
 };
 
 class PlaneRegistry {

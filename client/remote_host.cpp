@@ -217,6 +217,7 @@ public:
     EAGLE_ASSIGN_OR_RETURN(const Slice slice, slice_of("publish", array));
     v1::PublishRequest request;
     *request.mutable_slice() = slice.message;
+    request.set_alone(slice.alone);
     request.set_name(std::string(name));
     request.set_writable(options.writable);
     EAGLE_ASSIGN_OR_RETURN(*request.mutable_attempt(), random_bytes());
@@ -269,7 +270,8 @@ public:
                              : v1::PlaneReach();
       planes.push_back({plane.ref().id(), plane.label(), plane.bytes(), transport_of(plane, reach),
                         reach.why(), reach.read_only(), reach.huge_bytes(),
-                        plane.device().empty() ? "cpu" : plane.device(), reach.opened_by()});
+                        plane.device().empty() ? "cpu" : plane.device(), reach.opened_by(),
+                        plane.ref().generation()});
     }
     return planes;
   }
@@ -330,6 +332,7 @@ private:
     std::uint64_t bytes = 0;  // packed
     std::shared_ptr<Buffer> buffer;
     bool copied = false;
+    bool alone = false;  // all that lies in its plane
   };
   StatusOr<Slice> slice_of(std::string_view operation, const ArrayView& array) const {
     v1::GraphDescription scene;  // where arrays become views of planes
@@ -349,7 +352,10 @@ private:
     const plane::View elements{0, 0, array.dtype, array.item_bytes, array.shape, array.strides};
     EAGLE_ASSIGN_OR_RETURN(const plane::Packed packed, plane::Packed::of(elements));
     slice.bytes = packed.bytes();
-    if (const auto address = find(array.data, 0)) slice.buffer = address->keep_alive;
+    if (const auto address = find(array.data, 0)) {
+      slice.buffer = address->keep_alive;
+      slice.alone = address->alone && slice.bytes == slice.buffer->bytes();
+    }
     slice.copied = connection_->copies() || (slice.buffer && slice.buffer->copied());
     return slice;
   }
@@ -362,9 +368,10 @@ private:
   // What the daemon opened for this session, as an array of this process.
   StatusOr<PublishedArray> opened(std::string_view name, const v1::OpenedPlane& reply) {
     PublishedArray array;
-    EAGLE_ASSIGN_OR_RETURN(array.buffer, memory_of(name, reply));
+    EAGLE_ASSIGN_OR_RETURN(const Opened memory, memory_of(name, reply));
+    array.buffer = memory.buffer;
     const v1::View& view = reply.view();
-    array.view = {array.buffer->data() + view.offset(),
+    array.view = {memory.plane + view.offset(),
                   static_cast<DType>(view.dtype()),
                   view.item_bytes(),
                   {view.shape().begin(), view.shape().end()},
@@ -378,18 +385,23 @@ private:
 
   // Where arrays are copies a plane has one memory in this process, however often it is opened: what one
   // array was sent, the others see.
-  StatusOr<std::shared_ptr<Buffer>> memory_of(std::string_view name, const v1::OpenedPlane& reply) {
+  struct Opened {
+    std::shared_ptr<Buffer> buffer;
+    std::byte* plane = nullptr;  // where the plane begins
+  };
+  StatusOr<Opened> memory_of(std::string_view name, const v1::OpenedPlane& reply) {
     std::unique_lock<std::mutex> one_at_a_time;
     if (connection_->copies() || !reply.plane().device().empty()) {
       one_at_a_time = std::unique_lock(opening_mutex_);
-      const std::byte* const known = connection_->bytes_of(reply.plane().ref());
-      const auto address = known == nullptr ? std::nullopt : find(known, 0);
-      if (address && address->keep_alive->data() == known) return address->keep_alive;
+      std::byte* const known = connection_->bytes_of(reply.plane().ref());
+      const auto address = known == nullptr ? std::nullopt : find(known + reply.view().offset(), 0);
+      if (address && address->alone) return Opened{address->keep_alive, known};
     }
     EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane,
                            connection_->take_plane(reply.plane(), reply.read_only()));
     const std::uint64_t bytes = plane.memory.bytes();
-    return planes_->adopt(std::move(plane), bytes, name);
+    const auto buffer = planes_->adopt(std::move(plane), bytes, name);
+    return Opened{buffer, buffer->data()};
   }
 
   HostCall with_transfers(WatchedCall& run, const v1::RunDescription& description,

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "client/plane_registry.h"
+#include "engine/plane/stagger.h"
 
 namespace eagle {
 
@@ -29,8 +31,9 @@ private:
 
 class RemotePlanes::PlaneBuffer final : public Buffer {
 public:
-  PlaneBuffer(std::shared_ptr<PlaneSource> source, PlaneSource::Plane plane, std::uint64_t bytes)
-      : Buffer(plane.memory.data(), bytes, source->copies(),
+  PlaneBuffer(std::shared_ptr<PlaneSource> source, PlaneSource::Plane plane, std::uint64_t offset,
+              std::uint64_t bytes)
+      : Buffer(plane.memory.data() + offset, bytes, source->copies(),
                plane.device ? plane.device->name : std::string()),
         source_(std::move(source)),
         plane_(std::move(plane)) {}
@@ -111,7 +114,7 @@ StatusOr<RemotePlanes::Taken> RemotePlanes::take_or_grow(std::uint64_t bytes) {
 
 StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_range(std::uint64_t bytes, std::string_view label,
                                                                Contents contents) {
-  EAGLE_ASSIGN_OR_RETURN(const Taken taken, take_or_grow(bytes));
+  EAGLE_ASSIGN_OR_RETURN(const Taken taken, take_or_grow(plane::staggered(bytes)));
   const auto& [range, segment] = taken;
   if (contents == Contents::zeros)  // it may have had an owner before
     std::memset(segment->memory.data() + range.offset, 0, range.bytes);
@@ -130,17 +133,22 @@ std::uint64_t RemotePlanes::next_segment_bytes(std::uint64_t bytes) const {
 
 StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_plane(std::uint64_t bytes, std::string_view label,
                                                                Contents contents) {
-  EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane, source_->create_plane(bytes, label));
-  if (plane.uncleared && contents == Contents::zeros) std::memset(plane.memory.data(), 0, bytes);
-  return adopt(std::move(plane), bytes, label);
+  // Always the same for arrays of one size, so that the daemon can use the memory again.
+  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max() - plane::stagger::page;
+  const std::uint64_t plane_bytes = std::min(bytes, most) + plane::stagger::page;
+  EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane, source_->create_plane(plane_bytes, label));
+  const std::uint64_t offset = plane::stagger_of(own_planes_.fetch_add(1, std::memory_order_relaxed));
+  if (plane.uncleared && contents == Contents::zeros) std::memset(plane.memory.data() + offset, 0, bytes);
+  return adopt(std::move(plane), bytes, label, offset);
 }
 
 std::shared_ptr<Buffer> RemotePlanes::adopt(PlaneSource::Plane plane, std::uint64_t bytes,
-                                            std::string_view label) {
+                                            std::string_view label, std::uint64_t offset) {
   const graph::PlaneId id = plane.id;
   const std::uint64_t plane_bytes = plane.memory.bytes();
-  const auto buffer = std::make_shared<PlaneBuffer>(source_, std::move(plane), bytes);
-  PlaneRegistry::of_process().add(*buffer, {session_, id, plane_bytes, 0, std::string(label), buffer});
+  const auto buffer = std::make_shared<PlaneBuffer>(source_, std::move(plane), offset, bytes);
+  PlaneRegistry::of_process().add(*buffer,
+                                  {session_, id, plane_bytes, offset, std::string(label), buffer, {}, true});
   return buffer;
 }
 

@@ -1,10 +1,12 @@
 // RemotePlanes: arrays in memory that a daemon owns and this process maps.
 //
-// Small arrays are ranges of shared planes ("segments"), large ones have a plane of their own. A range is
+// Small arrays are ranges of shared planes ("segments"), large ones have a plane of their own, a page larger
+// than they are, in which they begin apart from each other (engine/plane/stagger.h). A range is
 // used again, and a plane given back to the daemon, only after the last owner of its buffer is gone; graphs
 // and running launches are owners. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -72,8 +74,9 @@ public:
   // Zeros on a GPU.
   StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
                                                 std::string_view label);
-  // The array that fills a plane of this session, which was made elsewhere.
-  std::shared_ptr<Buffer> adopt(PlaneSource::Plane plane, std::uint64_t bytes, std::string_view label);
+  // The array that has a plane of this session to itself, from `offset` on.
+  std::shared_ptr<Buffer> adopt(PlaneSource::Plane plane, std::uint64_t bytes, std::string_view label,
+                                std::uint64_t offset = 0);
 
   // From now on only arrays hold planes: nothing is kept for those to come.
   void close();
@@ -100,6 +103,7 @@ private:
 
   std::shared_ptr<PlaneSource> source_;
   std::shared_ptr<const std::string> session_;
+  std::atomic<std::uint64_t> own_planes_ = 0;  // that were made
   std::mutex growing_;  // one segment is made at a time; before mutex_, which nobody holds while he waits
   std::mutex mutex_;
   SegmentPool pool_;

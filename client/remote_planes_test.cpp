@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "client/plane_registry.h"
+#include "engine/plane/stagger.h"
 
 namespace eagle {
 namespace {
@@ -56,6 +58,9 @@ protected:
   }
 };
 
+// Next to it in the first segment nothing of a thousand bytes has room.
+constexpr std::uint64_t most_of_a_segment = RemotePlanes::first_segment_bytes - 192;
+
 bool zeroed(const Buffer& buffer) {
   return std::all_of(buffer.data(), buffer.data() + buffer.bytes(),
                      [](std::byte b) { return b == std::byte{}; });
@@ -63,9 +68,9 @@ bool zeroed(const Buffer& buffer) {
 
 // Where a segment takes long to make, whoever lets go of an array does not wait for it.
 TEST_F(RemotePlanesTest, ArraysGoWhileASegmentIsMade) {
-  auto a = *planes->allocate(RemotePlanes::first_segment_bytes, "a", Contents::zeros);
+  auto a = *planes->allocate(most_of_a_segment, "a", Contents::zeros);
   source->while_making = [&] { a.reset(); };
-  const auto b = planes->allocate(100, "b", Contents::zeros);
+  const auto b = planes->allocate(1000, "b", Contents::zeros);
   ASSERT_TRUE(b.ok()) << b.status().to_string();
   EXPECT_EQ(a, nullptr);
   EXPECT_FALSE(find(**b) == std::nullopt);
@@ -107,10 +112,36 @@ TEST_F(RemotePlanesTest, SmallArraysShareASegment) {
 TEST_F(RemotePlanesTest, ALargeArrayHasAPlaneOfItsOwnAndGivesItBack) {
   const auto small = *planes->allocate(RemotePlanes::own_plane_from - 1, "small", Contents::zeros);
   auto large = *planes->allocate(RemotePlanes::own_plane_from, "large", Contents::zeros);
-  EXPECT_EQ(find(*large)->plane_bytes, RemotePlanes::own_plane_from);
+  EXPECT_EQ(find(*large)->plane_bytes, RemotePlanes::own_plane_from + plane::stagger::page);
+  EXPECT_TRUE(find(*large)->alone);
+  EXPECT_FALSE(find(*small)->alone);
   EXPECT_EQ(source->held.size(), 2u);
   large.reset();
   EXPECT_EQ(source->held.size(), 1u);
+}
+
+// Chains that walk them in step would wait for each other's bytes (engine/plane/stagger.h).
+TEST_F(RemotePlanesTest, ArraysBeginAtDifferentPlacesOfTheirPages) {
+  for (const std::uint64_t bytes : {std::uint64_t{8192}, RemotePlanes::own_plane_from}) {
+    std::vector<std::shared_ptr<Buffer>> arrays;
+    std::set<std::uintptr_t> places;
+    for (int i = 0; i < 16; ++i) {
+      arrays.push_back(*planes->allocate(bytes, "x", Contents::zeros));
+      const auto place = reinterpret_cast<std::uintptr_t>(arrays.back()->data()) % plane::stagger::page;
+      EXPECT_EQ(place % 64, 0u);
+      places.insert(place);
+    }
+    EXPECT_GT(places.size(), 8u) << bytes;
+    for (const auto& array : arrays) {
+      std::fill_n(array->data(), bytes, std::byte{1});  // all of it is there
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(array->data()) % 64, 0u);
+    }
+  }
+}
+
+TEST_F(RemotePlanesTest, MemoryThatNobodyHasIsRefusedAndNoSumOfItsSizeWraps) {
+  source->refuse = true;
+  EXPECT_FALSE(planes->allocate(std::numeric_limits<std::uint64_t>::max() - 7, "x", Contents::zeros).ok());
 }
 
 TEST_F(RemotePlanesTest, ARangeIsFreeAfterItsLastOwnerAndComesBackZeroed) {

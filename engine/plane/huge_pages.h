@@ -1,4 +1,4 @@
-// Huge pages: asked of the system for shared memory, and whether it gave some.
+// Huge pages: asked of the system, and whether it gave some of shared memory.
 //
 // The system decides (its setting for shared memory, how free memory lies), and says no to nobody: pages are
 // then of the usual size. So what was had is looked at, and told.

@@ -302,7 +302,8 @@ class Session:
         return found
 
     def planes(self) -> PlaneList:
-        """The planes that the session holds; small arrays share one. ``transport`` says how values travel, ``why``
+        """The planes that the session holds; small arrays share one, and that of a large one may be a page larger than
+        it is, so that arrays begin at different places of their pages. ``transport`` says how values travel, ``why``
         why not another way; ``huge_bytes`` of a plane lie in huge pages (see :func:`connect`).
         """
         return PlaneList(PlaneInfo(*row) for row in _core.planes(self._core))

@@ -65,7 +65,7 @@ def test_named_arrays_are_found_while_somebody_holds_them(session):
 def test_planes_say_how_they_are_reached(session):
     x = session.zeros(100_000, name="large")
     rows = {plane.name: plane for plane in session.planes()}
-    assert rows["large"].nbytes == x.nbytes
+    assert x.nbytes <= rows["large"].nbytes <= x.nbytes + 4096  # in a page of which the array begins
     assert rows["large"].transport in ("memfd", "borrowed") and not rows["large"].read_only
 
 

@@ -160,7 +160,8 @@ Status fill(Session& session, const PendingCall& call, const v1::FillRequest& re
   return {};
 }
 
-// The plane that is published: the slice's own where that is all of it and this session's, else a copy.
+// The plane that is published: the slice's own where nothing else lies in it and it is this session's, else a
+// copy. `alone`: its owner says so, whose bytes they are.
 struct ToPublish {
   PlaneStore::Created made;
   plane::View view;
@@ -187,12 +188,12 @@ Status copy_slice(const Slice& slice, const ToPublish& to, const PendingCall& ca
 }
 
 StatusOr<ToPublish> to_publish(Daemon& daemon, Session& session, const PendingCall& call, const Slice& slice,
-                               const std::string& name) {
+                               const std::string& name, bool alone) {
   ToPublish found;
   found.view = slice.view;
   found.view.strides = plane::row_major_strides(slice.view.shape, slice.view.item_bytes);
-  if (slice.view.strides == found.view.strides && slice.view.offset == 0 &&
-      slice.packed.bytes() == slice.plane->size() && !slice.plane->granted()) {
+  alone = alone || (slice.view.offset == 0 && slice.packed.bytes() == slice.plane->size());
+  if (alone && slice.view.strides == found.view.strides && !slice.plane->granted()) {
     found.made.plane = slice.plane;
     return found;
   }
@@ -216,7 +217,8 @@ Status publish(Daemon& daemon, const std::shared_ptr<Session>& session, const Pe
                const v1::PublishRequest& request, v1::OpenedPlane& reply) {
   EAGLE_RETURN_IF_ERROR(daemon.accepts_work());
   EAGLE_ASSIGN_OR_RETURN(const Slice slice, slice_of(*session, request.slice(), false));
-  EAGLE_ASSIGN_OR_RETURN(const ToPublish found, to_publish(daemon, *session, call, slice, request.name()));
+  EAGLE_ASSIGN_OR_RETURN(const ToPublish found,
+                         to_publish(daemon, *session, call, slice, request.name(), request.alone()));
   const Plane& plane = *found.made.plane;
   const Status done = daemon.published().publish(session, request.name(),
                                                  {plane.bytes(),

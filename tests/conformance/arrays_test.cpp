@@ -90,7 +90,9 @@ TEST_P(Arrays, CountInWhatTheHostHolds) {
     const auto x = zeros<double>({1 << 20});
     const auto with = must(session().info());
     EXPECT_EQ(with.planes, before.planes + 1);
-    EXPECT_EQ(with.plane_bytes, before.plane_bytes + (8u << 20));
+    // In a daemon a page more, in which the array begins somewhere (engine/plane/stagger.h).
+    EXPECT_GE(with.plane_bytes, before.plane_bytes + (8u << 20));
+    EXPECT_LE(with.plane_bytes, before.plane_bytes + (8u << 20) + 4096);
   }
   // The daemon may still be about to forget whom it sent the memory to; the watchdog is what fails.
   auto after = must(session().info());
