@@ -70,6 +70,24 @@ TEST(Describe, MemoryOfTheSessionBecomesAViewOfItsPlane) {
   EXPECT_EQ(backing->private_planes.at(0).data, nullptr);
 }
 
+// An array whose plane was taken back has that id still.
+TEST(Describe, ArraysOfOneIdAndTwoGenerationsLieInTwoPlanes) {
+  FakeHost host("session a");
+  const auto old = *host.allocate(80, "old", Contents::zeros);
+  host.use_id_again();
+  const auto fresh = *host.allocate(80, "fresh", Contents::zeros);
+  const auto view = [](const std::shared_ptr<Buffer>& buffer) {
+    return ArrayView{buffer->data(), DType::f64, 8, {10}, {8}, false, nullptr};
+  };
+  const auto [message, backing] =
+      describe(host, {touching({{"x", view(old)}}, {}), touching({{"y", view(fresh)}}, {})});
+  ASSERT_TRUE(backing.ok()) << backing.status().to_string();
+  ASSERT_EQ(message.planes_size(), 2);
+  EXPECT_EQ(message.planes(0).plane().id(), message.planes(1).plane().id());
+  EXPECT_NE(message.planes(0).plane().generation(), message.planes(1).plane().generation());
+  EXPECT_NE(read_view(message, 0).plane(), read_view(message, 1).plane());
+}
+
 TEST(Describe, KeepsTheArraysOfTheSessionAlive) {
   FakeHost host("session a");
   auto buffer = *host.allocate(80, "x", Contents::zeros);

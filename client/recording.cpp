@@ -63,7 +63,8 @@ Status place(const Host& host, const Buffer& buffer, std::uint32_t index, v1::Gr
   std::uint32_t home = index;
   for (int i = 0; i < description.planes_size(); ++i) {
     const v1::PlaneDeclaration& plane = description.planes(i);
-    if (static_cast<std::uint32_t>(i) != index && plane.has_plane() && plane.plane().id() == at->plane.id)
+    if (static_cast<std::uint32_t>(i) != index && plane.has_plane() && plane.plane().id() == at->plane.id &&
+        plane.plane().generation() == at->plane.generation)
       home = static_cast<std::uint32_t>(i);
   }
   v1::PlaneDeclaration& declared = *description.mutable_planes(static_cast<int>(index));

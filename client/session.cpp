@@ -45,8 +45,9 @@ StatusOr<SessionPlane> Session::plane_of(const void* address) const {
   const auto found = host_->find(address, 0);
   if (!found) return not_of(*this);
   EAGLE_ASSIGN_OR_RETURN(const std::vector<SessionPlane> all, planes());
-  const auto plane = std::find_if(all.begin(), all.end(),
-                                  [&](const SessionPlane& one) { return one.id == found->plane.id; });
+  const auto plane = std::find_if(all.begin(), all.end(), [&](const SessionPlane& one) {
+    return one.id == found->plane.id && one.generation == found->plane.generation;
+  });
   if (plane != all.end()) return *plane;
   return Status(Reason::unknown_plane, "the session does not hold the array '" + found->label + "' any more");
 }

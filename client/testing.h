@@ -29,8 +29,14 @@ public:
   // Every array is a plane of its own, numbered from 1.
   StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label, Contents) override {
     const auto buffer = std::make_shared<HeapBuffer>(bytes);
-    PlaneRegistry::of_process().add(*buffer, {name_, {++planes_, 1}, bytes, 0, std::string(label), buffer});
+    PlaneRegistry::of_process().add(*buffer,
+                                    {name_, {++planes_, generation_}, bytes, 0, std::string(label), buffer});
     return std::shared_ptr<Buffer>(buffer);
+  }
+  // As if the last plane had been released: the next one has its id, and the generation after its.
+  void use_id_again() {
+    --planes_;
+    ++generation_;
   }
   [[nodiscard]] std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const override {
     return PlaneRegistry::of_process().find(*name_, address, bytes);
@@ -57,6 +63,7 @@ private:
   };
   std::shared_ptr<const std::string> name_;
   std::uint64_t planes_ = 0;
+  std::uint64_t generation_ = 1;
 };
 
 }  // namespace eagle::testing

@@ -75,7 +75,7 @@ void describe(const ArrayView& array, v1::View& message) {
 
 std::uint32_t ViewTable::index_of(const PlaneAddress& address) {
   const auto [it, fresh] =
-      shared_index_.try_emplace(address.plane.id, static_cast<std::uint32_t>(shared_.size()));
+      shared_index_.try_emplace(address.plane, static_cast<std::uint32_t>(shared_.size()));
   if (fresh) shared_.push_back({address.plane, address.plane_bytes, address.label});
   return it->second;
 }

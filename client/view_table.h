@@ -49,7 +49,11 @@ private:
 
   const Host* host_ = nullptr;
   std::vector<SharedPlane> shared_;
-  std::unordered_map<std::uint64_t, std::uint32_t> shared_index_;  // plane id -> index
+  struct HashOfId {
+    std::size_t operator()(const graph::PlaneId& plane) const { return std::hash<std::uint64_t>()(plane.id); }
+  };
+  // Ids are used again, with another generation.
+  std::unordered_map<graph::PlaneId, std::uint32_t, HashOfId> shared_index_;
   std::unordered_map<const ScratchPlane*, std::uint32_t> scratch_index_;
   std::vector<PrivateView> private_;
   std::vector<std::shared_ptr<const void>> keep_alive_;

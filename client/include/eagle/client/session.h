@@ -115,6 +115,7 @@ struct SessionPlane {
   std::uint64_t huge_bytes = 0;  // that lie in huge pages
   std::string device = "cpu";    // "cuda:0"
   std::uint32_t opened_by = 0;   // of a GPU's memory: processes that had its handle and still run
+  std::uint64_t generation = 0;  // of the id, which is used again once its plane is released
 };
 
 struct LocalOptions {
