@@ -54,7 +54,10 @@ Status Executor::submit(std::shared_ptr<Job> job, Owner owner) {
     place.footprint = std::move(owner.footprint);
     place.submitted = now;
     wait_for_earlier(job);
-    if (place.footprint) unfinished_.push_back(job);
+    if (place.footprint) {
+      place.at = unfinished_.size();
+      unfinished_.push_back(job);
+    }
     if (place.earlier > 0) {
       ++held_;
       return {};
@@ -266,7 +269,10 @@ void Executor::leave(Job& job) {
   place.tenant->note_end();
   place.share = {};
   if (!place.footprint) return;
-  std::erase_if(unfinished_, [&](const auto& other) { return other.get() == &job; });
+  std::shared_ptr<Job>& last = unfinished_.back();
+  last->place_.at = place.at;
+  std::swap(unfinished_[place.at], last);
+  unfinished_.pop_back();
   place.footprint.reset();
   for (std::shared_ptr<Job>& waiting : place.later) {
     if (--waiting->place_.earlier > 0 || waiting->place_.state != Job::State::held) continue;

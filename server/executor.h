@@ -77,6 +77,7 @@ private:
     WorkKind kind = WorkKind::other;
     WorkIds ids;
     std::shared_ptr<const Footprint> footprint;
+    std::size_t at = 0;  // in `unfinished_`, where there is a footprint
     State state = State::held;
     std::uint32_t turns = 0;
     std::size_t earlier = 0;                  // jobs that it waits for
@@ -195,7 +196,7 @@ private:
   std::condition_variable idle_;
   FairQueue<std::shared_ptr<Job>> ready_;
   std::deque<std::shared_ptr<Job>> hurried_;      // before all others
-  std::vector<std::shared_ptr<Job>> unfinished_;  // with a footprint, in the order of arrival
+  std::vector<std::shared_ptr<Job>> unfinished_;  // with a footprint
   std::shared_ptr<Job> running_;
   Clock::time_point turn_began_;  // of `running_`
   bool stopped_ = false;          // in this turn, as it took too long

@@ -72,14 +72,27 @@ bool Footprint::conflicts_with(const Footprint& other, std::int64_t& steps) cons
   return conflict;
 }
 
+// The first use from `from` on that is not of a plane before `plane`, found in steps that double: of two
+// footprints of which one is long, most of the long one is never looked at.
+auto Footprint::reach(Uses::const_iterator from, Uses::const_iterator end, const PlaneBytes* plane)
+    -> Uses::const_iterator {
+  const auto before = [plane](const Use& use) { return std::less<>()(use.plane, plane); };
+  std::ptrdiff_t step = 1;
+  while (step < end - from && before(from[step])) {
+    from += step;
+    step *= 2;
+  }
+  return std::partition_point(from, from + std::min(step, end - from), before);
+}
+
 bool Footprint::meets(const Footprint& other, std::int64_t& steps) const {
   auto mine = uses_.begin();
   auto its = other.uses_.begin();
   while (mine != uses_.end() && its != other.uses_.end()) {
     if (std::less<>()(mine->plane, its->plane)) {
-      ++mine;
+      mine = reach(mine, uses_.end(), its->plane);
     } else if (std::less<>()(its->plane, mine->plane)) {
-      ++its;
+      its = reach(its, other.uses_.end(), mine->plane);
     } else {
       if (--steps < 0) return true;
       if (meet(mine->writes, its->writes, steps) || meet(mine->writes, its->reads, steps) ||

@@ -51,10 +51,13 @@ private:
     Side reads;
     Side writes;
   };
+  using Uses = std::vector<Use>;
+  static Uses::const_iterator reach(Uses::const_iterator from, Uses::const_iterator end,
+                                    const PlaneBytes* plane);
   static bool meet(const Side& a, const Side& b, std::int64_t& steps);
   [[nodiscard]] bool meets(const Footprint& other, std::int64_t& steps) const;
 
-  std::vector<Use> uses_;  // by plane
+  Uses uses_;  // by plane
 };
 
 }  // namespace eagle::server

@@ -139,5 +139,38 @@ TEST(Footprint, AgreesWithTheBytesThemselves) {
   }
 }
 
+TEST(Footprint, OfManyPlanesThoseThatBothNameDecide) {
+  const unsigned seed = 20'261'130;
+  std::mt19937 random(seed);
+  constexpr std::size_t planes_there_are = 300;
+  for (int round = 0; round < 500; ++round) {
+    struct Made {
+      std::set<std::uintptr_t> planes;
+      bool writes = false;
+      std::shared_ptr<const Footprint> footprint;
+    };
+    const auto make = [&] {
+      Made made;
+      made.writes = random() % 2 == 0;
+      const std::size_t count = std::size_t{1} << (random() % 8);  // a few beside many
+      while (made.planes.size() < count) made.planes.insert(1 + random() % planes_there_are);
+      std::vector<const PlaneBytes*> names;
+      std::vector<View> views;
+      for (const std::uintptr_t number : made.planes) {
+        views.push_back(doubles(static_cast<std::uint32_t>(names.size()), 0, 1));
+        names.push_back(plane(number));
+      }
+      made.footprint = made.writes ? footprint({}, views, names) : footprint(views, {}, names);
+      return made;
+    };
+    const Made a = make();
+    const Made b = make();
+    const bool shared = std::any_of(a.planes.begin(), a.planes.end(),
+                                    [&](std::uintptr_t number) { return b.planes.contains(number); });
+    ASSERT_EQ(a.footprint->conflicts_with(*b.footprint), shared && (a.writes || b.writes))
+        << "seed " << seed << " round " << round;
+  }
+}
+
 }  // namespace
 }  // namespace eagle::server
