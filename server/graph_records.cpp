@@ -45,6 +45,24 @@ std::uint64_t bytes_of(const Message& record) {
   return copies_of_records * std::uint64_t{record.ByteSizeLong()};
 }
 
+std::uint64_t bytes_of_graph(const std::string& record, std::uint32_t nodes) {
+  return GraphRecords::bytes_a_graph + GraphRecords::bytes_a_node * std::uint64_t{nodes} +
+         GraphRecords::bytes_a_described_byte * record.size();
+}
+
+std::string graph_record_text(const v1::GraphDescription& description, std::uint32_t nodes) {
+  v1::GraphRecord record;
+  *record.mutable_description() = description;
+  record.set_nodes(nodes);
+  return record.SerializeAsString();
+}
+
+v1::GraphRecord read_graph_record(const std::string& record) {
+  v1::GraphRecord message;
+  static_cast<void>(message.ParseFromString(record));  // which was written here, or has been read before
+  return message;
+}
+
 bool same(const v1::ArgumentName& a, const v1::ArgumentName& b) {
   return a.name() == b.name() && a.node() == b.node() && a.has_leaf() == b.has_leaf() && a.leaf() == b.leaf();
 }
@@ -123,26 +141,24 @@ void GraphRecords::charge_restored(Costs& costs, std::uint64_t bytes) {
   costs.kept.add(adopt_bytes(budget_, tenant_.get(), bytes));
 }
 
-Status GraphRecords::write(StateKind kind, std::uint64_t graph, const Message& record) {
+Status GraphRecords::write(StateKind kind, std::uint64_t graph, std::string record) {
   if (log_ == nullptr) return {};
   StateChange change;
   change.key = {session_, kind, graph};
-  change.value = record.SerializeAsString();
+  change.value = std::move(record);
   return log_->write({&change, 1});
 }
 
 Status GraphRecords::built(std::uint64_t graph, const v1::GraphDescription& description,
                            std::uint32_t nodes) {
   const std::lock_guard lock(mutex_);
+  std::string record = graph_record_text(description, nodes);
   Costs costs;
-  costs.graph = bytes_of(description);
+  costs.graph = bytes_of_graph(record, nodes);
   EAGLE_RETURN_IF_ERROR(charge(costs, costs.graph));
   costs_[graph] = std::move(costs);
-  auto record = std::make_shared<v1::GraphRecord>();
-  *record->mutable_description() = description;
-  record->set_nodes(nodes);
   fault_point("graph.build.before");
-  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, *record));
+  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, record));
   fault_point("graph.build.after");
   records_[graph] = {std::move(record), std::make_shared<v1::ParamsRecord>()};
   return {};
@@ -167,7 +183,7 @@ Status GraphRecords::updated(std::uint64_t graph, const v1::UpdateRequest& reque
   merge(request.params(), *record);
   costs_[graph].params = bytes_of(*record);  // no more than was reserved
   fault_point("graph.update.before");
-  EAGLE_RETURN_IF_ERROR(write(StateKind::params, graph, *record));
+  EAGLE_RETURN_IF_ERROR(write(StateKind::params, graph, record->SerializeAsString()));
   fault_point("graph.update.after");
   found->second.params = std::move(record);
   return {};
@@ -177,15 +193,16 @@ Status GraphRecords::rebound(std::uint64_t graph, const v1::GraphDescription& de
   const std::lock_guard lock(mutex_);
   const auto found = records_.find(graph);
   if (found == records_.end()) return {};  // released meanwhile
-  auto record = std::make_shared<v1::GraphRecord>(*found->second.graph);
-  *record->mutable_description() = description;
-  copy_params(found->second.graph->description(), *record->mutable_description());
+  const v1::GraphRecord before = read_graph_record(found->second.graph);
+  v1::GraphDescription after = description;
+  copy_params(before.description(), after);
+  std::string record = graph_record_text(after, before.nodes());
   Costs& costs = costs_[graph];
-  const std::uint64_t bytes = bytes_of(record->description());
+  const std::uint64_t bytes = bytes_of_graph(record, before.nodes());
   EAGLE_RETURN_IF_ERROR(charge(costs, bytes + costs.params));
   costs.graph = bytes;
   fault_point("graph.rebind.before");
-  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, *record));
+  EAGLE_RETURN_IF_ERROR(write(StateKind::graph, graph, record));
   fault_point("graph.rebind.after");
   found->second.graph = std::move(record);
   return {};
@@ -208,17 +225,17 @@ Status GraphRecords::released(std::uint64_t graph) {
 
 // Entries come in the order of their keys: a graph before its numbers.
 Status GraphRecords::restored(const StateKey& key, const std::string& text) {
-  auto graph = std::make_shared<v1::GraphRecord>();
+  v1::GraphRecord graph;
   auto params = std::make_shared<v1::ParamsRecord>();
   const bool is_graph = key.kind == StateKind::graph;
-  if (!(is_graph ? graph->ParseFromString(text) : params->ParseFromString(text))) {
+  if (!(is_graph ? graph.ParseFromString(text) : params->ParseFromString(text))) {
     return {Reason::bad_message, "the record of graph " + std::to_string(key.id) + " is none"};
   }
   const std::lock_guard lock(mutex_);
   if (is_graph) {
     Costs& costs = costs_[key.id];
-    charge_restored(costs, costs.graph = bytes_of(graph->description()));
-    records_[key.id] = {std::move(graph), std::move(params)};
+    charge_restored(costs, costs.graph = bytes_of_graph(text, graph.nodes()));
+    records_[key.id] = {text, std::move(params)};
   } else if (const auto found = records_.find(key.id); found != records_.end()) {
     Costs& costs = costs_[key.id];
     charge_restored(costs, costs.params = bytes_of(*params));
@@ -231,7 +248,8 @@ StatusOr<GraphRecords::Record> GraphRecords::find(std::uint64_t graph) const {
   const std::lock_guard lock(mutex_);
   const auto found = records_.find(graph);
   if (found != records_.end()) {
-    return Record{found->second.graph, std::make_shared<v1::ParamsRecord>(*found->second.params)};
+    return Record{std::make_shared<v1::GraphRecord>(read_graph_record(found->second.graph)),
+                  std::make_shared<v1::ParamsRecord>(*found->second.params)};
   }
   return Status(Reason::unknown_graph,
                 "no graph " + std::to_string(graph) + " in this session: it was released, or never built");

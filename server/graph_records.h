@@ -42,11 +42,17 @@ extern template StatusOr<std::vector<graph::ParamUpdate>> updates_of(const v1::P
 
 // Thread-safe. Each change is written to the log, where there is one, before the call returns.
 //
-// A description and its numbers are charged to the budget and count for the tenant (may be null) twice: they
-// are here, and in the journal or, without one, in the graph that was built. PLANE_BUDGET, QUOTA
-// (tenant_plane_bytes).
+// Charged to the budget, and counted for the tenant (may be null), is about what a graph takes: its
+// description, which is here and in the journal, and the graph that was built from it; numbers twice.
+// PLANE_BUDGET, QUOTA (tenant_plane_bytes).
 class GraphRecords {
 public:
+  // What a graph takes, however small it is, for each node, and for each byte of its record; how they were
+  // measured: docs/design/sessions.md.
+  static constexpr std::uint64_t bytes_a_graph = 4096;
+  static constexpr std::uint64_t bytes_a_node = 1024;
+  static constexpr std::uint64_t bytes_a_described_byte = 12;
+
   GraphRecords(StateLog* log, std::uint64_t session, PlaneBudget& budget, std::shared_ptr<Tenant> tenant);
   ~GraphRecords();
   GraphRecords(const GraphRecords&) = delete;
@@ -62,7 +68,8 @@ public:
   // As the log has it already. BAD_MESSAGE.
   Status restored(const StateKey& key, const std::string& record);
 
-  // As of the last change; both are there where the graph is.
+  // As of the last change; both are there where the graph is, made for the caller: descriptions are kept as
+  // bytes, which take a tenth of what messages do and are seldom read.
   struct Record {
     std::shared_ptr<const v1::GraphRecord> graph;
     std::shared_ptr<const v1::ParamsRecord> params;
@@ -77,7 +84,11 @@ private:
     std::uint64_t charged = 0;
     HeldBytes kept;
   };
-  Status write(StateKind kind, std::uint64_t graph, const google::protobuf::Message& record);
+  struct Kept {
+    std::string graph;  // a v1::GraphRecord
+    std::shared_ptr<const v1::ParamsRecord> params;
+  };
+  Status write(StateKind kind, std::uint64_t graph, std::string record);
   // What is more than was charged before. What is less is given back when the graph goes.
   Status charge(Costs& costs, std::uint64_t bytes);
   void charge_restored(Costs& costs, std::uint64_t bytes);
@@ -87,7 +98,7 @@ private:
   PlaneBudget& budget_;
   const std::shared_ptr<Tenant> tenant_;
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, Record> records_;
+  std::map<std::uint64_t, Kept> records_;
   std::map<std::uint64_t, Costs> costs_;
 };
 
