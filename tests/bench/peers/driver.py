@@ -63,7 +63,7 @@ class Peer:
             arrays = self._ask(op="answer", work=number)["arrays"]
             return [np.frombuffer(base64.b64decode(a["data"]), dtype=a["dtype"])[::-1] for a in arrays]
 
-        return Form(self.name, run, PEER, answer=answer, tolerance=tolerance)
+        return Form(self.name, run, PEER, answer=answer if found["answers"] else None, tolerance=tolerance)
 
     def close(self) -> None:
         self._process.kill()

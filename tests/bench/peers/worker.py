@@ -40,13 +40,13 @@ def serve(name: str, replies: Any) -> None:
             if request["case"] not in cases:
                 return {"unavailable": "it has no such case"}
             works.append(cases[request["case"]](**request["params"]))
-            return {"work": len(works) - 1}
+            return {"work": len(works) - 1, "answers": works[-1].answer is not None}
         work = works[request["work"]]
         if request["op"] == "drop":
             works[request["work"]] = None
             return {}
         if request["op"] == "answer":
-            return {"arrays": None if work.answer is None else [packed(sample(a)) for a in work.answer()]}
+            return {"arrays": [packed(sample(a)) for a in work.answer()]}
         work.reset()
         begin = time.perf_counter()
         found = work.run()
