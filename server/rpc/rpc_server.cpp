@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "server/rpc/services.h"
-#include "server/rpc/unreadable.h"
 
 namespace eagle::server {
 namespace {
@@ -99,15 +98,12 @@ StatusOr<std::unique_ptr<RpcServer>> RpcServer::start(Daemon& daemon, Surroundin
   for (const char* name : {"Planes", "Graphs", "Runs", "Admin"})
     names.push_back(std::string("eagle.v1.") + name);
   if (remote != nullptr) names.emplace_back("eagle.v1.Sessions");
-  state->services.push_back(make_reflection_service(std::move(names)));
+  state->services.push_back(make_reflection_service(daemon, std::move(names)));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   for (const auto& service : state->services) builder.RegisterService(service.get());
   set_limits(builder, daemon.limits());
   if (remote != nullptr) keep_alive(builder, daemon.limits());
-  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
-  interceptors.push_back(refuse_unreadable(daemon));
-  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   state->acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_of(files));
   state->server = builder.BuildAndStart();
