@@ -60,6 +60,9 @@ void set_limits(grpc::ServerBuilder& builder, const Limits& limits) {
   quota.SetMaxThreads(max_threads).Resize(buffer_bytes);
   builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(static_cast<int>(limits.message_bytes));
+  // What came compressed would be unpacked, all of it, before its size is looked at.
+  for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(limits.streams));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              static_cast<int>(limits.greeting_timeout.count()));
