@@ -166,7 +166,8 @@ Status read(Daemon& daemon, Tenant* tenant, const Method& method, grpc::ByteBuff
 Status unreadable(const std::string& what) {
   return {Reason::bad_message,
           "expected " + what +
-              ", found bytes that are none: cut short, of another message, or nested deeper than the " +
+              ", found bytes that are none: cut short, compressed, of another message, or nested deeper "
+              "than the " +
               std::to_string(message_depth) + " messages in each other that are read"};
 }
 
