@@ -131,16 +131,17 @@ private:
               return Status();
             });
           });
-    unary("ListPlanes", [this](PendingCall& call, const v1::ListAllPlanesRequest& request,
-                               v1::ListAllPlanesReply& reply) {
-      at_once(call, [this, &request, &reply](const Session& caller) {
-        for (const auto& session : daemon_.sessions().visible_to(caller.principal())) {
-          if (request.session() != 0 && request.session() != session->id()) continue;
-          for (const auto& plane : session->planes().list()) describe(*session, *plane, *reply.add_planes());
-        }
-        return Status();
-      });
-    });
+    unary("ListPlanes",
+          [this](PendingCall& call, const v1::ListAllPlanesRequest& request, v1::ListAllPlanesReply& reply) {
+            at_once(call, [this, &request, &reply](const Session& caller) {
+              for (const auto& session : daemon_.sessions().visible_to(caller.principal())) {
+                if (request.session() != 0 && request.session() != session->id()) continue;
+                for (const auto& plane : session->planes().list())
+                  describe(*session, *plane, *reply.add_planes());
+              }
+              return Status();
+            });
+          });
   }
 
   void look() {

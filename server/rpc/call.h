@@ -39,9 +39,9 @@ struct Arrival {
   const FirstWords& first_words;
 };
 
-// A call with one request, until that has come: gRPC receives none for a caller without a session, and none is
-// parsed that is over the limits of its method. `Reactor` is gRPC's, and reads bytes. The object owns itself
-// until gRPC has no more use for it; who speaks later holds it by shared_ptr.
+// A call with one request, until that has come: gRPC receives none for a caller without a session, and none
+// is parsed that is over the limits of its method. `Reactor` is gRPC's, and reads bytes. The object owns
+// itself until gRPC has no more use for it; who speaks later holds it by shared_ptr.
 template <typename Reactor>
 class OneRequest : public Reactor, public std::enable_shared_from_this<OneRequest<Reactor>> {
 public:

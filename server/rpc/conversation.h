@@ -1,6 +1,6 @@
 // Conversation: a stream in which both sides speak, the daemon from several threads.
-// Of a client without a session gRPC receives no message, and none is parsed that is over the method's limits.
-// For the .cpp files of this folder only: it brings gRPC's headers.
+// Of a client without a session gRPC receives no message, and none is parsed that is over the method's
+// limits. For the .cpp files of this folder only: it brings gRPC's headers.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>

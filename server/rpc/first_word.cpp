@@ -42,8 +42,8 @@ void FirstWords::State::look() {
   {
     const std::lock_guard lock(mutex);
     const auto now = Clock::now();
-    const auto in_time = std::find_if(waiting.begin(), waiting.end(),
-                                      [now](const Waiting& one) { return one.until > now; });
+    const auto in_time =
+        std::find_if(waiting.begin(), waiting.end(), [now](const Waiting& one) { return one.until > now; });
     late.splice(late.end(), waiting, waiting.begin(), in_time);
     for (const Waiting& one : late) one.call->is_ = FirstWord::Is::silent;
     if (waiting.empty()) {

@@ -169,19 +169,21 @@ private:
                      return rebind(daemon_, session, made, request, reply);
                    });
     });
-    unary("Release", [this](PendingCall& call, const v1::ReleaseGraphRequest& request, v1::ReleaseGraphReply&) {
-      // It may free the last of a released plane, hence where memory goes.
-      const auto graph = call.session()->graph(request.graph());
-      on_pool(call, daemon_.memory_pool(graph.ok() ? (*graph)->released_bytes() : 0),
-              [&request](Session& session, const PendingCall&) {
-                return session.release_graph(request.graph());
-              });
-    });
-    unary("Restore", [this](PendingCall& call, const v1::RestoreGraphRequest& request, v1::RestoreGraphReply&) {
-      on_pool(call, daemon_.build_pool(), [this, &request](Session& session, const PendingCall&) {
-        return daemon_.graph(session, request.graph()).status();
-      });
-    });
+    unary("Release",
+          [this](PendingCall& call, const v1::ReleaseGraphRequest& request, v1::ReleaseGraphReply&) {
+            // It may free the last of a released plane, hence where memory goes.
+            const auto graph = call.session()->graph(request.graph());
+            on_pool(call, daemon_.memory_pool(graph.ok() ? (*graph)->released_bytes() : 0),
+                    [&request](Session& session, const PendingCall&) {
+                      return session.release_graph(request.graph());
+                    });
+          });
+    unary("Restore",
+          [this](PendingCall& call, const v1::RestoreGraphRequest& request, v1::RestoreGraphReply&) {
+            on_pool(call, daemon_.build_pool(), [this, &request](Session& session, const PendingCall&) {
+              return daemon_.graph(session, request.graph()).status();
+            });
+          });
   }
 
   void launch() {
@@ -201,9 +203,10 @@ private:
   // On the pool where compilers work: it may be one of them.
   void look() {
     unary("Edges", [this](PendingCall& call, const v1::EdgesRequest& request, v1::EdgesReply& reply) {
-      on_pool(call, daemon_.build_pool(), [this, &request, &reply](Session& session, const PendingCall& made) {
-        return edges(daemon_, session, made, request.graph(), reply);
-      });
+      on_pool(call, daemon_.build_pool(),
+              [this, &request, &reply](Session& session, const PendingCall& made) {
+                return edges(daemon_, session, made, request.graph(), reply);
+              });
     });
     unary("Picture", [this](PendingCall& call, const v1::PictureRequest& request, v1::PictureReply& reply) {
       on_pool(call, daemon_.build_pool(), [this, &request, &reply](Session& session, const PendingCall&) {
@@ -220,26 +223,30 @@ private:
         return inspect(daemon_, session, request, reply);
       });
     });
-    unary("Describe", [this](PendingCall& call, const v1::DescribeGraphRequest& request, v1::DescribeGraphReply& reply) {
+    unary("Describe", [this](PendingCall& call, const v1::DescribeGraphRequest& request,
+                             v1::DescribeGraphReply& reply) {
       on_pool(call, daemon_.build_pool(), [this, &request, &reply](Session& session, const PendingCall&) {
         return describe_graph(daemon_, session, request, reply);
       });
     });
-    unary("ListKernel", [this](PendingCall& call, const v1::ListKernelRequest& request, v1::ListKernelReply& reply) {
+    unary("ListKernel", [this](PendingCall& call, const v1::ListKernelRequest& request,
+                               v1::ListKernelReply& reply) {
       on_pool(call, daemon_.build_pool(), [this, &request, &reply](Session& session, const PendingCall&) {
         return list_kernel(daemon_, session, request, reply);
       });
     });
-    unary("Timeline", [this](PendingCall& call, const v1::GraphTimelineRequest& request, v1::TimelineReply& reply) {
+    unary("Timeline", [this](PendingCall& call, const v1::GraphTimelineRequest& request,
+                             v1::TimelineReply& reply) {
       on_pool(call, daemon_.build_pool(), [this, &request, &reply](Session& session, const PendingCall&) {
         return timeline(daemon_, session, request, reply);
       });
     });
-    unary("List", [this](PendingCall& call, const v1::ListGraphsRequest& request, v1::ListGraphsReply& reply) {
-      at_once(call, [this, &request, &reply](Session& session) {
-        return list(daemon_, session, request, reply);
-      });
-    });
+    unary("List",
+          [this](PendingCall& call, const v1::ListGraphsRequest& request, v1::ListGraphsReply& reply) {
+            at_once(call, [this, &request, &reply](Session& session) {
+              return list(daemon_, session, request, reply);
+            });
+          });
   }
 
   Daemon& daemon_;

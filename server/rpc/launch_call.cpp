@@ -22,9 +22,7 @@ void describe(const LaunchReport& report, v1::LaunchReport& message) {
   run::describe(report.counts, *message.mutable_counts());
 }
 
-Status closed() {
-  return {Reason::cancelled, "the client closed the stream of its launch"};
-}
+Status closed() { return {Reason::cancelled, "the client closed the stream of its launch"}; }
 
 // The stream of one launch. The client sends the launch, then one reply to each host call; the daemon sends
 // host calls, then the report, and ends the stream.
@@ -186,9 +184,8 @@ void launch_call(PendingCall& call, const v1::LaunchRequest& request, v1::Launch
     held->finish(outcome.status());
   };
   const auto held = call.shared();  // it may be over before `start` returns
-  const auto job =
-      LaunchJob::start(daemon.executor(), session, request_of(request, *session, call.context()),
-                       deadline_of(call.context()), std::move(events));
+  const auto job = LaunchJob::start(daemon.executor(), session, request_of(request, *session, call.context()),
+                                    deadline_of(call.context()), std::move(events));
   if (job) call.when_cancelled([job] { job->cancel(); });
 }
 
@@ -214,7 +211,8 @@ void enqueue_call(PendingCall& call, const v1::LaunchRequest& request) {
   });
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, v1::LaunchServerMessage>* launch_with_calls(const Arrival& arrival) {
+grpc::ServerBidiReactor<grpc::ByteBuffer, v1::LaunchServerMessage>* launch_with_calls(
+    const Arrival& arrival) {
   return LaunchConversation::begin(arrival);
 }
 

@@ -287,25 +287,26 @@ public:
 private:
   // Create and Release are not for gRPC's threads: the system may need long to find memory and take it back.
   void make_and_release() {
-    unary("Create", [this](PendingCall& call, const v1::CreatePlanesRequest& request,
-                           v1::CreatePlanesReply& reply) {
-      work_on_pool(call, daemon_.memory_pool(bytes_of(request)),
-                   [this, &request, &reply](Session& session, const PendingCall& made) {
-                     return create(daemon_, session, made, request, reply);
-                   });
-    });
-    unary("Release", [this](PendingCall& call, const v1::ReleasePlanesRequest& request,
-                            v1::ReleasePlanesReply&) {
-      const std::uint64_t bytes = call.session()->planes().bytes_of(ids_of(request.planes()));
-      on_pool(call, daemon_.memory_pool(bytes), [&request](Session& session, const PendingCall&) {
-        return session.planes().release(ids_of(request.planes()));
-      });
-    });
-    unary("Accept", [this](PendingCall& call, const v1::AcceptPlanesRequest& request, v1::AcceptPlanesReply&) {
-      // Thousands of views, each compared with what is torn.
-      on_pool(call, daemon_.memory_pool(0),
-              [&request](Session& session, const PendingCall&) { return accept(session, request); });
-    });
+    unary("Create",
+          [this](PendingCall& call, const v1::CreatePlanesRequest& request, v1::CreatePlanesReply& reply) {
+            work_on_pool(call, daemon_.memory_pool(bytes_of(request)),
+                         [this, &request, &reply](Session& session, const PendingCall& made) {
+                           return create(daemon_, session, made, request, reply);
+                         });
+          });
+    unary("Release",
+          [this](PendingCall& call, const v1::ReleasePlanesRequest& request, v1::ReleasePlanesReply&) {
+            const std::uint64_t bytes = call.session()->planes().bytes_of(ids_of(request.planes()));
+            on_pool(call, daemon_.memory_pool(bytes), [&request](Session& session, const PendingCall&) {
+              return session.planes().release(ids_of(request.planes()));
+            });
+          });
+    unary("Accept",
+          [this](PendingCall& call, const v1::AcceptPlanesRequest& request, v1::AcceptPlanesReply&) {
+            // Thousands of views, each compared with what is torn.
+            on_pool(call, daemon_.memory_pool(0),
+                    [&request](Session& session, const PendingCall&) { return accept(session, request); });
+          });
     unary("List", [](PendingCall& call, const v1::ListPlanesRequest&, v1::ListPlanesReply& reply) {
       at_once(call, [&reply](Session& session) {
         for (const auto& plane : session.planes().list()) {

@@ -168,8 +168,8 @@ TEST_F(Requests, MessagesOverTheLimitOfTheirMethodAreRefusedByName) {
     const std::size_t limit = small ? 1 << 12 : 1 << 16;
     const Status status = send(path_of(*method), std::string(limit + 1, 'x')).told;
     EXPECT_EQ(status.reason(), Reason::quota) << name << status.to_string();
-    EXPECT_THAT(status.message(), HasSubstr(name + ": expected a message of at most " +
-                                            std::to_string(limit) + " bytes"));
+    EXPECT_THAT(status.message(),
+                HasSubstr(name + ": expected a message of at most " + std::to_string(limit) + " bytes"));
     EXPECT_THAT(status.message(), HasSubstr("found " + std::to_string(limit + 1)));
     EXPECT_THAT(status.message(), HasSubstr(small ? "(request_bytes)" : "(list_bytes)"));
   }
@@ -250,8 +250,8 @@ TEST_F(Requests, WhoeverComesOverTcpIsHeldToTheSame) {
   const auto channel = grpc::CreateInsecureChannelFromFd("test", ends[1]);
   EXPECT_EQ(send(channel, "/eagle.v1.Sessions/Attach", garbage).told.reason(), Reason::bad_message);
   const std::string large(std::size_t{served_->daemon().limits().request_bytes} + 1, 'x');
-  for (const char* path : {"/eagle.v1.Sessions/Attach",
-                           "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"}) {
+  for (const char* path :
+       {"/eagle.v1.Sessions/Attach", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"}) {
     const Status status = send(channel, path, large).told;
     EXPECT_EQ(status.reason(), Reason::quota) << status.to_string();
     EXPECT_THAT(status.message(), HasSubstr("(request_bytes)"));

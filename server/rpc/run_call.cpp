@@ -106,7 +106,8 @@ Status RunConversation::start() {
     self->progress(steps, finished);
   };
   events.done = [self = self_](const StatusOr<step::RunResult>& outcome) { self->end(outcome); };
-  EAGLE_ASSIGN_OR_RETURN(const auto job, start_run(daemon_, session_, context_, request_, self_, std::move(events)));
+  EAGLE_ASSIGN_OR_RETURN(const auto job,
+                         start_run(daemon_, session_, context_, request_, self_, std::move(events)));
   bool gone = false;
   {
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
-// Service: a gRPC service whose calls all come in by one way, so that none can forget what is looked at first.
-// For the .cpp files of this folder only: it brings gRPC's headers.
+// Service: a gRPC service whose calls all come in by one way, so that none can forget what is looked at
+// first. For the .cpp files of this folder only: it brings gRPC's headers.
 //
 // What gRPC generates for callbacks receives and parses a request before the service hears of its call. Here
 // every method is one that reads for itself (to gRPC a stream in; for clients the difference does not show):

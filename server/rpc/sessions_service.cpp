@@ -247,9 +247,8 @@ class SessionsService final : public Service {
 public:
   SessionsService(Daemon& daemon, Access access)
       : Service(daemon, v1::Sessions::service_full_name()), access_(std::move(access)) {
-    stream<v1::AttachServerMessage>("Attach", [this](const Arrival& arrival) {
-      return Attachment::begin(arrival, access_, unnamed_);
-    });
+    stream<v1::AttachServerMessage>(
+        "Attach", [this](const Arrival& arrival) { return Attachment::begin(arrival, access_, unnamed_); });
   }
 
 private:

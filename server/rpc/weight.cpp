@@ -16,8 +16,8 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::io::CodedInputStream;
 
-// What memory takes beside its content: the allocator's part of each piece, the place in a list that has grown
-// by doubling, a text with nothing in it, an entry among unknown fields.
+// What memory takes beside its content: the allocator's part of each piece, the place in a list that has
+// grown by doubling, a text with nothing in it, an entry among unknown fields.
 constexpr std::uint64_t piece_bytes = 16;
 constexpr std::uint64_t place_bytes = 40;
 constexpr std::uint64_t text_bytes = 48;
@@ -35,7 +35,7 @@ public:
     const Shape* message = nullptr;
   };
 
-  std::uint64_t bytes = 0;  // of one with nothing in it
+  std::uint64_t bytes = 0;    // of one with nothing in it
   std::vector<Field> fields;  // by number, which are small in our messages
 
   [[nodiscard]] Field field(std::uint32_t number) const {

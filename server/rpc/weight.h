@@ -1,4 +1,5 @@
-// Weight: what a message takes once it is parsed, told from its bytes: nothing is parsed, and nothing allocated.
+// Weight: what a message takes once it is parsed, told from its bytes: nothing is parsed, and nothing
+// allocated.
 //
 // A field of two bytes may become a submessage of two hundred, so the bytes alone tell little.
 #pragma once
