@@ -37,7 +37,9 @@ struct Limits {
   std::chrono::milliseconds greeting_timeout{5'000};  // to say what it is and to open the session
   std::uint32_t frame_bytes = 64u << 10;              // of one side message
   std::uint32_t descriptors_per_message = 253;        // the kernel's SCM_MAX_FD
-  std::uint32_t message_bytes = 64u << 20;            // of one gRPC request
+  std::uint32_t message_bytes = 64u << 20;            // of one gRPC request, whatever it is
+  std::uint32_t request_bytes = 64u << 10;            // of one that has ids and names
+  std::uint32_t list_bytes = 8u << 20;                // of one with a list of them
   std::uint32_t streams = 256;                        // concurrent calls of one gRPC connection
   // For the first message of a stream in which both sides speak, which may be a large one on a slow line.
   std::chrono::milliseconds first_word_timeout{120'000};
@@ -108,6 +110,8 @@ void for_each_limit(AnyLimits& limits, Visit&& visit) {
   visit("grpc_connections_per_user", limits.grpc_connections_per_user, 1, many);
   visit("grpc_connections_per_address", limits.grpc_connections_per_address, 1, many);
   visit("message_bytes", limits.message_bytes, 1 << 16, 1 << 30);
+  visit("request_bytes", limits.request_bytes, 1 << 12, 1 << 30);
+  visit("list_bytes", limits.list_bytes, 1 << 16, 1 << 30);
   visit("streams", limits.streams, 1, 1'000'000);
   visit("transfers", limits.transfers, 1, 1'000'000);
 }

@@ -1,4 +1,4 @@
-"""Writes docs/manual/protocol/: a page a service, from the comments of proto/eagle/v1.
+"""Writes docs/manual/protocol/: a page a service, from the comments of proto/eagle/v1 and the daemon's table of sizes.
 
 Usage:
     python3 docs/tools/protocol.py           write them
@@ -17,6 +17,7 @@ from made_pages import ROOT, write_or_check
 
 FOLDER = ROOT / "docs/manual/protocol"
 PROTO = ROOT / "proto/eagle/v1"
+TAKEN = ROOT / "server/rpc/request.cpp"
 #: What the daemon says to its own parts, and writes into files.
 INSIDE = ("compile", "record", "state")
 RPC = re.compile(r"rpc (\w+)\((stream )?(\w+)\) returns \((stream )?(\w+)\);")
@@ -25,6 +26,16 @@ REASON = re.compile(r"\b[A-Z]{2,}(?:_[A-Z]+)*\b")
 ELSEWHERE = {
     "refusals of a description": "index.md#descriptions",
     "those of descriptions": "index.md#descriptions",
+}
+#: What the daemon takes: the method, and the kind of its requests.
+ROW = re.compile(r'Row\{"(\w+\.\w+)", Takes::(\w+)\}')
+#: The limit of each kind.
+SIZES = {
+    "names": "request_bytes",
+    "list": "list_bytes",
+    "giving_back": "list_bytes",
+    "description": "message_bytes",
+    "data": "message_bytes",
 }
 FIELD = re.compile(r"(?:(repeated|optional) )?([\w.]+(?:<\w+, ?\w+>)?) (\w+) = \d+;(?:\s*//\s?(.*))?$")
 
@@ -135,9 +146,14 @@ def cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def table(reader: Reader, title: str, streamed: bool, name: str) -> list[str]:
+def sizes() -> dict[str, str]:
+    """The key of the limit on a request's bytes, by method."""
+    return {method: SIZES[kind] for method, kind in ROW.findall(TAKEN.read_text())}
+
+
+def table(reader: Reader, title: str, streamed: bool, name: str, size: str = "") -> list[str]:
     message = reader.messages[name]
-    lines = [f"**{title}** `{name}`{', a stream of them' if streamed else ''}", ""]
+    lines = [f"**{title}** `{name}`{', a stream of them' if streamed else ''}{size and f', of at most `{size}`'}", ""]
     if message.comment:
         lines += [sentence(joined(message.comment)), ""]
     if not message.fields:
@@ -151,10 +167,11 @@ def table(reader: Reader, title: str, streamed: bool, name: str) -> list[str]:
 def page(reader: Reader, service: str, calls: list[Call]) -> str:
     lines = [f"# {service}", "", "Made by `docs/tools/protocol.py` from `proto/eagle/v1`. What holds for every call: "]
     lines[-1] += "[protocol](index.md)."
+    size = sizes()
     for call in calls:
         what, errors, limits = split(call.comment)
         lines += ["", f"## {service}.{call.name}", "", sentence(what), ""]
-        lines += table(reader, "Request", *call.request)
+        lines += table(reader, "Request", *call.request, size[f"{service}.{call.name}"])
         lines += table(reader, "Reply", *call.reply)
         lines += [f"**Errors** {linked(sentence(errors))}", "", f"**Limits** {linked(keys(sentence(limits)))}"]
     return "\n".join(lines) + "\n"

@@ -42,18 +42,12 @@ std::optional<std::chrono::steady_clock::time_point> deadline_of(const grpc::Cal
   return std::chrono::steady_clock::now() + left;
 }
 
-std::shared_ptr<PendingCall> PendingCall::make(Daemon& daemon, grpc::CallbackServerContext& context) {
-  std::shared_ptr<PendingCall> call(new PendingCall(daemon, context));
-  call->self_ = call;
-  return call;
-}
-
 void PendingCall::finish(const Status& status) {
   {
     const std::lock_guard lock(mutex_);
     handler_ = nullptr;
   }
-  Finish(rpc::to_grpc(daemon_, status, context_));
+  Finish(rpc::to_grpc(daemon(), status, context()));
 }
 
 void PendingCall::when_cancelled(std::function<void()> handler) {
@@ -77,58 +71,33 @@ void PendingCall::OnCancel() {
   if (handler) handler();
 }
 
-grpc::ServerUnaryReactor* refuse(Daemon& daemon, grpc::CallbackServerContext& context, const Status& status) {
-  auto* const reactor = context.DefaultReactor();
-  reactor->Finish(rpc::to_grpc(daemon, status, context));
-  return reactor;
+void at_once(PendingCall& call, const std::function<Status(Session&)>& work) {
+  const LogScope scope({call.session()->id(), 0, 0, call.trace()});
+  call.finish(work(*call.session()));
 }
 
-grpc::ServerUnaryReactor* at_once(Daemon& daemon, grpc::CallbackServerContext& context,
-                                  const std::function<Status(Session&)>& work) {
-  const auto session = session_of(daemon, context);
-  if (!session.ok()) return refuse(daemon, context, session.status());
-  const LogScope scope({(*session)->id(), 0, 0, trace_of(**session, context)});
-  return refuse(daemon, context, work(**session));
-}
-
-grpc::ServerUnaryReactor* on_pool(Daemon& daemon, WorkPool& pool, grpc::CallbackServerContext& context,
-                                  std::function<Status(Session&, const PendingCall&)> work) {
-  return on_pool(
-      daemon, [&pool](Session&) -> WorkPool& { return pool; }, context, std::move(work));
-}
-
-grpc::ServerUnaryReactor* work_on_pool(Daemon& daemon, WorkPool& pool, grpc::CallbackServerContext& context,
-                                       std::function<Status(Session&, const PendingCall&)> work) {
-  const Status accepts = daemon.accepts_work();
-  return accepts.ok() ? on_pool(daemon, pool, context, std::move(work)) : refuse(daemon, context, accepts);
-}
-
-grpc::ServerUnaryReactor* on_pool(Daemon& daemon, const std::function<WorkPool&(Session&)>& pool,
-                                  grpc::CallbackServerContext& context,
-                                  std::function<Status(Session&, const PendingCall&)> work) {
-  auto counted = daemon.underway().enter();
-  auto session = session_of(daemon, context);
-  if (!session.ok()) return refuse(daemon, context, session.status());
-  auto call = PendingCall::make(daemon, context);
-  WorkPool& chosen = pool(**session);
-  const std::string tenant = (*session)->tenant()->name();
-  const TraceContext trace = trace_of(**session, context);
-  const Status queued = chosen.submit(
-      [&daemon, call, session = *std::move(session), work = std::move(work), trace,
-       counted = std::move(counted)]() mutable {
-        const LogScope scope({session->id(), 0, 0, trace});
+void on_pool(PendingCall& call, WorkPool& pool, std::function<Status(Session&, const PendingCall&)> work) {
+  const Status queued = pool.submit(
+      [call = call.shared(), work = std::move(work), counted = call.daemon().underway().enter()]() mutable {
+        Session& session = *call->session();
+        const LogScope scope({session.id(), 0, 0, call->trace()});
         if (call->cancelled()) {
           call->finish({Reason::cancelled, "the caller cancelled"});
-        } else if (daemon.has_ended()) {
+        } else if (call->daemon().has_ended()) {
           call->finish({Reason::shutting_down, "the daemon has gone away meanwhile"});
         } else {
-          call->finish(work(*session, *call));
+          call->finish(work(session, *call));
         }
         counted.reset();
       },
-      tenant);
-  if (!queued.ok()) call->finish(queued);
-  return call.get();
+      call.session()->tenant()->name());
+  if (!queued.ok()) call.finish(queued);
+}
+
+void work_on_pool(PendingCall& call, WorkPool& pool,
+                  std::function<Status(Session&, const PendingCall&)> work) {
+  const Status accepts = call.daemon().accepts_work();
+  accepts.ok() ? on_pool(call, pool, std::move(work)) : call.finish(accepts);
 }
 
 }  // namespace eagle::server

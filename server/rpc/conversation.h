@@ -1,8 +1,8 @@
 // Conversation: a stream in which both sides speak, the daemon from several threads.
-// For the .cpp files of this folder only: it brings gRPC's headers.
+// Of a client without a session gRPC receives no message, and none is parsed that is over the method's
+// limits. For the .cpp files of this folder only: it brings gRPC's headers.
 #pragma once
 
-#include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <deque>
@@ -13,7 +13,6 @@
 #include "engine/base/status.h"
 #include "server/daemon.h"
 #include "server/rpc/call.h"
-#include "server/rpc/first_word.h"
 #include "server/rpc/rpc_status.h"
 
 namespace eagle::server {
@@ -21,20 +20,21 @@ namespace eagle::server {
 // `Self` derives from this and has a constructor of the same arguments. The object owns itself until gRPC has
 // no more use for it; who speaks later, like the events of a job, holds a copy of `self_`.
 template <typename Self, typename Incoming, typename Outgoing>
-class Conversation : public grpc::ServerBidiReactor<Incoming, Outgoing> {
+class Conversation : public grpc::ServerBidiReactor<grpc::ByteBuffer, Outgoing> {
 public:
-  static Self* begin(Daemon& daemon, grpc::CallbackServerContext& context) {
-    const auto self = std::make_shared<Self>(daemon, context);
+  static Self* begin(const Arrival& arrival) {
+    const auto self = std::make_shared<Self>(arrival);
     self->self_ = self;
-    const auto session = session_of(daemon, context);
+    auto session = session_of(arrival.daemon, arrival.context);
     if (!session.ok()) {
       // Whoever has no session gets neither the time nor the memory for a message.
       self->ending_ = session.status();
       self->pump();
       return self.get();
     }
-    self->StartRead(&self->incoming_);
-    self->first_word_.await(daemon.limits().first_word_timeout, [self] {
+    self->session_ = *std::move(session);
+    self->StartRead(&self->bytes_);
+    self->first_word_.await(arrival.first_words, [self] {
       Conversation& conversation = *self;
       conversation.fail({Reason::deadline,
                          "the client opened the stream and said nothing for too long "
@@ -44,11 +44,12 @@ public:
   }
 
 protected:
-  Conversation(Daemon& daemon, grpc::CallbackServerContext& context) : daemon_(daemon), context_(context) {}
+  explicit Conversation(const Arrival& arrival)
+      : daemon_(arrival.daemon), context_(arrival.context), method_(arrival.method) {}
 
   // The client sent `incoming_`. What is wrong with it goes to `fail`, and no more is read.
   virtual Status on_message() = 0;
-  // The client sends no more, or something that is no message.
+  // The client sends no more.
   virtual void on_client_done() = 0;
   // Sees to it that the conversation ends, with `status` unless its work ends it otherwise. Any thread.
   virtual void fail(const Status& status) = 0;
@@ -60,7 +61,9 @@ protected:
   Daemon& daemon_;
   grpc::CallbackServerContext& context_;
   std::shared_ptr<Self> self_;
-  Incoming incoming_;  // of the read in progress
+  std::shared_ptr<Session> session_;
+  Incoming incoming_;  // the message that came last
+  HeldBytes held_;     // for it
 
   std::mutex mutex_;               // guards what follows
   std::deque<Outgoing> outgoing_;  // the first is being written while `writing_`
@@ -76,7 +79,9 @@ private:
     self_.reset();
   }
 
+  const Method& method_;
   FirstWord first_word_;
+  grpc::ByteBuffer bytes_;  // of the read in progress
   bool finished_ = false;
 };
 
@@ -84,9 +89,10 @@ template <typename Self, typename Incoming, typename Outgoing>
 void Conversation<Self, Incoming, Outgoing>::OnReadDone(bool ok) {
   if (!first_word_.came()) return;
   if (!ok) return on_client_done();
-  const Status status = on_message();
+  Status status = read(daemon_, session_->tenant().get(), method_, bytes_, incoming_, held_);
+  if (status.ok()) status = on_message();
   if (!status.ok()) return fail(status);
-  this->StartRead(&incoming_);
+  this->StartRead(&bytes_);
 }
 
 template <typename Self, typename Incoming, typename Outgoing>

@@ -10,9 +10,9 @@
 #include "engine/graph/schedule.h"
 #include "engine/view/explain_text.h"
 #include "engine/view/picture.h"
-#include "server/rpc/call.h"
 #include "server/rpc/inspect.h"
 #include "server/rpc/launch_call.h"
+#include "server/rpc/service.h"
 #include "server/rpc/services.h"
 #include "server/summaries.h"
 
@@ -142,144 +142,113 @@ Status list(Daemon& daemon, Session& caller, const v1::ListGraphsRequest& reques
   return {};
 }
 
-class GraphsService final : public v1::Graphs::CallbackService {
+class GraphsService final : public Service {
 public:
-  explicit GraphsService(Daemon& daemon) : daemon_(daemon) {}
-
-  grpc::ServerUnaryReactor* Build(grpc::CallbackServerContext* context, const v1::BuildRequest* request,
-                                  v1::BuildReply* reply) override {
-    return work_on_pool(daemon_, daemon_.build_pool(), *context,
-                        [this, request, reply](Session& session, const PendingCall& call) {
-                          return build(daemon_, session, call, *request, *reply);
-                        });
-  }
-
-  grpc::ServerUnaryReactor* Launch(grpc::CallbackServerContext* context, const v1::LaunchRequest* request,
-                                   v1::LaunchReport* reply) override {
-    return launch_call(daemon_, *context, *request, *reply);
-  }
-
-  grpc::ServerBidiReactor<v1::LaunchClientMessage, v1::LaunchServerMessage>* LaunchWithCalls(
-      grpc::CallbackServerContext* context) override {
-    return launch_with_calls(daemon_, *context);
-  }
-
-  grpc::ServerUnaryReactor* Enqueue(grpc::CallbackServerContext* context, const v1::LaunchRequest* request,
-                                    v1::EnqueueReply*) override {
-    return enqueue_call(daemon_, *context, *request);
-  }
-
-  grpc::ServerUnaryReactor* Update(grpc::CallbackServerContext* context, const v1::UpdateRequest* request,
-                                   v1::UpdateReply*) override {
-    return on_pool(
-        daemon_, daemon_.build_pool(), *context,
-        [this, request](Session& session, const PendingCall&) { return daemon_.update(session, *request); });
-  }
-
-  grpc::ServerUnaryReactor* Rebind(grpc::CallbackServerContext* context, const v1::RebindRequest* request,
-                                   v1::RebindReply* reply) override {
-    return work_on_pool(daemon_, daemon_.build_pool(), *context,
-                        [this, request, reply](Session& session, const PendingCall& call) {
-                          return rebind(daemon_, session, call, *request, *reply);
-                        });
-  }
-
-  grpc::ServerUnaryReactor* Cancel(grpc::CallbackServerContext* context, const v1::CancelRequest* request,
-                                   v1::CancelReply*) override {
-    return at_once(daemon_, *context, [request](Session& session) {
-      session.cancel(request->launch_id());
-      return Status();
-    });
-  }
-
-  grpc::ServerUnaryReactor* Edges(grpc::CallbackServerContext* context, const v1::EdgesRequest* request,
-                                  v1::EdgesReply* reply) override {
-    return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request, reply](Session& session, const PendingCall& call) {
-                     return edges(daemon_, session, call, request->graph(), *reply);
-                   });
-  }
-
-  grpc::ServerUnaryReactor* Picture(grpc::CallbackServerContext* context, const v1::PictureRequest* request,
-                                    v1::PictureReply* reply) override {
-    return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request, reply](Session& session, const PendingCall&) {
-                     return picture(daemon_, session, *request, *reply);
-                   });
-  }
-
-  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context, const v1::ExplainRequest* request,
-                                    v1::ExplainReply* reply) override {
-    return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request, reply](Session& session, const PendingCall&) {
-                     return explain(daemon_, session, *request, *reply);
-                   });
-  }
-
-  // On the pool where compilers work: it may be one of them.
-  grpc::ServerUnaryReactor* Inspect(grpc::CallbackServerContext* context, const v1::InspectRequest* request,
-                                    v1::InspectReply* reply) override {
-    return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request, reply](Session& session, const PendingCall&) {
-                     return inspect(daemon_, session, *request, *reply);
-                   });
-  }
-
-  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
-                                     const v1::DescribeGraphRequest* request,
-                                     v1::DescribeGraphReply* reply) override {
-    return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request, reply](Session& session, const PendingCall&) {
-                     return describe_graph(daemon_, session, *request, *reply);
-                   });
-  }
-
-  grpc::ServerUnaryReactor* ListKernel(grpc::CallbackServerContext* context,
-                                       const v1::ListKernelRequest* request,
-                                       v1::ListKernelReply* reply) override {
-    return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request, reply](Session& session, const PendingCall&) {
-                     return list_kernel(daemon_, session, *request, *reply);
-                   });
-  }
-
-  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListGraphsRequest* request,
-                                 v1::ListGraphsReply* reply) override {
-    return at_once(daemon_, *context, [this, request, reply](Session& session) {
-      return list(daemon_, session, *request, *reply);
-    });
-  }
-
-  grpc::ServerUnaryReactor* Timeline(grpc::CallbackServerContext* context,
-                                     const v1::GraphTimelineRequest* request,
-                                     v1::TimelineReply* reply) override {
-    return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request, reply](Session& session, const PendingCall&) {
-                     return timeline(daemon_, session, *request, *reply);
-                   });
-  }
-
-  grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context,
-                                    const v1::ReleaseGraphRequest* request, v1::ReleaseGraphReply*) override {
-    // It may free the last of a released plane, hence where memory goes.
-    const auto pool = [this, request](Session& session) -> WorkPool& {
-      const auto graph = session.graph(request->graph());
-      return daemon_.memory_pool(graph.ok() ? (*graph)->released_bytes() : 0);
-    };
-    return on_pool(daemon_, pool, *context, [request](Session& session, const PendingCall&) {
-      return session.release_graph(request->graph());
-    });
-  }
-
-  grpc::ServerUnaryReactor* Restore(grpc::CallbackServerContext* context,
-                                    const v1::RestoreGraphRequest* request, v1::RestoreGraphReply*) override {
-    return on_pool(daemon_, daemon_.build_pool(), *context,
-                   [this, request](Session& session, const PendingCall&) {
-                     return daemon_.graph(session, request->graph()).status();
-                   });
+  explicit GraphsService(Daemon& daemon) : Service(daemon, v1::Graphs::service_full_name()), daemon_(daemon) {
+    make_and_release();
+    launch();
+    look();
   }
 
 private:
+  void make_and_release() {
+    unary("Build", [this](PendingCall& call, const v1::BuildRequest& request, v1::BuildReply& reply) {
+      work_on_pool(call, daemon_.build_pool(),
+                   [this, &request, &reply](Session& session, const PendingCall& made) {
+                     return build(daemon_, session, made, request, reply);
+                   });
+    });
+    unary("Update", [this](PendingCall& call, const v1::UpdateRequest& request, v1::UpdateReply&) {
+      on_pool(call, daemon_.build_pool(), [this, &request](Session& session, const PendingCall&) {
+        return daemon_.update(session, request);
+      });
+    });
+    unary("Rebind", [this](PendingCall& call, const v1::RebindRequest& request, v1::RebindReply& reply) {
+      work_on_pool(call, daemon_.build_pool(),
+                   [this, &request, &reply](Session& session, const PendingCall& made) {
+                     return rebind(daemon_, session, made, request, reply);
+                   });
+    });
+    unary("Release",
+          [this](PendingCall& call, const v1::ReleaseGraphRequest& request, v1::ReleaseGraphReply&) {
+            // It may free the last of a released plane, hence where memory goes.
+            const auto graph = call.session()->graph(request.graph());
+            on_pool(call, daemon_.memory_pool(graph.ok() ? (*graph)->released_bytes() : 0),
+                    [&request](Session& session, const PendingCall&) {
+                      return session.release_graph(request.graph());
+                    });
+          });
+    unary("Restore",
+          [this](PendingCall& call, const v1::RestoreGraphRequest& request, v1::RestoreGraphReply&) {
+            on_pool(call, daemon_.build_pool(), [this, &request](Session& session, const PendingCall&) {
+              return daemon_.graph(session, request.graph()).status();
+            });
+          });
+  }
+
+  void launch() {
+    unary("Launch", launch_call);
+    stream<v1::LaunchServerMessage>("LaunchWithCalls", launch_with_calls);
+    unary("Enqueue", [](PendingCall& call, const v1::LaunchRequest& request, v1::EnqueueReply&) {
+      enqueue_call(call, request);
+    });
+    unary("Cancel", [](PendingCall& call, const v1::CancelRequest& request, v1::CancelReply&) {
+      at_once(call, [&request](Session& session) {
+        session.cancel(request.launch_id());
+        return Status();
+      });
+    });
+  }
+
+  // On the pool where compilers work: it may be one of them.
+  void look() {
+    unary("Edges", [this](PendingCall& call, const v1::EdgesRequest& request, v1::EdgesReply& reply) {
+      on_pool(call, daemon_.build_pool(),
+              [this, &request, &reply](Session& session, const PendingCall& made) {
+                return edges(daemon_, session, made, request.graph(), reply);
+              });
+    });
+    unary("Picture", [this](PendingCall& call, const v1::PictureRequest& request, v1::PictureReply& reply) {
+      on_pool(call, daemon_.build_pool(), [this, &request, &reply](Session& session, const PendingCall&) {
+        return picture(daemon_, session, request, reply);
+      });
+    });
+    unary("Explain", [this](PendingCall& call, const v1::ExplainRequest& request, v1::ExplainReply& reply) {
+      on_pool(call, daemon_.build_pool(), [this, &request, &reply](Session& session, const PendingCall&) {
+        return explain(daemon_, session, request, reply);
+      });
+    });
+    unary("Inspect", [this](PendingCall& call, const v1::InspectRequest& request, v1::InspectReply& reply) {
+      on_pool(call, daemon_.build_pool(), [this, &request, &reply](Session& session, const PendingCall&) {
+        return inspect(daemon_, session, request, reply);
+      });
+    });
+    unary("Describe", [this](PendingCall& call, const v1::DescribeGraphRequest& request,
+                             v1::DescribeGraphReply& reply) {
+      on_pool(call, daemon_.build_pool(), [this, &request, &reply](Session& session, const PendingCall&) {
+        return describe_graph(daemon_, session, request, reply);
+      });
+    });
+    unary("ListKernel", [this](PendingCall& call, const v1::ListKernelRequest& request,
+                               v1::ListKernelReply& reply) {
+      on_pool(call, daemon_.build_pool(), [this, &request, &reply](Session& session, const PendingCall&) {
+        return list_kernel(daemon_, session, request, reply);
+      });
+    });
+    unary("Timeline", [this](PendingCall& call, const v1::GraphTimelineRequest& request,
+                             v1::TimelineReply& reply) {
+      on_pool(call, daemon_.build_pool(), [this, &request, &reply](Session& session, const PendingCall&) {
+        return timeline(daemon_, session, request, reply);
+      });
+    });
+    unary("List",
+          [this](PendingCall& call, const v1::ListGraphsRequest& request, v1::ListGraphsReply& reply) {
+            at_once(call, [this, &request, &reply](Session& session) {
+              return list(daemon_, session, request, reply);
+            });
+          });
+  }
+
   Daemon& daemon_;
 };
 

@@ -4,7 +4,6 @@
 
 #include "engine/run/report_message.h"
 #include "server/rpc/conversation.h"
-#include "server/rpc/unreadable.h"
 
 namespace eagle::server {
 namespace {
@@ -23,17 +22,14 @@ void describe(const LaunchReport& report, v1::LaunchReport& message) {
   run::describe(report.counts, *message.mutable_counts());
 }
 
-Status closed() {
-  return {Reason::cancelled,
-          "the client closed the stream of its launch, or sent something that is no LaunchClientMessage"};
-}
+Status closed() { return {Reason::cancelled, "the client closed the stream of its launch"}; }
 
 // The stream of one launch. The client sends the launch, then one reply to each host call; the daemon sends
 // host calls, then the report, and ends the stream.
 class LaunchConversation final
     : public Conversation<LaunchConversation, v1::LaunchClientMessage, v1::LaunchServerMessage> {
 public:
-  LaunchConversation(Daemon& daemon, grpc::CallbackServerContext& context) : Conversation(daemon, context) {}
+  explicit LaunchConversation(const Arrival& arrival) : Conversation(arrival) {}
 
 private:
   void OnCancel() override;
@@ -82,15 +78,14 @@ Status LaunchConversation::on_message() {
 }
 
 Status LaunchConversation::start(const v1::LaunchRequest& request) {
-  EAGLE_ASSIGN_OR_RETURN(const auto session, session_of(daemon_, context_));
-  EAGLE_RETURN_IF_ERROR(request.enqueued() ? daemon_.accepts_work() : daemon_.accepts_launches(*session));
+  EAGLE_RETURN_IF_ERROR(request.enqueued() ? daemon_.accepts_work() : daemon_.accepts_launches(*session_));
   LaunchEvents events;
   events.enqueued = request.enqueued();
   events.host_call = [self = self_](std::uint64_t sequence, std::uint32_t call) {
     self->ask(sequence, call);
   };
   events.done = [self = self_](const LaunchOutcome& outcome) { self->end(outcome); };
-  auto job = LaunchJob::start(daemon_.executor(), session, request_of(request, *session, context_),
+  auto job = LaunchJob::start(daemon_.executor(), session_, request_of(request, *session_, context_),
                               deadline_of(context_), std::move(events));
   bool cancelled = false;
   {
@@ -177,29 +172,26 @@ void LaunchConversation::end(const LaunchOutcome& outcome) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* launch_call(Daemon& daemon, grpc::CallbackServerContext& context,
-                                      const v1::LaunchRequest& request, v1::LaunchReport& reply) {
-  const auto session = session_of(daemon, context);
-  if (!session.ok()) return refuse(daemon, context, session.status());
-  const Status accepts = request.enqueued() ? daemon.accepts_work() : daemon.accepts_launches(**session);
-  if (!accepts.ok()) return refuse(daemon, context, accepts);
-  auto call = PendingCall::make(daemon, context);
+void launch_call(PendingCall& call, const v1::LaunchRequest& request, v1::LaunchReport& reply) {
+  Daemon& daemon = call.daemon();
+  const auto& session = call.session();
+  const Status accepts = request.enqueued() ? daemon.accepts_work() : daemon.accepts_launches(*session);
+  if (!accepts.ok()) return call.finish(accepts);
   LaunchEvents events;
   events.enqueued = request.enqueued();
-  events.done = [call, &reply](const LaunchOutcome& outcome) {
+  events.done = [held = call.shared(), &reply](const LaunchOutcome& outcome) {
     if (outcome.ok()) describe(*outcome, reply);
-    call->finish(outcome.status());
+    held->finish(outcome.status());
   };
-  const auto job = LaunchJob::start(daemon.executor(), *session, request_of(request, **session, context),
-                                    deadline_of(context), std::move(events));
-  if (job) call->when_cancelled([job] { job->cancel(); });
-  return call.get();
+  const auto held = call.shared();  // it may be over before `start` returns
+  const auto job = LaunchJob::start(daemon.executor(), session, request_of(request, *session, call.context()),
+                                    deadline_of(call.context()), std::move(events));
+  if (job) call.when_cancelled([job] { job->cancel(); });
 }
 
-grpc::ServerUnaryReactor* enqueue_call(Daemon& daemon, grpc::CallbackServerContext& context,
-                                       const v1::LaunchRequest& request) {
-  return at_once(daemon, context, [&daemon, &request, &context](Session& session) -> Status {
-    EAGLE_RETURN_IF_ERROR(daemon.accepts_launches(session));
+void enqueue_call(PendingCall& call, const v1::LaunchRequest& request) {
+  at_once(call, [&call, &request](Session& session) -> Status {
+    EAGLE_RETURN_IF_ERROR(call.daemon().accepts_launches(session));
     if (request.launch_id() == 0) {
       return {Reason::bad_value, "expected a launch id above 0, by which the outcome can be asked for"};
     }
@@ -211,16 +203,17 @@ grpc::ServerUnaryReactor* enqueue_call(Daemon& daemon, grpc::CallbackServerConte
       const std::lock_guard lock(refused->first);
       refused->second = outcome.status();
     };
-    const auto job = LaunchJob::start(daemon.executor(), session.shared_from_this(),
-                                      request_of(request, session, context), std::nullopt, std::move(events));
+    const auto job =
+        LaunchJob::start(call.daemon().executor(), session.shared_from_this(),
+                         request_of(request, session, call.context()), std::nullopt, std::move(events));
     const std::lock_guard lock(refused->first);
     return job ? Status() : refused->second;
   });
 }
 
-grpc::ServerBidiReactor<v1::LaunchClientMessage, v1::LaunchServerMessage>* launch_with_calls(
-    Daemon& daemon, grpc::CallbackServerContext& context) {
-  return LaunchConversation::begin(daemon, context);
+grpc::ServerBidiReactor<grpc::ByteBuffer, v1::LaunchServerMessage>* launch_with_calls(
+    const Arrival& arrival) {
+  return LaunchConversation::begin(arrival);
 }
 
 }  // namespace eagle::server

@@ -6,14 +6,11 @@
 
 namespace eagle::server {
 
-grpc::ServerUnaryReactor* launch_call(Daemon& daemon, grpc::CallbackServerContext& context,
-                                      const v1::LaunchRequest& request, v1::LaunchReport& reply);
+void launch_call(PendingCall& call, const v1::LaunchRequest& request, v1::LaunchReport& reply);
 
 // Answers once the launch is queued; its outcome is that of a Launch with the same id.
-grpc::ServerUnaryReactor* enqueue_call(Daemon& daemon, grpc::CallbackServerContext& context,
-                                       const v1::LaunchRequest& request);
+void enqueue_call(PendingCall& call, const v1::LaunchRequest& request);
 
-grpc::ServerBidiReactor<v1::LaunchClientMessage, v1::LaunchServerMessage>* launch_with_calls(
-    Daemon& daemon, grpc::CallbackServerContext& context);
+grpc::ServerBidiReactor<grpc::ByteBuffer, v1::LaunchServerMessage>* launch_with_calls(const Arrival& arrival);
 
 }  // namespace eagle::server

@@ -8,7 +8,7 @@
 #include "engine/graph/wire.h"
 #include "engine/plane/copy_view.h"
 #include "engine/plane/packed.h"
-#include "server/rpc/call.h"
+#include "server/rpc/service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/transfer_call.h"
 
@@ -253,12 +253,13 @@ Status open(Daemon& daemon, const std::shared_ptr<Session>& session, const v1::O
 }
 
 // Finishes the call, now or once the bytes have been moved.
-void withdraw(Daemon& daemon, const std::shared_ptr<Session>& session, const v1::WithdrawRequest& request,
-              v1::WithdrawReply& reply, const std::shared_ptr<PendingCall>& call) {
+void withdraw(PendingCall& call, const v1::WithdrawRequest& request, v1::WithdrawReply& reply) {
+  Daemon& daemon = call.daemon();
+  const auto& session = call.session();
   auto bytes = daemon.withdraw(*session, request.name(), {request.from().begin(), request.from().end()});
-  if (!bytes.ok()) return call->finish(bytes.status());
+  if (!bytes.ok()) return call.finish(bytes.status());
   if (request.seal_off() && (*bytes)->gpu() != nullptr) {
-    return call->finish(
+    return call.finish(
         {Reason::bad_value,
          "withdraw: '" + request.name() +
              "' lies on a GPU, whose memory cannot be moved away from who has opened it; it is "
@@ -266,115 +267,92 @@ void withdraw(Daemon& daemon, const std::shared_ptr<Session>& session, const v1:
   }
   if (const auto more = daemon.published().withdrawn_lines().admit())
     spdlog::info("withdrew \"{}\"{}", loggable(request.name()), *more);
-  if (!request.seal_off()) return call->finish({});
+  if (!request.seal_off()) return call.finish({});
   daemon.seal_off(session, *bytes, request.name(),
-                  [session, bytes = *bytes, &reply, call](const Status& moved) {
-                    if (!moved.ok()) return call->finish(moved);
+                  [session, bytes = *bytes, &reply, held = call.shared()](const Status& moved) {
+                    if (!moved.ok()) return held->finish(moved);
                     const auto again = session->planes().adopt("", bytes, false);
-                    if (!again.ok()) return call->finish(again.status());
+                    if (!again.ok()) return held->finish(again.status());
                     describe(*session, *again, *reply.mutable_moved());
-                    call->finish({});
+                    held->finish({});
                   });
 }
 
-class PlanesService final : public v1::Planes::CallbackService {
+class PlanesService final : public Service {
 public:
-  explicit PlanesService(Daemon& daemon) : daemon_(daemon) {}
-
-  // Create and Release are not for gRPC's threads: the system may need long to find memory and take it back.
-  grpc::ServerUnaryReactor* Create(grpc::CallbackServerContext* context,
-                                   const v1::CreatePlanesRequest* request,
-                                   v1::CreatePlanesReply* reply) override {
-    return work_on_pool(daemon_, daemon_.memory_pool(bytes_of(*request)), *context,
-                        [this, request, reply](Session& session, const PendingCall& call) {
-                          return create(daemon_, session, call, *request, *reply);
-                        });
-  }
-
-  grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context,
-                                    const v1::ReleasePlanesRequest* request,
-                                    v1::ReleasePlanesReply*) override {
-    const auto pool = [this, request](Session& session) -> WorkPool& {
-      return daemon_.memory_pool(session.planes().bytes_of(ids_of(request->planes())));
-    };
-    return on_pool(daemon_, pool, *context, [request](Session& session, const PendingCall&) {
-      return session.planes().release(ids_of(request->planes()));
-    });
-  }
-
-  grpc::ServerUnaryReactor* Accept(grpc::CallbackServerContext* context,
-                                   const v1::AcceptPlanesRequest* request, v1::AcceptPlanesReply*) override {
-    // Thousands of views, each compared with what is torn.
-    return on_pool(daemon_, daemon_.memory_pool(0), *context,
-                   [request](Session& session, const PendingCall&) { return accept(session, *request); });
-  }
-
-  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListPlanesRequest*,
-                                 v1::ListPlanesReply* reply) override {
-    return at_once(daemon_, *context, [reply](Session& session) {
-      for (const auto& plane : session.planes().list()) {
-        describe(session, *plane, *reply->add_planes());
-        describe(session, *plane, *reply->add_reach());
-      }
-      return Status();
-    });
-  }
-
-  grpc::ServerUnaryReactor* Retain(grpc::CallbackServerContext* context, const v1::RetainRequest* request,
-                                   v1::RetainReply*) override {
-    return on_pool(
-        daemon_, daemon_.memory_pool(0), *context,
-        [this, request](Session& session, const PendingCall&) { return daemon_.retain(session, *request); });
-  }
-
-  grpc::ServerWriteReactor<v1::PlaneChunk>* Read(grpc::CallbackServerContext* context,
-                                                 const v1::ReadRequest* request) override {
-    return read_call(daemon_, *context, *request);
-  }
-
-  grpc::ServerReadReactor<v1::WriteRequest>* Write(grpc::CallbackServerContext* context,
-                                                   v1::WriteReply* reply) override {
-    return write_call(daemon_, *context, *reply);
-  }
-
-  grpc::ServerUnaryReactor* Fill(grpc::CallbackServerContext* context, const v1::FillRequest* request,
-                                 v1::FillReply*) override {
-    return on_pool(
-        daemon_, pool_of(request->slice(), true), *context,
-        [request](Session& session, const PendingCall& call) { return fill(session, call, *request); });
-  }
-
-  grpc::ServerUnaryReactor* Publish(grpc::CallbackServerContext* context, const v1::PublishRequest* request,
-                                    v1::OpenedPlane* reply) override {
-    return on_pool(daemon_, pool_of(request->slice(), false), *context,
-                   [this, request, reply](Session& session, const PendingCall& call) {
-                     return publish(daemon_, session.shared_from_this(), call, *request, *reply);
-                   });
-  }
-
-  grpc::ServerUnaryReactor* Open(grpc::CallbackServerContext* context, const v1::OpenRequest* request,
-                                 v1::OpenedPlane* reply) override {
-    return at_once(daemon_, *context, [this, request, reply](Session& session) {
-      return open(daemon_, session.shared_from_this(), *request, *reply);
-    });
-  }
-
-  grpc::ServerUnaryReactor* Withdraw(grpc::CallbackServerContext* context, const v1::WithdrawRequest* request,
-                                     v1::WithdrawReply* reply) override {
-    const auto session = session_of(daemon_, *context);
-    if (!session.ok()) return refuse(daemon_, *context, session.status());
-    const auto call = PendingCall::make(daemon_, *context);
-    withdraw(daemon_, *session, *request, *reply, call);
-    return call.get();
+  explicit PlanesService(Daemon& daemon) : Service(daemon, v1::Planes::service_full_name()), daemon_(daemon) {
+    make_and_release();
+    publish_and_open();
+    move_bytes();
   }
 
 private:
+  // Create and Release are not for gRPC's threads: the system may need long to find memory and take it back.
+  void make_and_release() {
+    unary("Create",
+          [this](PendingCall& call, const v1::CreatePlanesRequest& request, v1::CreatePlanesReply& reply) {
+            work_on_pool(call, daemon_.memory_pool(bytes_of(request)),
+                         [this, &request, &reply](Session& session, const PendingCall& made) {
+                           return create(daemon_, session, made, request, reply);
+                         });
+          });
+    unary("Release",
+          [this](PendingCall& call, const v1::ReleasePlanesRequest& request, v1::ReleasePlanesReply&) {
+            const std::uint64_t bytes = call.session()->planes().bytes_of(ids_of(request.planes()));
+            on_pool(call, daemon_.memory_pool(bytes), [&request](Session& session, const PendingCall&) {
+              return session.planes().release(ids_of(request.planes()));
+            });
+          });
+    unary("Accept",
+          [this](PendingCall& call, const v1::AcceptPlanesRequest& request, v1::AcceptPlanesReply&) {
+            // Thousands of views, each compared with what is torn.
+            on_pool(call, daemon_.memory_pool(0),
+                    [&request](Session& session, const PendingCall&) { return accept(session, request); });
+          });
+    unary("List", [](PendingCall& call, const v1::ListPlanesRequest&, v1::ListPlanesReply& reply) {
+      at_once(call, [&reply](Session& session) {
+        for (const auto& plane : session.planes().list()) {
+          describe(session, *plane, *reply.add_planes());
+          describe(session, *plane, *reply.add_reach());
+        }
+        return Status();
+      });
+    });
+    unary("Retain", [this](PendingCall& call, const v1::RetainRequest& request, v1::RetainReply&) {
+      on_pool(call, daemon_.memory_pool(0), [this, &request](Session& session, const PendingCall&) {
+        return daemon_.retain(session, request);
+      });
+    });
+  }
+
+  void publish_and_open() {
+    unary("Publish", [this](PendingCall& call, const v1::PublishRequest& request, v1::OpenedPlane& reply) {
+      on_pool(call, pool_of(*call.session(), request.slice(), false),
+              [this, &request, &reply](Session& session, const PendingCall& made) {
+                return publish(daemon_, session.shared_from_this(), made, request, reply);
+              });
+    });
+    unary("Open", [this](PendingCall& call, const v1::OpenRequest& request, v1::OpenedPlane& reply) {
+      at_once(call, [this, &request, &reply](Session& session) {
+        return open(daemon_, session.shared_from_this(), request, reply);
+      });
+    });
+    unary("Withdraw", withdraw);
+  }
+
+  void move_bytes() {
+    stream<v1::PlaneChunk>("Read", read_call);
+    stream_in<v1::WriteReply>("Write", write_call);
+    unary("Fill", [this](PendingCall& call, const v1::FillRequest& request, v1::FillReply&) {
+      on_pool(call, pool_of(*call.session(), request.slice(), true),
+              [&request](Session& session, const PendingCall& made) { return fill(session, made, request); });
+    });
+  }
+
   // By what is to be moved, which with strides of 0 is more than lies in the plane.
-  std::function<WorkPool&(Session&)> pool_of(const v1::PlaneSlice& message, bool written) {
-    return [this, &message, written](Session& session) -> WorkPool& {
-      const auto slice = slice_of(session, message, written);
-      return daemon_.memory_pool(slice.ok() ? slice->packed.bytes() : 0);
-    };
+  WorkPool& pool_of(Session& session, const v1::PlaneSlice& message, bool written) {
+    const auto slice = slice_of(session, message, written);
+    return daemon_.memory_pool(slice.ok() ? slice->packed.bytes() : 0);
   }
 
   Daemon& daemon_;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
-#include "server/rpc/first_word.h"
+#include "server/rpc/service.h"
 #include "server/rpc/services.h"
 
 namespace eagle::server {
@@ -45,30 +45,31 @@ class ReflectionService;
 
 // One stream: a request, its answer, and so on. Its own until OnDone.
 class ReflectionStream final
-    : public grpc::ServerBidiReactor<wire::ServerReflectionRequest, wire::ServerReflectionResponse> {
+    : public grpc::ServerBidiReactor<grpc::ByteBuffer, wire::ServerReflectionResponse> {
 public:
-  static ReflectionStream* begin(ReflectionService& service, bool one_too_many) {
-    std::shared_ptr<ReflectionStream> made(new ReflectionStream(service));
+  static ReflectionStream* begin(const Arrival& arrival, ReflectionService& service, bool one_too_many) {
+    std::shared_ptr<ReflectionStream> made(new ReflectionStream(arrival, service));
     made->self_ = made;
     if (one_too_many) {
       made->end({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many ask for descriptions; try again"});
       return made.get();
     }
-    made->StartRead(&made->request_);
-    made->time_.await(longest_stream, [made] {
+    made->StartRead(&made->bytes_);
+    made->time_.await(arrival.first_words, [made] {
       made->end({grpc::StatusCode::DEADLINE_EXCEEDED, "the stream is over; open another one"});
     });
     return made.get();
   }
 
 private:
-  explicit ReflectionStream(ReflectionService& service) : service_(service) {}
+  ReflectionStream(const Arrival& arrival, ReflectionService& service)
+      : daemon_(arrival.daemon), context_(arrival.context), method_(arrival.method), service_(service) {}
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override {
     const std::lock_guard lock(mutex_);
     if (ended_) return;
     if (!ok) return end_locked(grpc::Status::CANCELLED);
-    StartRead(&request_);
+    StartRead(&bytes_);
   }
   void OnCancel() override { end(grpc::Status::CANCELLED); }
   void OnDone() override;
@@ -81,23 +82,28 @@ private:
     Finish(status);
   }
 
+  Daemon& daemon_;
+  grpc::CallbackServerContext& context_;
+  const Method& method_;
   ReflectionService& service_;
   std::shared_ptr<ReflectionStream> self_;
-  FirstWord time_;
+  FirstWord time_;  // that the stream may take in all
+  grpc::ByteBuffer bytes_;
   wire::ServerReflectionRequest request_;
   wire::ServerReflectionResponse response_;
   std::mutex mutex_;
   bool ended_ = false;
 };
 
-class ReflectionService final : public wire::ServerReflection::CallbackService {
+class ReflectionService final : public Service {
 public:
-  explicit ReflectionService(std::vector<std::string> names) : names_(std::move(names)) {
+  ReflectionService(Daemon& daemon, std::vector<std::string> names)
+      : Service(daemon, wire::ServerReflection::service_full_name(), longest_stream),
+        names_(std::move(names)) {
     names_.emplace_back(wire::ServerReflection::service_full_name());
-  }
-  grpc::ServerBidiReactor<wire::ServerReflectionRequest, wire::ServerReflectionResponse>*
-  ServerReflectionInfo(grpc::CallbackServerContext*) override {
-    return ReflectionStream::begin(*this, ++streams_ > most_streams);
+    stream<wire::ServerReflectionResponse>("ServerReflectionInfo", [this](const Arrival& arrival) {
+      return ReflectionStream::begin(arrival, *this, ++streams_ > most_streams);
+    });
   }
   void left() { --streams_; }
 
@@ -129,10 +135,15 @@ private:
 };
 
 void ReflectionStream::OnReadDone(bool ok) {
-  if (ok) service_.answer(request_, response_);
+  Status status;
+  if (ok) {
+    HeldBytes none;  // it is small
+    status = read(daemon_, nullptr, method_, bytes_, request_, none);
+    if (status.ok()) service_.answer(request_, response_);
+  }
   const std::lock_guard lock(mutex_);
   if (ended_) return;
-  if (!ok) return end_locked(grpc::Status::OK);
+  if (!ok || !status.ok()) return end_locked(rpc::to_grpc(daemon_, status, context_));
   StartWrite(&response_);
 }
 
@@ -144,8 +155,8 @@ void ReflectionStream::OnDone() {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> make_reflection_service(std::vector<std::string> names) {
-  return std::make_unique<ReflectionService>(std::move(names));
+std::unique_ptr<grpc::Service> make_reflection_service(Daemon& daemon, std::vector<std::string> names) {
+  return std::make_unique<ReflectionService>(daemon, std::move(names));
 }
 
 }  // namespace eagle::server

@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "server/rpc/services.h"
-#include "server/rpc/unreadable.h"
 
 namespace eagle::server {
 namespace {
@@ -61,6 +60,9 @@ void set_limits(grpc::ServerBuilder& builder, const Limits& limits) {
   quota.SetMaxThreads(max_threads).Resize(buffer_bytes);
   builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(static_cast<int>(limits.message_bytes));
+  // What came compressed would be unpacked, all of it, before its size is looked at. (To say that nothing of
+  // the kind is supported would have gRPC write a line of log for each.)
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, static_cast<int>(limits.streams));
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              static_cast<int>(limits.greeting_timeout.count()));
@@ -99,15 +101,12 @@ StatusOr<std::unique_ptr<RpcServer>> RpcServer::start(Daemon& daemon, Surroundin
   for (const char* name : {"Planes", "Graphs", "Runs", "Admin"})
     names.push_back(std::string("eagle.v1.") + name);
   if (remote != nullptr) names.emplace_back("eagle.v1.Sessions");
-  state->services.push_back(make_reflection_service(std::move(names)));
+  state->services.push_back(make_reflection_service(daemon, std::move(names)));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   for (const auto& service : state->services) builder.RegisterService(service.get());
   set_limits(builder, daemon.limits());
   if (remote != nullptr) keep_alive(builder, daemon.limits());
-  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
-  interceptors.push_back(refuse_unreadable(daemon));
-  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   state->acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_of(files));
   state->server = builder.BuildAndStart();

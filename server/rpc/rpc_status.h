@@ -1,9 +1,6 @@
 // How a Status leaves through gRPC. The other end of it is proto/rpc_error.h.
 #pragma once
 
-#include <map>
-#include <string>
-
 #include "engine/base/status.h"
 
 namespace grpc {
@@ -20,8 +17,5 @@ namespace eagle::rpc {
 // The status to finish the call with, as `Daemon::told` has it; the reason is put into its trailing metadata,
 // and counted. Once a call, before it is finished.
 grpc::Status to_grpc(server::Daemon& daemon, const Status& status, grpc::CallbackServerContext& context);
-// The same, into the trailing metadata of a call that nobody else sees to.
-grpc::Status to_grpc(server::Daemon& daemon, const Status& status,
-                     std::multimap<std::string, std::string>& trailing);
 
 }  // namespace eagle::rpc

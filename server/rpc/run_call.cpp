@@ -3,16 +3,15 @@
 #include <utility>
 
 #include "server/rpc/conversation.h"
-#include "server/rpc/unreadable.h"
 
 namespace eagle::server {
 
 // Verifying and compiling are not for gRPC's threads.
-StatusOr<std::shared_ptr<SimulationJob>> start_run(Daemon& daemon, const grpc::CallbackServerContext& context,
+StatusOr<std::shared_ptr<SimulationJob>> start_run(Daemon& daemon, const std::shared_ptr<Session>& session,
+                                                   const grpc::CallbackServerContext& context,
                                                    const v1::SimulateRequest& request,
                                                    std::shared_ptr<const void> keep,
                                                    SimulationEvents events) {
-  EAGLE_ASSIGN_OR_RETURN(const auto session, session_of(daemon, context));
   EAGLE_RETURN_IF_ERROR(daemon.accepts_launches(*session));
   EAGLE_ASSIGN_OR_RETURN(const auto job, SimulationJob::enter(daemon.executor(), session, request.launch_id(),
                                                               deadline_of(context), std::move(events)));
@@ -40,7 +39,7 @@ namespace {
 class RunConversation final
     : public Conversation<RunConversation, v1::SimulateClientMessage, v1::SimulateEvent> {
 public:
-  RunConversation(Daemon& daemon, grpc::CallbackServerContext& context) : Conversation(daemon, context) {}
+  explicit RunConversation(const Arrival& arrival) : Conversation(arrival) {}
 
 private:
   void OnCancel() override { give_up(); }
@@ -56,6 +55,7 @@ private:
   void end(const StatusOr<step::RunResult>& outcome);
 
   v1::SimulateRequest request_;
+  HeldBytes held_for_request_;
   bool started_ = false;  // the request came; of the reading side
 
   // Guarded by `mutex_`.
@@ -75,6 +75,7 @@ Status RunConversation::on_message() {
       if (started_) return {Reason::bad_message, "expected one request in a stream, found a second"};
       started_ = true;
       request_ = std::move(*incoming_.mutable_simulate());
+      held_for_request_ = std::move(held_);
       return start();
     case v1::SimulateClientMessage::kReply: {
       std::shared_ptr<SimulationJob> job;
@@ -105,7 +106,8 @@ Status RunConversation::start() {
     self->progress(steps, finished);
   };
   events.done = [self = self_](const StatusOr<step::RunResult>& outcome) { self->end(outcome); };
-  EAGLE_ASSIGN_OR_RETURN(const auto job, start_run(daemon_, context_, request_, self_, std::move(events)));
+  EAGLE_ASSIGN_OR_RETURN(const auto job,
+                         start_run(daemon_, session_, context_, request_, self_, std::move(events)));
   bool gone = false;
   {
     const std::lock_guard lock(mutex_);
@@ -185,9 +187,8 @@ void RunConversation::end(const StatusOr<step::RunResult>& outcome) {
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::SimulateClientMessage, v1::SimulateEvent>* simulate_with_calls(
-    Daemon& daemon, grpc::CallbackServerContext& context) {
-  return RunConversation::begin(daemon, context);
+grpc::ServerBidiReactor<grpc::ByteBuffer, v1::SimulateEvent>* simulate_with_calls(const Arrival& arrival) {
+  return RunConversation::begin(arrival);
 }
 
 }  // namespace eagle::server

@@ -12,9 +12,10 @@
 
 namespace eagle::server {
 
-// Enters a run into the session of the call and has it prepared on the pool that builds. `request` lives as
-// long as `keep`. What is refused at once is returned; anything later goes to `events.done`.
-StatusOr<std::shared_ptr<SimulationJob>> start_run(Daemon& daemon, const grpc::CallbackServerContext& context,
+// Enters a run into the session and has it prepared on the pool that builds. `request` lives as long as
+// `keep`. What is refused at once is returned; anything later goes to `events.done`.
+StatusOr<std::shared_ptr<SimulationJob>> start_run(Daemon& daemon, const std::shared_ptr<Session>& session,
+                                                   const grpc::CallbackServerContext& context,
                                                    const v1::SimulateRequest& request,
                                                    std::shared_ptr<const void> keep, SimulationEvents events);
 
@@ -36,7 +37,6 @@ private:
   std::optional<std::chrono::steady_clock::time_point> last_;
 };
 
-grpc::ServerBidiReactor<v1::SimulateClientMessage, v1::SimulateEvent>* simulate_with_calls(
-    Daemon& daemon, grpc::CallbackServerContext& context);
+grpc::ServerBidiReactor<grpc::ByteBuffer, v1::SimulateEvent>* simulate_with_calls(const Arrival& arrival);
 
 }  // namespace eagle::server

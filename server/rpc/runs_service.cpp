@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "eagle/v1/service.grpc.pb.h"
-#include "server/rpc/rpc_status.h"
 #include "server/rpc/run_call.h"
+#include "server/rpc/service.h"
 #include "server/rpc/services.h"
 
 namespace eagle::server {
@@ -11,36 +11,28 @@ namespace {
 
 // The stream of one run: progress while it lasts, then the result. A client that reads slowly gets the
 // newest progress, not all of it. It owns itself until gRPC has no more use for it.
-class RunStream final : public grpc::ServerWriteReactor<v1::SimulateEvent> {
+class RunStream final : public OneRequest<grpc::ServerBidiReactor<grpc::ByteBuffer, v1::SimulateEvent>> {
 public:
-  static std::shared_ptr<RunStream> make(Daemon& daemon, grpc::CallbackServerContext& context,
-                                         bool progress) {
-    std::shared_ptr<RunStream> stream(new RunStream(daemon, context, progress));
-    stream->self_ = stream;
-    return stream;
-  }
-
-  // What to cancel when the client gives up.
-  void started(std::shared_ptr<Job> job);
-  void progress(std::int64_t steps, std::int64_t finished);
-  void end(const StatusOr<step::RunResult>& outcome);
+  explicit RunStream(const Arrival& arrival) : OneRequest(arrival) {}
 
 private:
-  RunStream(Daemon& daemon, grpc::CallbackServerContext& context, bool progress)
-      : daemon_(daemon), context_(context), pace_(progress) {}
+  google::protobuf::Message& request() override { return request_; }
+  void answer() override;
+  void fail(const Status& status) override { end(status); }
+  StatusOr<std::shared_ptr<SimulationJob>> start();
+
+  void progress(std::int64_t steps, std::int64_t finished);
+  void end(const StatusOr<step::RunResult>& outcome);
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
-  void OnDone() override { self_.reset(); }
   void pump();
 
-  Daemon& daemon_;
-  grpc::CallbackServerContext& context_;
-  std::shared_ptr<RunStream> self_;
+  v1::SimulateRequest request_;
 
   std::mutex mutex_;
   std::shared_ptr<Job> job_;
   bool cancelled_ = false;
-  ProgressPace pace_;
+  ProgressPace pace_{false};
   v1::SimulateEvent current_;  // being written while `writing_`
   std::optional<v1::SimulateEvent> next_;
   bool writing_ = false;
@@ -48,14 +40,25 @@ private:
   bool finished_ = false;
 };
 
-void RunStream::started(std::shared_ptr<Job> job) {
+void RunStream::answer() {
+  pace_ = ProgressPace(request_.progress());
+  const auto job = start();
+  if (!job.ok()) return end(job.status());
   bool cancelled = false;
   {
     const std::lock_guard lock(mutex_);
-    job_ = job;
+    job_ = *job;
     cancelled = cancelled_;
   }
-  if (cancelled) job->cancel();
+  if (cancelled) (*job)->cancel();
+}
+
+StatusOr<std::shared_ptr<SimulationJob>> RunStream::start() {
+  const auto self = std::static_pointer_cast<RunStream>(shared_from_this());
+  SimulationEvents events;
+  events.progress = [self](std::int64_t steps, std::int64_t finished) { self->progress(steps, finished); };
+  events.done = [self](const StatusOr<step::RunResult>& outcome) { self->end(outcome); };
+  return start_run(daemon(), session(), context(), request_, self, std::move(events));
 }
 
 void RunStream::OnCancel() {
@@ -118,78 +121,51 @@ void RunStream::pump() {
   if (writes) {
     StartWrite(&current_);
   } else {
-    Finish(rpc::to_grpc(daemon_, status, context_));
+    Finish(rpc::to_grpc(daemon(), status, context()));
   }
 }
 
-class RunsService final : public v1::Runs::CallbackService {
+class RunsService final : public Service {
 public:
-  explicit RunsService(Daemon& daemon) : daemon_(daemon) {}
-
-  grpc::ServerWriteReactor<v1::SimulateEvent>* Simulate(grpc::CallbackServerContext* context,
-                                                        const v1::SimulateRequest* request) override {
-    auto stream = RunStream::make(daemon_, *context, request->progress());
-    const Status queued = queue(*context, *request, stream);
-    if (!queued.ok()) stream->end(queued);
-    return stream.get();
-  }
-
-  grpc::ServerBidiReactor<v1::SimulateClientMessage, v1::SimulateEvent>* SimulateWithCalls(
-      grpc::CallbackServerContext* context) override {
-    return simulate_with_calls(daemon_, *context);
-  }
-
-  grpc::ServerUnaryReactor* Submit(grpc::CallbackServerContext* context, const v1::SubmitRequest* request,
-                                   v1::SubmitReply* reply) override {
-    const auto session = session_of(daemon_, *context);
-    if (!session.ok()) return refuse(daemon_, *context, session.status());
-    return at_once(daemon_, *context, [this, request, reply, &session](Session&) -> Status {
-      EAGLE_RETURN_IF_ERROR(daemon_.accepts_launches(**session));
-      EAGLE_ASSIGN_OR_RETURN(const std::uint64_t run, daemon_.kept_runs().submit(*session, *request));
-      reply->set_run(run);
-      return {};
-    });
-  }
-  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context, const v1::RunRef* request,
-                                v1::KeptRun* reply) override {
-    return at_once(daemon_, *context, [this, request, reply](Session& session) {
-      return daemon_.kept_runs().get(session, request->run(), *reply);
-    });
-  }
-  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListRunsRequest*,
-                                 v1::ListRunsReply* reply) override {
-    return at_once(daemon_, *context, [this, reply](Session& session) {
-      daemon_.kept_runs().list(session, *reply);
-      return Status();
-    });
-  }
-  grpc::ServerUnaryReactor* Fetch(grpc::CallbackServerContext* context, const v1::FetchRunRequest* request,
-                                  v1::FetchRunReply*) override {
-    constexpr std::uint64_t many = ~std::uint64_t{0};  // bytes: copying may take long
-    return on_pool(daemon_, daemon_.memory_pool(many), *context,
-                   [this, request](Session& session, const PendingCall& call) {
-                     return daemon_.kept_runs().fetch(session, *request,
-                                                      [&call] { return call.cancelled(); });
-                   });
-  }
-  grpc::ServerUnaryReactor* CancelRun(grpc::CallbackServerContext* context, const v1::RunRef* request,
-                                      v1::CancelReply*) override {
-    return at_once(daemon_, *context, [this, request](Session& session) {
-      return daemon_.kept_runs().cancel(session, request->run());
-    });
+  explicit RunsService(Daemon& daemon) : Service(daemon, v1::Runs::service_full_name()), daemon_(daemon) {
+    stream_out<RunStream, v1::SimulateEvent>("Simulate");
+    stream<v1::SimulateEvent>("SimulateWithCalls", simulate_with_calls);
+    keep();
   }
 
 private:
-  Status queue(grpc::CallbackServerContext& context, const v1::SimulateRequest& request,
-               const std::shared_ptr<RunStream>& stream) {
-    SimulationEvents events;
-    events.progress = [stream](std::int64_t steps, std::int64_t finished) {
-      stream->progress(steps, finished);
-    };
-    events.done = [stream](const StatusOr<step::RunResult>& outcome) { stream->end(outcome); };
-    EAGLE_ASSIGN_OR_RETURN(const auto job, start_run(daemon_, context, request, stream, std::move(events)));
-    stream->started(job);
-    return {};
+  void keep() {
+    unary("Submit", [this](PendingCall& call, const v1::SubmitRequest& request, v1::SubmitReply& reply) {
+      at_once(call, [this, &request, &reply](Session& session) -> Status {
+        EAGLE_RETURN_IF_ERROR(daemon_.accepts_launches(session));
+        EAGLE_ASSIGN_OR_RETURN(const std::uint64_t run,
+                               daemon_.kept_runs().submit(session.shared_from_this(), request));
+        reply.set_run(run);
+        return {};
+      });
+    });
+    unary("Get", [this](PendingCall& call, const v1::RunRef& request, v1::KeptRun& reply) {
+      at_once(call, [this, &request, &reply](Session& session) {
+        return daemon_.kept_runs().get(session, request.run(), reply);
+      });
+    });
+    unary("List", [this](PendingCall& call, const v1::ListRunsRequest&, v1::ListRunsReply& reply) {
+      at_once(call, [this, &reply](Session& session) {
+        daemon_.kept_runs().list(session, reply);
+        return Status();
+      });
+    });
+    unary("Fetch", [this](PendingCall& call, const v1::FetchRunRequest& request, v1::FetchRunReply&) {
+      constexpr std::uint64_t many = ~std::uint64_t{0};  // bytes: copying may take long
+      on_pool(call, daemon_.memory_pool(many), [this, &request](Session& session, const PendingCall& made) {
+        return daemon_.kept_runs().fetch(session, request, [&made] { return made.cancelled(); });
+      });
+    });
+    unary("CancelRun", [this](PendingCall& call, const v1::RunRef& request, v1::CancelReply&) {
+      at_once(call, [this, &request](Session& session) {
+        return daemon_.kept_runs().cancel(session, request.run());
+      });
+    });
   }
 
   Daemon& daemon_;

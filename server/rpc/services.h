@@ -22,6 +22,6 @@ std::unique_ptr<grpc::Service> make_graphs_service(Daemon& daemon);
 std::unique_ptr<grpc::Service> make_runs_service(Daemon& daemon);
 std::unique_ptr<grpc::Service> make_admin_service(Daemon& daemon, Surroundings surroundings);
 // Descriptions of the services with these names, for whoever asks.
-std::unique_ptr<grpc::Service> make_reflection_service(std::vector<std::string> names);
+std::unique_ptr<grpc::Service> make_reflection_service(Daemon& daemon, std::vector<std::string> names);
 
 }  // namespace eagle::server

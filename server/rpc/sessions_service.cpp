@@ -11,11 +11,9 @@
 #include "engine/run/report_message.h"
 #include "server/access.h"
 #include "server/protocol.h"
-#include "server/rpc/first_word.h"
 #include "server/rpc/peer.h"
-#include "server/rpc/rpc_status.h"
+#include "server/rpc/service.h"
 #include "server/rpc/services.h"
-#include "server/rpc/unreadable.h"
 
 namespace eagle::server {
 namespace {
@@ -42,13 +40,12 @@ StatusOr<Principal> authenticate(const Access& access, const grpc::CallbackServe
 }
 
 // One attachment. It owns itself until gRPC has no more use for it.
-class Attachment final : public grpc::ServerBidiReactor<v1::AttachClientMessage, v1::AttachServerMessage> {
+class Attachment final : public grpc::ServerBidiReactor<grpc::ByteBuffer, v1::AttachServerMessage> {
 public:
   // `unnamed`: those that have not opened a session yet, of all clients.
-  static Attachment* begin(Daemon& daemon, const Access& access,
-                           const std::shared_ptr<std::atomic<std::size_t>>& unnamed,
-                           grpc::CallbackServerContext& context) {
-    std::shared_ptr<Attachment> made(new Attachment(daemon, access, context));
+  static Attachment* begin(const Arrival& arrival, const Access& access,
+                           const std::shared_ptr<std::atomic<std::size_t>>& unnamed) {
+    std::shared_ptr<Attachment> made(new Attachment(arrival, access));
     made->self_ = made;
     // Whoever is refused gets neither the time nor the memory for a message.
     const Status admitted = made->admit(unnamed);
@@ -56,8 +53,8 @@ public:
       made->end(admitted);
       return made.get();
     }
-    made->StartRead(&made->incoming_);
-    made->first_word_.await(daemon.limits().first_word_timeout, [made] {
+    made->StartRead(&made->bytes_);
+    made->first_word_.await(arrival.first_words, [made] {
       made->end(Status(Reason::deadline,
                        "expected an OpenSession, found nothing for too long (first_word_timeout)"));
     });
@@ -65,8 +62,8 @@ public:
   }
 
 private:
-  Attachment(Daemon& daemon, const Access& access, grpc::CallbackServerContext& context)
-      : daemon_(daemon), access_(access), context_(context) {}
+  Attachment(const Arrival& arrival, const Access& access)
+      : daemon_(arrival.daemon), access_(access), context_(arrival.context), method_(arrival.method) {}
 
   Status admit(const std::shared_ptr<std::atomic<std::size_t>>& unnamed) {
     auto known = authenticate(access_, context_);
@@ -85,9 +82,11 @@ private:
     unnamed_.reset();
     if (!first_word_.came()) return;
     if (!ok) return leave(session_ ? Status() : unreadable("an AttachClientMessage with an OpenSession"));
-    const Status status = on_message();
+    HeldBytes none;  // it is small
+    Status status = read(daemon_, nullptr, method_, bytes_, incoming_, none);
+    if (status.ok()) status = on_message();
     if (!status.ok()) return leave(status);
-    if (!closed_) StartRead(&incoming_);
+    if (!closed_) StartRead(&bytes_);
   }
 
   Status on_message() {
@@ -220,10 +219,12 @@ private:
   Daemon& daemon_;
   const Access access_;
   grpc::CallbackServerContext& context_;
+  const Method& method_;
   std::shared_ptr<Attachment> self_;
   std::optional<Principal> principal_;   // once it is admitted
   std::shared_ptr<const void> unnamed_;  // until the first message has come
   FirstWord first_word_;
+  grpc::ByteBuffer bytes_;
   v1::AttachClientMessage incoming_;
   v1::AttachServerMessage outgoing_;
   // Of the thread that reads: gRPC starts no read before the one before it is done with.
@@ -242,17 +243,15 @@ private:
   bool done_ = false;  // the context is gone
 };
 
-class SessionsService final : public v1::Sessions::CallbackService {
+class SessionsService final : public Service {
 public:
-  SessionsService(Daemon& daemon, Access access) : daemon_(daemon), access_(std::move(access)) {}
-
-  grpc::ServerBidiReactor<v1::AttachClientMessage, v1::AttachServerMessage>* Attach(
-      grpc::CallbackServerContext* context) override {
-    return Attachment::begin(daemon_, access_, unnamed_, *context);
+  SessionsService(Daemon& daemon, Access access)
+      : Service(daemon, v1::Sessions::service_full_name()), access_(std::move(access)) {
+    stream<v1::AttachServerMessage>(
+        "Attach", [this](const Arrival& arrival) { return Attachment::begin(arrival, access_, unnamed_); });
   }
 
 private:
-  Daemon& daemon_;
   const Access access_;
   const std::shared_ptr<std::atomic<std::size_t>> unnamed_ = std::make_shared<std::atomic<std::size_t>>(0);
 };

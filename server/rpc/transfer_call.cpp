@@ -5,75 +5,77 @@
 #include <utility>
 
 #include "engine/graph/wire.h"
-#include "server/rpc/call.h"
 #include "server/rpc/rpc_status.h"
-#include "server/rpc/unreadable.h"
 
 namespace eagle::server {
 namespace {
 
 // A stream of chunks to the client, one at a time: who does not read holds one chunk, and its transfer is
 // charged for that.
-class Reading final : public grpc::ServerWriteReactor<v1::PlaneChunk> {
+class Reading final : public OneRequest<grpc::ServerBidiReactor<grpc::ByteBuffer, v1::PlaneChunk>> {
 public:
-  Reading(Daemon& daemon, grpc::CallbackServerContext& context, const v1::ReadRequest& request)
-      : daemon_(daemon), counted_(daemon.underway().enter()), context_(context) {
-    const Status ready = prepare(daemon, request);
-    ready.ok() ? go_on() : end(ready);
-  }
+  explicit Reading(const Arrival& arrival) : OneRequest(arrival) {}
 
 private:
-  Status prepare(Daemon& daemon, const v1::ReadRequest& request) {
-    EAGLE_ASSIGN_OR_RETURN(const auto session, session_of(daemon, context_));
-    EAGLE_ASSIGN_OR_RETURN(slice_, slice_of(*session, request.slice(), false));
-    at_ = request.first_byte();
+  google::protobuf::Message& request() override { return request_; }
+  void answer() override {
+    counted_ = daemon().underway().enter();
+    const Status ready = prepare();
+    ready.ok() ? go_on() : fail(ready);
+  }
+
+  Status prepare() {
+    EAGLE_ASSIGN_OR_RETURN(slice_, slice_of(*session(), request_.slice(), false));
+    at_ = request_.first_byte();
     if (at_ > slice_.packed.bytes()) {
       return {Reason::bad_value, "read: expected to start within " + std::to_string(slice_.packed.bytes()) +
                                      " bytes, found byte " + std::to_string(at_)};
     }
-    EAGLE_ASSIGN_OR_RETURN(transfer_, session->transfers().begin_read(slice_.packed.bytes() - at_));
+    EAGLE_ASSIGN_OR_RETURN(transfer_, session()->transfers().begin_read(slice_.packed.bytes() - at_));
     return {};
   }
 
   void go_on() {
     // What was granted may have been taken back meanwhile.
-    if (slice_.plane->released()) return end(unknown_plane(slice_.plane->id()));
+    if (slice_.plane->released()) return fail(unknown_plane(slice_.plane->id()));
     const std::uint64_t left = slice_.packed.bytes() - at_;
-    if (left == 0) return end({});
+    if (left == 0) return fail({});
     std::string& data = *chunk_.mutable_data();
     data.resize(std::min(left, transfer_.chunk_bytes));
     const Status read =
         slice_.plane->bytes()->read(slice_.packed, at_, std::as_writable_bytes(std::span(data)));
-    if (!read.ok()) return end(read);
+    if (!read.ok()) return fail(read);
     at_ += data.size();
     StartWrite(&chunk_);
   }
 
-  void OnWriteDone(bool ok) override { ok ? go_on() : end({Reason::cancelled, "the client is gone"}); }
-  void end(const Status& status) {
+  void OnWriteDone(bool ok) override { ok ? go_on() : fail({Reason::cancelled, "the client is gone"}); }
+  void fail(const Status& status) override {
     // Who hears of the end finds nothing counted for it any more.
     chunk_ = {};
     transfer_ = {};
-    Finish(rpc::to_grpc(daemon_, status, context_));
+    Finish(rpc::to_grpc(daemon(), status, context()));
   }
-  void OnDone() override { delete this; }
 
-  Daemon& daemon_;
-  const Underway::Token counted_;
+  v1::ReadRequest request_;
+  Underway::Token counted_;
   Transfers::Transfer transfer_;
-  grpc::CallbackServerContext& context_;
   Slice slice_;
   std::uint64_t at_ = 0;
   v1::PlaneChunk chunk_;
 };
 
-class Writing final : public grpc::ServerReadReactor<v1::WriteRequest> {
+class Writing final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
 public:
-  Writing(Daemon& daemon, grpc::CallbackServerContext& context, v1::WriteReply& reply)
-      : daemon_(daemon), counted_(daemon.underway().enter()), context_(context), reply_(reply) {
+  Writing(const Arrival& arrival, v1::WriteReply& reply)
+      : daemon_(arrival.daemon),
+        counted_(daemon_.underway().enter()),
+        context_(arrival.context),
+        method_(arrival.method),
+        reply_(reply) {
     // Who has no session, or too many transfers, hears so before the daemon takes the first message.
     const Status ready = prepare();
-    ready.ok() ? StartRead(&incoming_) : end(ready);
+    ready.ok() ? StartRead(&bytes_) : end(ready);
   }
 
 private:
@@ -85,11 +87,13 @@ private:
 
   void OnReadDone(bool ok) override {
     if (!ok) return end(slice_.plane || failed() ? Status() : unreadable("a WriteRequest with a slice"));
-    const Status stored = store();
+    HeldBytes none;  // `transfers` bounds these
+    Status stored = read(daemon_, nullptr, method_, bytes_, incoming_, none);
+    if (stored.ok()) stored = store();
     if (!stored.ok()) return end(stored);
     // Not cleared, which would keep the memory of the largest one while the client says nothing.
     incoming_ = v1::WriteRequest();
-    StartRead(&incoming_);
+    StartRead(&bytes_);
   }
 
   [[nodiscard]] bool failed() const { return context_.IsCancelled(); }
@@ -124,9 +128,11 @@ private:
   Daemon& daemon_;
   const Underway::Token counted_;
   grpc::CallbackServerContext& context_;
+  const Method& method_;
   std::shared_ptr<Session> session_;
   Transfers::Transfer transfer_;
   v1::WriteReply& reply_;
+  grpc::ByteBuffer bytes_;
   v1::WriteRequest incoming_;
   Slice slice_;
   std::uint64_t at_ = 0;
@@ -151,14 +157,12 @@ StatusOr<Slice> slice_of(Session& session, const v1::PlaneSlice& message, bool w
   return slice;
 }
 
-grpc::ServerWriteReactor<v1::PlaneChunk>* read_call(Daemon& daemon, grpc::CallbackServerContext& context,
-                                                    const v1::ReadRequest& request) {
-  return new Reading(daemon, context, request);  // its own, until OnDone
+grpc::ServerBidiReactor<grpc::ByteBuffer, v1::PlaneChunk>* read_call(const Arrival& arrival) {
+  return Reading::begin(std::make_shared<Reading>(arrival));
 }
 
-grpc::ServerReadReactor<v1::WriteRequest>* write_call(Daemon& daemon, grpc::CallbackServerContext& context,
-                                                      v1::WriteReply& reply) {
-  return new Writing(daemon, context, reply);
+grpc::ServerReadReactor<grpc::ByteBuffer>* write_call(const Arrival& arrival, v1::WriteReply& reply) {
+  return new Writing(arrival, reply);  // its own, until OnDone
 }
 
 }  // namespace eagle::server

@@ -2,12 +2,10 @@
 // For the .cpp files of this folder only: it brings gRPC's headers.
 #pragma once
 
-#include <grpcpp/server_context.h>
-#include <grpcpp/support/server_callback.h>
-
 #include "eagle/v1/service.grpc.pb.h"
 #include "engine/plane/packed.h"
 #include "server/daemon.h"
+#include "server/rpc/call.h"
 
 namespace eagle::server {
 
@@ -21,9 +19,7 @@ struct Slice {
 // that is to be written has no more bytes than its plane; one that is read may, with strides of 0.
 StatusOr<Slice> slice_of(Session& session, const v1::PlaneSlice& message, bool written);
 
-grpc::ServerWriteReactor<v1::PlaneChunk>* read_call(Daemon& daemon, grpc::CallbackServerContext& context,
-                                                    const v1::ReadRequest& request);
-grpc::ServerReadReactor<v1::WriteRequest>* write_call(Daemon& daemon, grpc::CallbackServerContext& context,
-                                                      v1::WriteReply& reply);
+grpc::ServerBidiReactor<grpc::ByteBuffer, v1::PlaneChunk>* read_call(const Arrival& arrival);
+grpc::ServerReadReactor<grpc::ByteBuffer>* write_call(const Arrival& arrival, v1::WriteReply& reply);
 
 }  // namespace eagle::server

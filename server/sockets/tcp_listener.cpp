@@ -27,7 +27,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr int accepts_a_turn = 64;
+constexpr int tcp_accepts_a_turn = 64;
 
 // What counts as one peer: an IPv4 address, or the network of an IPv6 one, of which a host may have any
 // number of addresses.
@@ -84,7 +84,7 @@ private:
   }
 
   void accept(Listening& one) {
-    for (int i = 0; i < accepts_a_turn; ++i) {
+    for (int i = 0; i < tcp_accepts_a_turn; ++i) {
       sockaddr_storage peer{};
       socklen_t size = sizeof peer;
       UniqueFd fd(::accept4(one.socket.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size,

@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import subprocess
+import threading
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,6 +135,87 @@ def test_garbage_to_every_call(daemon: Daemon) -> None:
         with pytest.raises(grpc.RpcError) as error:
             service.channel.unary_unary("/eagle.v1.Graphs/NoSuchCall")(b"", timeout=PATIENCE_S)
         assert error.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+# ---- many times their size
+
+
+#: How many empty submessages a request has, which its limit in bytes allows, and the field that they are in.
+BOMBS = {
+    "Planes.Create": (2**22, None),
+    "Planes.Release": (2**22, None),
+    "Graphs.Build": (2**24, 1),
+    "Graphs.Rebind": (2**24, 2),
+    "Runs.Simulate": (2**24, 1),
+    "Runs.Submit": (2**24, 1),
+}
+
+
+def bomb(method: str) -> bytes:
+    """Two bytes a submessage, which take a hundred once they are parsed."""
+    count, around = BOMBS[method]
+    return nested(1, b"") * count if around is None else nested(around, nested(2, b"") * count)
+
+
+@pytest.mark.survives("requests of 16 million submessages: refused with their number, and never parsed")
+@pytest.mark.parametrize("method", BOMBS)
+def test_submessages_that_take_a_hundred_times_their_bytes(daemon: Daemon, method: str) -> None:
+    with neighbour_goes_on(daemon), session_at(daemon.path) as service:
+        worker = worker_of(daemon)
+        before = held_by(worker)
+        code, said = refused(service, method, bomb(method))
+        assert code == "RESOURCE_EXHAUSTED", said
+        assert re.search(r"once it is read \(8 times (list|message)_bytes\)", said), said
+        found = re.search(r"found (\d+) submessages", said)
+        assert found is not None, said
+        assert int(found[1]) >= BOMBS[method][0]
+        wait_for_at_most(worker, before.descriptors + 8, before.resident_kib + 128 * 1024)
+
+
+@pytest.mark.survives("the same, and garbage, without a secret or with a forged one: UNAUTHENTICATED, to every call")
+@pytest.mark.parametrize("secret", ["", "0" * 64, "zz" * 32])
+def test_nothing_is_received_from_who_has_no_session(daemon: Daemon, secret: str) -> None:
+    with neighbour_goes_on(daemon), session_at(daemon.path) as service:
+        right, service.secret = service.secret, secret
+        for method in service.methods():
+            # Who says UNAUTHENTICATED of what is no message, or over its limit, has not looked at it.
+            assert refused(service, method, b"\x0f")[0] == "UNAUTHENTICATED", method
+            if method in BOMBS:
+                assert refused(service, method, bomb(method))[0] == "UNAUTHENTICATED", method
+        # Nor does anybody wait for a message: the call is over when its headers are there.
+        held = threading.Event()
+        path = service.method("Graphs.Build")[1]
+        with pytest.raises(grpc.RpcError) as error:
+            service.channel.stream_unary(path)(
+                iter(held.wait, True), metadata=(("eagle-session-secret", secret),), timeout=PATIENCE_S
+            )
+        held.set()
+        assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        service.secret = right
+        service.call("Admin.Info")
+
+
+@pytest.mark.survives("requests over the limit of their call: refused by its name")
+def test_requests_over_the_limit_of_their_call(daemon: Daemon) -> None:
+    limits = {"Graphs.Launch": ("request_bytes", 2**16), "Planes.Release": ("list_bytes", 2**23)}
+    with neighbour_goes_on(daemon), session_at(daemon.path) as service:
+        for method, (key, most) in limits.items():
+            code, said = refused(service, method, bytes(most + 1))
+            assert code == "RESOURCE_EXHAUSTED", said
+            assert f"{method}: expected a message of at most {most} bytes ({key}), found {most + 1}" in said
+
+
+@pytest.mark.survives("compressed requests, which may be a thousand times as large: refused, and not unpacked")
+def test_compressed_requests(daemon: Daemon) -> None:
+    with neighbour_goes_on(daemon), session_at(daemon.path) as service:
+        build = service.channel.unary_unary(service.method("Graphs.Build")[1])
+        metadata = (("eagle-session-secret", service.secret),)
+        with pytest.raises(grpc.RpcError) as error:
+            build(
+                nested(1, bytes(256 * 2**20)), metadata=metadata, compression=grpc.Compression.Gzip, timeout=PATIENCE_S
+            )
+        assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert "compressed" in (error.value.details() or "")
 
 
 # ---- names
