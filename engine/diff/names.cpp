@@ -220,14 +220,19 @@ std::vector<Wanted> all_inputs(const Program& program) {
   });
 
   std::vector<Wanted> inputs;
-  std::set<std::string> names;
+  std::map<std::string, plane::View> names;
   std::map<std::string, std::vector<Named>> by_name;
   for (const Named& named : found) by_name[named.plane->name].push_back(named);
   for (const auto& [name, users] : by_name) {
     for (const Named& named : users) {
-      const std::string key = one_array(users) ? name : named.step->node->label + "." + name;
+      const std::string shared = one_array(users) ? name : named.step->node->label + "." + name;
+      // Nodes that share a label as well are counted.
+      std::string key = shared;
+      for (int number = 2; names.contains(key) && names.at(key) != named.plane->view; ++number)
+        key = shared + "#" + std::to_string(number);
       // The value from before the launch, whichever node it is named after.
-      if (names.insert(key).second) inputs.push_back({key, Place{0, named.plane->view}, {}});
+      if (names.emplace(key, named.plane->view).second)
+        inputs.push_back({key, Place{0, named.plane->view}, {}});
     }
   }
   std::map<std::string, std::vector<std::pair<const Step*, std::uint32_t>>> params;

@@ -334,6 +334,20 @@ def test_callables_of_one_label_are_not_taken_back_by_one_vjp(session):
         eagle.diff.reverse(g.record, {"z": [1.0, 1.0]}, vjps=vjps)
 
 
+def test_arrays_of_nodes_that_share_their_label_are_counted(session):
+    a, b, c = (session.asarray([float(i), 0.0]) for i in (1, 2, 3))
+    into = [session.zeros(2) for _ in range(3)]
+    g = eagle.Graph(session, record=True)
+    for source, destination in zip((a, b, c, a), (*into, into[0]), strict=True):
+        g.add_node(eagle.copy(source, destination))
+    g.add(eagle.plan(mix).bind(session=session, p=into[0], q=into[1], r=into[2]), name="end")
+    found = eagle.diff.reverse(g.build().launch().record, {"end.r": [1.0, 1.0]})
+    assert list(found) == ["copy.src", "copy.src#2", "copy.src#3"]
+    close(found["copy.src"], [2.0 - 2.0 * np.exp(-1.0), 0.0])  # by p: q - 2 p exp(-p p)
+    close(found["copy.src#2"], [1.0, 0.0])  # by q: p
+    close(found["copy.src#3"], [0.0, 0.0])  # its copy is overwritten
+
+
 def test_a_plane_that_is_only_written_is_nothing_to_ask_for(session):
     x, y = session.asarray([1.0, 2.0]), session.zeros(2)
     g = eagle.Graph(session, record=True).add(eagle.plan(twice_or_so).bind(x=x, a=2.0, y=y), name="one").build()
