@@ -134,7 +134,9 @@ class GraphPipeline:
         return str(self._graph) if self._graph is not None else f"eagle.GraphPipeline of {len(self._steps)} members"
 
     def __repr__(self) -> str:
-        return f"<eagle.GraphPipeline of {len(self._steps)} members, {'built' if self._graph else 'not built'}>"
+        members = len(self._steps)
+        state = "built" if self._graph is not None else "not built"
+        return f"<eagle.GraphPipeline of {members} member{'' if members == 1 else 's'}, {state}>"
 
     # ---- details
 

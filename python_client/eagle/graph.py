@@ -519,7 +519,8 @@ class Graph(Storable):
 
     def __repr__(self) -> str:
         state = "built" if self.backend else "not built"
-        return f"<eagle.Graph {self._name or ''}{' ' if self._name else ''}{len(self.node_labels())} nodes, {state}>"
+        name, nodes = f"{self._name} " if self._name else "", len(self.node_labels())
+        return f"<eagle.Graph {name}{nodes} node{'' if nodes == 1 else 's'}, {state}>"
 
     # ---- details
 

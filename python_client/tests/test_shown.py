@@ -98,10 +98,14 @@ def test_gradients_and_their_pass_are_shown(session):
     assert "reverse square" in back.to_svg()
 
 
-def test_a_pipeline_says_what_it_is(session):
+def test_graphs_and_pipelines_say_what_they_are(session):
+    x = session.zeros(3)
+    g = eagle.Graph(session, name="here")
+    assert repr(g) == "<eagle.Graph here 0 nodes, not built>"
+    assert repr(g.add_node(eagle.copy(x, session.zeros(3))).build()) == "<eagle.Graph here 1 node, built>"
     pipe = eagle.GraphPipeline(session).add(lambda: None)
-    assert repr(pipe) == "<eagle.GraphPipeline of 1 members, not built>"
-    assert repr(pipe.build()) == "<eagle.GraphPipeline of 1 members, built>"
+    assert repr(pipe) == "<eagle.GraphPipeline of 1 member, not built>"
+    assert repr(pipe.build()) == "<eagle.GraphPipeline of 1 member, built>"
 
 
 def test_a_run_goes_on_where_its_bar_cannot_be_drawn(session, monkeypatch):
