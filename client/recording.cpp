@@ -198,6 +198,10 @@ void Recording::begin(std::int64_t runs) {
   runs_ = runs;
   state_ = State::incomplete;
   call_bytes_ = 0;
+  if (launched_params_changed_ != params_changed) {
+    launched_params_ = params;
+    launched_params_changed_ = params_changed;
+  }
   for (Callable& callable : callables) callable.calls.clear();
 }
 
@@ -212,10 +216,14 @@ Status Recording::check(std::string_view method) const {
     case State::whole:
       return {};
     case State::none:
-      return {Reason::graph_state, where + ": nothing is recorded yet; launch first"};
-    case State::incomplete:
       return {Reason::graph_state,
-              where + ": the last launch did not end well, and its record is incomplete; launch again"};
+              where + ": nothing is recorded yet; launch the graph, or run the model, first"};
+    case State::incomplete:
+      return {
+          Reason::graph_state,
+          where +
+              ": the last launch or run did not end well, or left samples at different steps, so that its "
+              "record is incomplete; launch or run it again"};
     case State::several:
       return {Reason::graph_state,
               where + ": the last launch ran the graph " + std::to_string(runs_) +

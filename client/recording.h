@@ -80,8 +80,12 @@ public:
   [[nodiscard]] std::uint64_t bytes() const { return static_cast<std::uint64_t>(plan.bytes) + call_bytes_; }
 
   // Numbers that Params got since the build, by launch and argument.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> params;
+  using Params = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>;
+  Params params;
   std::uint64_t params_changed = 0;  // how often
+  // Those that the last launch ran with, which a reverse pass is about.
+  [[nodiscard]] const Params& launched_params() const { return launched_params_; }
+  [[nodiscard]] std::uint64_t launched_params_changed() const { return launched_params_changed_; }
 
 private:
   explicit Recording(const Session& its_session);
@@ -95,6 +99,8 @@ private:
   std::int64_t runs_ = 0;
   std::uint64_t call_bytes_ = 0;
   std::vector<std::int64_t> trips_;
+  Params launched_params_;
+  std::uint64_t launched_params_changed_ = 0;
 };
 
 // Declares plane `index` of the description as where the buffer lies. Where that is part of a plane that is

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "client/graph_state.h"
 #include "client/recording.h"
@@ -149,6 +152,30 @@ Status take_back(const Recording& recording, const diff::ReverseCall& call,
   return vjp(arguments);
 }
 
+// By host node: its derivative, or null. A label that several nodes share does not say whose derivative it
+// is: it needs one for each of them.
+StatusOr<std::vector<const Vjp*>> vjps_of(const Recording& recording, const ReverseOptions& options) {
+  std::map<std::string_view, std::vector<std::size_t>> hosts;
+  for (std::size_t host = 0; host < recording.callables.size(); ++host)
+    hosts[recording.callables[host].label].push_back(host);
+  std::map<std::string_view, std::vector<const Vjp*>> given;
+  for (const auto& [label, vjp] : options.vjps) given[label].push_back(&vjp);
+  std::vector<const Vjp*> found(recording.callables.size(), nullptr);
+  for (const auto& [label, vjps] : given) {
+    const auto named = hosts.find(label);
+    if (named == hosts.end()) continue;
+    if (named->second.size() != vjps.size()) {
+      return Status(
+          Reason::bad_binding,
+          "reverse: vjps: " + std::to_string(named->second.size()) + " callables are called " +
+              kernel::quote_name(label) + ", and " + std::to_string(vjps.size()) +
+              " of their derivatives is given; give the nodes names of their own, and each its vjp");
+    }
+    for (std::size_t i = 0; i < vjps.size(); ++i) found[named->second[i]] = vjps[i];
+  }
+  return found;
+}
+
 }  // namespace
 
 Status Reverse::State::write_constants() const {
@@ -161,9 +188,9 @@ Status Reverse::State::write_constants() const {
   return {};
 }
 
-// Numbers that Params of the forward graph got since it was built.
+// Numbers with which Params of the forward graph were launched.
 Status Reverse::State::update_params() {
-  if (params_changed == recording->params_changed) return {};
+  if (params_changed == recording->launched_params_changed()) return {};
   std::vector<ParamUpdate> updates;
   const auto flush = [&]() -> Status {
     if (updates.empty()) return {};
@@ -172,13 +199,13 @@ Status Reverse::State::update_params() {
     return {};
   };
   for (const diff::ParamLink& link : plan.params) {
-    const auto found = recording->params.find({link.from.launch, link.from.argument});
-    if (found == recording->params.end()) continue;
+    const auto found = recording->launched_params().find({link.from.launch, link.from.argument});
+    if (found == recording->launched_params().end()) continue;
     updates.push_back({{link.node, {}, link.argument}, number_of(link.scalar, found->second)});
     if (updates.size() == graph::most_updates) EAGLE_RETURN_IF_ERROR(flush());
   }
   EAGLE_RETURN_IF_ERROR(flush());
-  params_changed = recording->params_changed;
+  params_changed = recording->launched_params_changed();
   return {};
 }
 
@@ -203,6 +230,7 @@ StatusOr<Reverse> reverse(const Record& record, const std::vector<std::string>& 
   wanted.seeds = seeds;
   wanted.wrt = options.wrt;
   wanted.checkpoint = options.checkpoint;
+  EAGLE_ASSIGN_OR_RETURN(const std::vector<const Vjp*> vjps, vjps_of(*recording, options));
   for (const auto& [label, vjp] : options.vjps) wanted.vjps.push_back(label);
   // Loops of the graph itself are planned for about as many trips as they took, others for their caps.
   wanted.trips.resize(recording->program->loops());
@@ -232,9 +260,7 @@ StatusOr<Reverse> reverse(const Record& record, const std::vector<std::string>& 
           [recording, call, memory = *arena] { return write_again(*recording, call, *memory); });
       continue;
     }
-    const auto vjp = std::find_if(options.vjps.begin(), options.vjps.end(),
-                                  [&](const auto& named) { return named.first == call.label; });
-    backing.calls.emplace_back([recording, call, memory = *arena, function = vjp->second] {
+    backing.calls.emplace_back([recording, call, memory = *arena, function = *vjps[call.host]] {
       return take_back(*recording, call, memory, function);
     });
   }

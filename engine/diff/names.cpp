@@ -59,18 +59,22 @@ const std::string& param_name(const Program& program, const Step& step, std::uin
   return program.graph().kernels[step.as<graph::KernelLaunch>()->kernel]->arguments[argument].name;
 }
 
-Status unknown(std::string_view what, const std::string& name, const std::set<std::string>& known) {
+std::string listed(const std::set<std::string>& known) {
   constexpr std::size_t most = 12;
   std::string list;
-  std::size_t listed = 0;
+  std::size_t count = 0;
   for (const std::string& candidate : known) {
-    if (listed++ == most) break;
+    if (count++ == most) break;
     list += (list.empty() ? "" : ", ") + quote_name(candidate);
   }
   if (known.size() > most) list += ", ...";
+  return list.empty() ? "none" : list;
+}
+
+Status unknown(std::string_view what, const std::string& name, const std::set<std::string>& known) {
   return {Reason::unknown_name, std::string(what) + " " + quote_name(name) + ": no node has a real plane" +
                                     (what == "wrt" ? " or Param" : "") + " of that name; there are " +
-                                    (list.empty() ? "none" : list)};
+                                    listed(known)};
 }
 
 Status ambiguous(std::string_view what, const std::string& name, const std::vector<Named>& found) {
@@ -97,6 +101,19 @@ std::vector<Named> called(const std::vector<Named>& all, const std::string& name
     }
   }
   return found;
+}
+
+// Refuses a name by which nodes write and none reads.
+Status check_read(const std::string& name, const std::vector<Named>& all,
+                  const std::set<std::string>& known) {
+  const std::vector<Named> written = called(all, name, true);
+  if (written.empty()) return {};
+  const std::string& label = written.front().step->node->label;
+  return {Reason::unknown_name,
+          "wrt " + quote_name(name) + ": node " + quote_name(label) +
+              " writes it, and no node reads anything by this name; gradients are by what "
+              "nodes read, which is " +
+              listed(known)};
 }
 
 // Refuses a name that only planes of other types have.
@@ -150,10 +167,11 @@ StatusOr<Wanted> find_input(const Program& program, const std::vector<Named>& al
     if (is_called(step, param, name)) wanted.params.push_back({step.launch, argument});
   });
   if (!wanted.params.empty()) return wanted;
-  EAGLE_RETURN_IF_ERROR(check_real("wrt", name, all));
   for (const Named& named : all) {
     if (!named.written && is_real(named.plane->view)) known.insert(named.plane->name);
   }
+  EAGLE_RETURN_IF_ERROR(check_read(name, all, known));
+  EAGLE_RETURN_IF_ERROR(check_real("wrt", name, all));
   return unknown("wrt", name, known);
 }
 
@@ -202,14 +220,19 @@ std::vector<Wanted> all_inputs(const Program& program) {
   });
 
   std::vector<Wanted> inputs;
-  std::set<std::string> names;
+  std::map<std::string, plane::View> names;
   std::map<std::string, std::vector<Named>> by_name;
   for (const Named& named : found) by_name[named.plane->name].push_back(named);
   for (const auto& [name, users] : by_name) {
     for (const Named& named : users) {
-      const std::string key = one_array(users) ? name : named.step->node->label + "." + name;
+      const std::string shared = one_array(users) ? name : named.step->node->label + "." + name;
+      // Nodes that share a label as well are counted.
+      std::string key = shared;
+      for (int number = 2; names.contains(key) && names.at(key) != named.plane->view; ++number)
+        key = shared + "#" + std::to_string(number);
       // The value from before the launch, whichever node it is named after.
-      if (names.insert(key).second) inputs.push_back({key, Place{0, named.plane->view}, {}});
+      if (names.emplace(key, named.plane->view).second)
+        inputs.push_back({key, Place{0, named.plane->view}, {}});
     }
   }
   std::map<std::string, std::vector<std::pair<const Step*, std::uint32_t>>> params;

@@ -37,7 +37,7 @@ StatusOr<std::vector<Wanted>> find_seeds(const Program& program, const std::vect
 StatusOr<std::vector<Wanted>> find_inputs(const Program& program, const std::vector<std::string>& names);
 
 // All real planes whose values from before the launch are read, and all real Params, by the shortest names
-// that tell them apart.
+// that tell them apart; where nodes share their label, too, "node.x", "node.x#2" and so on.
 std::vector<Wanted> all_inputs(const Program& program);
 
 }  // namespace eagle::diff

@@ -395,6 +395,10 @@ TEST(ReversePass, RefusesNamesThatAreNoneAndCallablesWithoutADerivative) {
   EXPECT_NE(refused({"nothing"}, {}).message().find("'y'"), std::string::npos);
   EXPECT_EQ(refused({"y"}, std::vector<std::string>{"q"}).reason(), Reason::unknown_name);
   EXPECT_EQ(refused({"y"}, std::vector<std::string>{"n"}).reason(), Reason::wrong_dtype);
+  const Status written = refused({"y"}, std::vector<std::string>{"y"});
+  EXPECT_EQ(written.reason(), Reason::unknown_name);
+  EXPECT_NE(written.message().find("node 'model' writes it, and no node reads"), std::string::npos)
+      << written.message();
   const Status missing = refused({"y"}, {});
   EXPECT_EQ(missing.reason(), Reason::bad_binding);
   EXPECT_NE(missing.message().find("'model'"), std::string::npos) << missing.message();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Sequence, Union
+from typing import Any, Iterable, NamedTuple, Sequence, Union
 
 from eagle import _core, frontend, roles
 from eagle._kernel import Kernel
@@ -139,6 +139,8 @@ def differentiate(
 
 
 def _names(where: str, what: str, given: Union[str, Sequence[str]]) -> tuple[str, ...]:
+    if isinstance(given, (bytes, bytearray)) or not isinstance(given, Iterable):
+        raise refusal("WRONG_TYPE", f"{where}: {what}: expected names of arguments, found {type(given).__name__}")
     names = (given,) if isinstance(given, str) else tuple(given)
     for name in names:
         if not isinstance(name, str):

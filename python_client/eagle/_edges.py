@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Iterator, NamedTuple, overload
 
@@ -69,7 +70,7 @@ class Edges(Sequence[Edge]):
             if step > 0:
                 return self._rows(first, max(first, last))[::step]
             return self._rows(last + 1, max(first, last) + 1)[::step]
-        number = index.__index__()
+        number = operator.index(index)
         at = number + len(self) if number < 0 else number
         if not 0 <= at < len(self):
             raise IndexError(f"edge {number} of {len(self)}")

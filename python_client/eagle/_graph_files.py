@@ -10,7 +10,7 @@ import numpy as np
 from eagle import _core
 from eagle.errors import refusal, text
 from eagle.planes import Plane
-from eagle.session import Array, Session, default_session, session_of
+from eagle.session import Array, Session, check_session, default_session, session_of
 
 if TYPE_CHECKING:
     from eagle.graph import Graph
@@ -150,8 +150,7 @@ class Storable:
         Files may be anybody's: what is wrong with one raises EagleError (a ValueError) before anything is made of it,
         and so do names that it does not have.
         """
-        if session is not None and not isinstance(session, Session):
-            raise refusal("WRONG_TYPE", f"load: session: expected an eagle.Session, found {type(session).__name__}")
+        check_session("load", session)
         for what, mapping in (("planes", planes), ("calls", calls)):
             if mapping is not None and not isinstance(mapping, Mapping):
                 raise refusal("WRONG_TYPE", f"load: {what}: expected a dict by name, found {type(mapping).__name__}")

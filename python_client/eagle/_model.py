@@ -14,7 +14,7 @@ from eagle.errors import EagleError, refusal
 from eagle.plan import BoundPlan, Plan
 from eagle.planes import Plane, local_of
 from eagle.roles import Role
-from eagle.session import Array, Session, default_session, session_of
+from eagle.session import Array, Session, check_session, default_session, session_of
 
 if TYPE_CHECKING:
     from eagle.interop.xarray import Labels
@@ -64,6 +64,7 @@ class Model:
         arrays = [*self._given.values(), *([] if mask is None else [mask])]
         arrays += [array for part in self._plans if isinstance(part, BoundPlan) for array in part.planes.values()]
         arrays += [array for part in given_parts if isinstance(part, Node) for array in part._arrays]
+        check_session(where, session)
         self.session = session or session_of(arrays) or default_session()
         self._real = scalar_type if scalar_type is not None else self._common_real()
         self._mask_given = mask

@@ -10,7 +10,7 @@ from eagle._nodes import Conditional, Node, SkipGuard, opaque, skippable
 from eagle.errors import refusal, text
 from eagle.graph import Graph, GraphReport
 from eagle.plan import BoundPlan
-from eagle.session import Session, default_session, session_of
+from eagle.session import Session, check_session, default_session, session_of
 
 Step = Union[Callable[[], Any], Node, Conditional, BoundPlan]
 
@@ -33,6 +33,7 @@ class GraphPipeline:
     """
 
     def __init__(self, session: Session | None = None) -> None:
+        check_session("GraphPipeline", session)
         self._session = session
         self._stages: list[list[int]] = []
         self._steps: list[Step] = []
@@ -131,6 +132,11 @@ class GraphPipeline:
 
     def __str__(self) -> str:
         return str(self._graph) if self._graph is not None else f"eagle.GraphPipeline of {len(self._steps)} members"
+
+    def __repr__(self) -> str:
+        members = len(self._steps)
+        state = "built" if self._graph is not None else "not built"
+        return f"<eagle.GraphPipeline of {members} member{'' if members == 1 else 's'}, {state}>"
 
     # ---- details
 

@@ -24,6 +24,7 @@ def plot(rows: Mapping[str, Any], ax: Axes | None, edge_labels: bool, show_sched
             "MISSING_PACKAGE",
             'plot: this needs matplotlib, which is not installed; run: pip install "eagled[plot]"',
         ) from None
+    _check_axes(ax)
     width, height, margin = rows["size"]
     left = 0.0 if show_schedule else margin - 2 * rows["character"][0]
     if ax is None:
@@ -37,6 +38,15 @@ def plot(rows: Mapping[str, Any], ax: Axes | None, edge_labels: bool, show_sched
     found = ax.get_figure()
     assert found is not None
     return found  # type: ignore[return-value]
+
+
+def _check_axes(ax: Any) -> None:
+    from matplotlib.axes import Axes
+
+    if ax is None or (isinstance(ax, Axes) and ax.name == "rectilinear"):
+        return
+    found = f"{ax.name} axes" if isinstance(ax, Axes) else type(ax).__name__
+    raise refusal("WRONG_TYPE", f"plot: ax: expected plain matplotlib axes (figure.subplots()), found {found}")
 
 
 class _Drawing:

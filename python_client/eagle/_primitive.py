@@ -58,18 +58,23 @@ def primitive(
     array([3., 3.])
     """
     for rule, given in (("vjp", vjp), ("jvp", jvp)):
-        if given is not None and not isinstance(given, types.FunctionType):
-            raise refusal(
-                "WRONG_TYPE", f"eagle.primitive: {rule}: expected a plain function, found {type(given).__name__}"
-            )
+        if given is not None:
+            _check_plain(f"eagle.primitive: {rule}", given)
     if vjp is None and jvp is None:
         raise refusal("BAD_VALUE", "eagle.primitive: give vjp=, jvp= or both; without rules a plain function will do")
     if name is not None and not isinstance(name, str):
         raise refusal("WRONG_TYPE", "eagle.primitive: write @eagle.primitive('name', vjp=...), with brackets")
 
     def decorate(function: Function) -> Primitive:
-        if not isinstance(function, types.FunctionType):
-            raise refusal("WRONG_TYPE", f"eagle.primitive: expected a plain function, found {type(function).__name__}")
+        _check_plain("eagle.primitive", function)
         return Primitive(name or function.__name__, function, vjp, jvp)
 
     return decorate
+
+
+def _check_plain(where: str, function: Any) -> None:
+    """Kernels read the text of a function: it must have one of its own."""
+    if not isinstance(function, types.FunctionType):
+        raise refusal("WRONG_TYPE", f"{where}: expected a plain function, found {type(function).__name__}")
+    if function.__name__ == "<lambda>":
+        raise refusal("WRONG_TYPE", f"{where}: expected a function that is written with `def`, found a lambda")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 import time
@@ -46,7 +47,11 @@ class Bar:
         return self._terminal or self._display is not None
 
     def draw(self, progress: RunProgress) -> None:
-        """The bar as it is now."""
+        """The bar as it is now. A run goes on where its bar cannot be drawn any more."""
+        with contextlib.suppress(OSError, ValueError):  # the terminal is gone, or closed
+            self._draw(progress)
+
+    def _draw(self, progress: RunProgress) -> None:
         line = self.line(progress, time.monotonic() - self._began)
         if self._display is not None:
             self._display.update({"text/plain": line, "text/html": self.html(progress, line)}, raw=True)
@@ -77,8 +82,9 @@ class Bar:
     def close(self) -> None:
         """Leaves the line."""
         if self._terminal and self._drawn:
-            sys.stderr.write("\n")
-            sys.stderr.flush()
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.write("\n")
+                sys.stderr.flush()
 
 
 class Watcher:

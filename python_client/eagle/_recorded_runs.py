@@ -21,6 +21,8 @@ from eagle.session import Array, Session
 from eagle.stepping import Simulation
 
 _REAL = ("f64", "f32")
+# What eagle.simulate takes beside the arguments of kernels, and recorded runs do not.
+_NOT_RECORDED = ("record", "record_to", "every", "events", "shard")
 
 
 class RunRecord(Record):
@@ -117,8 +119,9 @@ def simulation(
 ) -> RecordedSimulation:
     """:func:`eagle.simulation`, with runs that :func:`eagle.diff.reverse` can go back over.
 
-    The arguments are those of :func:`eagle.simulate`; ``until`` is a kernel. A run costs one copy of what the steps
-    overwrite, and computes what it would without a record.
+    The arguments are those of :func:`eagle.simulation` but for ``record``, ``record_to``, ``every``, ``events`` and
+    ``shard``; ``until`` is a kernel. A run costs one copy of what the steps overwrite, and computes what it would
+    without a record.
 
     >>> import eagle
     >>> @eagle.kernel
@@ -139,6 +142,13 @@ def simulation(
             f"{_where}: until: expected a kernel, found {type(until).__name__}; a callable that looks at the run in "
             "between is not recorded",
         )
+    for name in _NOT_RECORDED:
+        if name in args:
+            raise refusal(
+                "BAD_VALUE",
+                f"{_where}: {name}: eagle.simulate takes it, and a run that can be gone back over does not; leave it "
+                "out here",
+            )
     bound = Model(_where, model, args, until=until, session=session, scalar_type=scalar_type)
     options = Options(_where, max_steps, steps, dispatch, None, timeout)
     options.progress = progress

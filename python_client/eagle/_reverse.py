@@ -11,6 +11,7 @@ from eagle import _core
 from eagle._nodes import _numbers
 from eagle._records import GraphRecord, Record
 from eagle._running import seconds_of, whole
+from eagle._shown import bytes_text, pairs_html, pairs_text, seconds_text
 from eagle.errors import refusal, text
 from eagle.planes import Plane
 from eagle.session import Host
@@ -37,6 +38,22 @@ class ReverseReport(NamedTuple):
     record_nbytes: int
     loops: tuple[LoopReport, ...]
 
+    def _rows(self) -> dict[str, Any]:
+        rows = {
+            "time": f"{seconds_text(self.wall_s)}, pid {self.host.pid} of {self.host.name}",
+            "memory": f"{bytes_text(self.nbytes)}, beside a record of {bytes_text(self.record_nbytes)}",
+        }
+        for loop in self.loops:
+            rows[f"loop {loop.label}"] = f"state kept every {loop.interval:,} of at most {loop.trips:,} trips"
+        return rows
+
+    def __str__(self) -> str:
+        return pairs_text("report of a reverse pass", self._rows())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return pairs_html("report of a reverse pass", self._rows())
+
 
 class Gradients(Mapping[str, "np.ndarray[Any, Any]"]):
     """Gradients by name, as arrays of their own; those of Params are 0-d. ``report`` says how they were made."""
@@ -56,6 +73,16 @@ class Gradients(Mapping[str, "np.ndarray[Any, Any]"]):
 
     def __repr__(self) -> str:
         return f"<eagle.diff.Gradients of {', '.join(self._values) or 'nothing'}>"
+
+    def _rows(self) -> dict[str, Any]:
+        return {**{name: _shown(value) for name, value in self._values.items()}, **self.report._rows()}
+
+    def __str__(self) -> str:
+        return pairs_text("gradients", self._rows())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return pairs_html("gradients", self._rows())
 
 
 class Reverse:
@@ -88,7 +115,7 @@ class Reverse:
     ) -> None:
         asked = _Asked.of("Reverse", record, seeds, wrt, vjps, checkpoint)
         self._record = record
-        self._calls: dict[int, Callable[..., Any]] = {}
+        self._calls: dict[int, Callable[..., Any]] = {}  # by number; a node's label need not be its own
         numbers = []
         for label, function in asked.vjps:
             number = next(_numbers)
@@ -103,6 +130,7 @@ class Reverse:
         Raises EagleError (ValueError, TypeError) for seeds of another shape or that are missing, and where nothing
         whole is recorded; what callables raise reaches the caller unchanged.
         """
+        _check_seeds(seeds)
         rows = self._core.seeds
         missing = [row[0] for row in rows if row[0] not in seeds]
         extra = [name for name in seeds if name not in [row[0] for row in rows]]
@@ -149,6 +177,14 @@ class Reverse:
     def __str__(self) -> str:
         return _core.picture(self._core.graph(), "text").rstrip("\n")
 
+    def to_svg(self) -> str:
+        """The picture of the pass, as :meth:`eagle.Graph.to_svg` draws graphs."""
+        return _core.picture(self._core.graph(), "svg")
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        return self.to_svg()
+
     def __repr__(self) -> str:
         return f"<eagle.diff.Reverse of {', '.join(row[0] for row in self._core.seeds)} by {', '.join(self.names)}>"
 
@@ -192,6 +228,11 @@ class _Asked(NamedTuple):
         wanted = record._names if wrt is None else _names(where, "wrt", wrt)
         if wanted is not None and not wanted:
             raise refusal("BAD_VALUE", f"{where}: wrt is empty; name planes or Params, or leave it out for all")
+        if vjps is not None and not isinstance(vjps, AbstractMapping):
+            raise refusal(
+                "WRONG_TYPE",
+                f"{where}: vjps: expected a dict of functions by the labels of nodes, found {type(vjps).__name__}",
+            )
         functions = {} if vjps is None else dict(vjps)
         for label, function in functions.items():
             if not isinstance(label, str):
@@ -209,12 +250,13 @@ class _Asked(NamedTuple):
                 "UNKNOWN_NAME",
                 f"{where}: vjps: '{unknown[0]}' is no callable of this graph; there are {candidates}",
             )
+        of_nodes = []
         for label, node in known:
             own = getattr(node, "_vjp", None)
-            if own is not None:
-                functions.setdefault(label, own)
+            if own is not None and label not in functions:
+                of_nodes.append((label, own))
         steps = 0 if checkpoint is None else whole(f"{where}: checkpoint", checkpoint, least=1)
-        return cls(names, None if wanted is None else list(wanted), tuple(functions.items()), steps)
+        return cls(names, None if wanted is None else list(wanted), (*functions.items(), *of_nodes), steps)
 
     def key(self, record: Record) -> Any:
         """What tells passes apart; functions by themselves, which the key keeps."""
@@ -261,10 +303,7 @@ def reverse(
     >>> gradients["x"], gradients["k"]
     (array([10., 20.]), array(2.5))
     """
-    if not isinstance(seeds, AbstractMapping):
-        raise refusal(
-            "WRONG_TYPE", f"reverse: seeds: expected a dict of derivatives by name, found {type(seeds).__name__}"
-        )
+    _check_seeds(seeds)
     asked = _Asked.of("reverse", record, list(seeds), wrt, vjps, checkpoint)
     made = record._remembered(
         asked.key(record), lambda: Reverse(record, asked.seeds, wrt=wrt, vjps=vjps, checkpoint=checkpoint)
@@ -282,6 +321,18 @@ def _names(where: str, what: str, given: Any) -> tuple[str, ...]:
             raise refusal("WRONG_TYPE", f"{where}: {what}: expected names, found {name!r}")
         text(f"{where}: {what}", name)
     return tuple(given)
+
+
+def _check_seeds(seeds: Any) -> None:
+    if not isinstance(seeds, AbstractMapping):
+        raise refusal(
+            "WRONG_TYPE", f"reverse: seeds: expected a dict of derivatives by name, found {type(seeds).__name__}"
+        )
+
+
+def _shown(value: np.ndarray[Any, Any]) -> str:
+    """A number as it is, an array by what it is."""
+    return repr(float(value)) if value.ndim == 0 else f"{value.dtype} {value.shape}"
 
 
 def _seed(name: str, value: Any, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -321,6 +372,11 @@ def _writing(label: str, function: VjpFunction) -> Callable[..., None]:
             if found[name] is None:
                 continue
             value = np.asarray(found[name])
+            if value.dtype.kind not in "fiu":
+                raise refusal(
+                    "WRONG_DTYPE",
+                    f"{where}: the gradient of '{name}': expected real numbers, it returned {value.dtype}",
+                )
             if value.shape != into.shape:
                 raise refusal(
                     "WRONG_SHAPE",

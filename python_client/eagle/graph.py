@@ -65,7 +65,7 @@ from eagle._running import seconds_of
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text
 from eagle.plan import BoundPlan, LaunchReport
-from eagle.session import Session, _dtype, _shape, default_session, local_session, session_of
+from eagle.session import Session, _dtype, _shape, check_session, default_session, local_session, session_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,8 +114,7 @@ class Graph(Storable):
     """
 
     def __init__(self, session: Session | None = None, record: bool = False, name: str | None = None) -> None:
-        if session is not None and not isinstance(session, Session):
-            raise refusal("WRONG_TYPE", f"Graph: session: expected an eagle.Session, found {type(session).__name__}")
+        check_session("Graph", session)
         self._name = text("Graph: name", name)
         self._recorded = _flag("Graph: record", record)
         self._found = session  # where the graph belongs: as asked for, else by the first array of a session
@@ -520,7 +519,8 @@ class Graph(Storable):
 
     def __repr__(self) -> str:
         state = "built" if self.backend else "not built"
-        return f"<eagle.Graph {self._name or ''}{' ' if self._name else ''}{len(self.node_labels())} nodes, {state}>"
+        name, nodes = f"{self._name} " if self._name else "", len(self.node_labels())
+        return f"<eagle.Graph {name}{nodes} node{'' if nodes == 1 else 's'}, {state}>"
 
     # ---- details
 

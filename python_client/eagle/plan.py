@@ -21,7 +21,7 @@ from eagle._shown import pairs_html, pairs_text, put_right_rows, seconds_text
 from eagle.errors import refusal
 from eagle.planes import Plane
 from eagle.samples import OneSample, Oriented, are_heads, is_per_sample
-from eagle.session import Array, Host, Session, default_session, session_of
+from eagle.session import Array, Host, Session, check_session, default_session, session_of
 
 _REALS = {"f64": np.dtype(np.float64), "f32": np.dtype(np.float32)}
 
@@ -117,6 +117,7 @@ class Plan:
         rows = self.kernel.translation(_choose_real(self, arguments)).kernel.arguments
         if not are_heads(rows, arguments):
             return self.bind(session=session, **arguments).launch().returned()
+        check_session(f"kernel '{self.kernel.name}'", session)
         home = session or session_of(arguments.values()) or default_session()
         one = OneSample(self.kernel.name, rows, arguments, home)
         bound = self.bind(session=home, **one.arguments).launch()
@@ -137,6 +138,7 @@ class BoundPlan:
     def __init__(self, plan: Plan, arguments: dict[str, Any], session: Session | None = None) -> None:
         self.kernel = plan.kernel
         self._plan = plan
+        check_session(f"bind: kernel '{self.kernel.name}'", session)
         arrays = {**arguments, **_oriented(arguments)}.values()
         self.session = session or session_of(arrays) or _graph_session(arrays) or default_session()
         self._bind(arguments)

@@ -516,6 +516,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: setattr(_defaults, "_lock", threading.Lock()))
 
 
+def check_session(where: str, session: Any) -> None:
+    """Refuses what is no session; None is none that somebody chose."""
+    if session is not None and not isinstance(session, Session):
+        raise refusal("WRONG_TYPE", f"{where}: session: expected an eagle.Session, found {type(session).__name__}")
+
+
 def default_session() -> Session:
     """The current session, else the one at EAGLE_ENDPOINT, else this process's own ``local()`` one."""
     return _current.get() or _defaults.get(os.environ.get("EAGLE_ENDPOINT", ""))

@@ -203,6 +203,9 @@ def test_a_graph_refuses_a_derivative_by_name(session):
         ({"wrt": ["x", "done"]}, "BAD_VALUE", "'done'"),
         ({"wrt": []}, "BAD_VALUE", "wrt is empty"),
         ({"wrt": [3]}, "WRONG_TYPE", "wrt"),
+        ({"wrt": 3}, "WRONG_TYPE", "wrt: expected names of arguments, found int"),
+        ({"wrt": b"x"}, "WRONG_TYPE", "wrt: expected names of arguments, found bytes"),
+        ({"accumulate": None}, "WRONG_TYPE", "accumulate: expected names of arguments, found NoneType"),
         ({"params": "both"}, "BAD_VALUE", "params"),
         ({"accumulate": "x"}, "BAD_VALUE", "'x'"),
     ],
@@ -339,3 +342,7 @@ def test_rules_of_the_wrong_form_are_refused():
         eagle.primitive("none")
     with pytest.raises(TypeError, match="plain function"):
         eagle.primitive("sine", vjp=math.sin)
+    with pytest.raises(TypeError, match="vjp: expected a function that is written with `def`, found a lambda"):
+        eagle.primitive("short", vjp=lambda x, bar: bar)
+    with pytest.raises(TypeError, match="found a lambda"):
+        eagle.primitive("short", vjp=straight_vjp)(lambda x: x)

@@ -549,4 +549,4 @@ def test_show_prints_the_picture(session, capsys):
     g = eagle.Graph(session).add_node(opaque(nothing), name="only")
     assert g.show() is None
     assert capsys.readouterr().out == str(g) + "\n"
-    assert repr(g) == "<eagle.Graph 1 nodes, not built>"
+    assert repr(g) == "<eagle.Graph 1 node, not built>"

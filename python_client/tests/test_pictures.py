@@ -222,6 +222,16 @@ def test_plot_draws_into_axes_that_are_given(local):
     assert len(lines(mine)) == 4
 
 
+def test_plot_refuses_what_are_no_plain_axes(local):
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    g = fork_and_join(local)
+    for wrong in (figure, figure.subplots(1, 2), "axes", figure.add_subplot(projection="polar")):
+        with pytest.raises(TypeError, match=r"plot: ax: expected plain matplotlib axes \(figure.subplots\(\)\), found"):
+            g.plot(ax=wrong)
+
+
 def test_plot_without_matplotlib_says_how_to_install_it(local):
     script = textwrap.dedent("""
         import sys
@@ -268,6 +278,8 @@ def test_edges_are_a_sequence(session):
     for outside in (4, -5):
         with pytest.raises(IndexError):
             edges[outside]
+    with pytest.raises(TypeError):
+        edges["left"]
 
 
 def test_edges_are_those_of_the_graph_as_it_stood_when_asked(session):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import eagle
+from eagle import Mutable, Scalar, Terminated, kernel
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "bool"])
@@ -211,3 +212,27 @@ def test_connect_without_an_endpoint_starts_a_private_daemon_that_the_process_sh
         x = one.asarray([1.0, 2.0])
         k = eagle.kernel(source="def f(x: Scalar) -> Scalar:\n    return x + 1")
         assert k(x).tolist() == [2.0, 3.0]
+
+
+@kernel
+def grow(x: Mutable[Scalar], done: Terminated):
+    x = x + 1.0
+    done = x > 3.0
+
+
+def test_what_is_no_session_is_refused_wherever_one_is_taken(session):
+    planes = {"x": session.zeros(2), "done": session.zeros(2, dtype=bool)}
+    plan = eagle.plan(grow)
+    for make in (
+        lambda: eagle.Graph(3),
+        lambda: eagle.GraphPipeline(3),
+        lambda: plan.bind(session=3, **planes),
+        lambda: grow(session=3, **planes),
+        lambda: eagle.simulate(grow, max_steps=9, session=3, **planes),
+        lambda: eagle.simulation(grow, max_steps=9, session=3, **planes),
+        lambda: eagle.diff.simulate(grow, max_steps=9, session=3, **planes),
+        lambda: eagle.until_done(plan, max_steps=9, session=3, **planes),
+        lambda: eagle.submit(grow, max_steps=9, session=3, **planes),
+    ):
+        with pytest.raises(TypeError, match=r"session: expected an eagle\.Session, found int"):
+            make()

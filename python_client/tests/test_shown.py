@@ -75,6 +75,56 @@ def test_reports_print_line_by_line(session, result):
     assert repr(bound.report).startswith("LaunchReport(host=")
 
 
+def test_gradients_and_their_pass_are_shown(session):
+    x, y = session.full(3, 2.0), session.zeros(3)
+
+    @kernel
+    def square(x: Scalar, a: Param) -> Scalar:
+        y = a * x * x
+        return y
+
+    g = eagle.Graph(session, record=True).add(eagle.plan(square).bind(session=session, x=x, a=2.0, y=y)).build()
+    back = eagle.diff.Reverse(g.launch().record, ["y"])
+    found = back({"y": [1.0, 1.0, 1.0]})
+    assert repr(found) == "<eagle.diff.Gradients of x, a>"
+    rows = [line.split(maxsplit=1) for line in str(found).splitlines()]
+    assert rows[:3] == [["gradients"], ["x", "float64 (3,)"], ["a", "12.0"]]
+    assert [name for name, _ in rows[3:]] == ["time", "memory"]
+    cells = Cells(found._repr_html_()).cells
+    assert dict(zip(cells[::2], cells[1::2]))["a"] == "12.0"
+    assert str(found.report).startswith("report of a reverse pass\n  time ")
+    assert "record of 0 B" in found.report._repr_html_()
+    assert back._repr_svg_() == back.to_svg()
+    assert "reverse square" in back.to_svg()
+
+
+def test_graphs_and_pipelines_say_what_they_are(session):
+    x = session.zeros(3)
+    g = eagle.Graph(session, name="here")
+    assert repr(g) == "<eagle.Graph here 0 nodes, not built>"
+    assert repr(g.add_node(eagle.copy(x, session.zeros(3))).build()) == "<eagle.Graph here 1 node, built>"
+    pipe = eagle.GraphPipeline(session).add(lambda: None)
+    assert repr(pipe) == "<eagle.GraphPipeline of 1 member, not built>"
+    assert repr(pipe.build()) == "<eagle.GraphPipeline of 1 member, built>"
+
+
+def test_a_run_goes_on_where_its_bar_cannot_be_drawn(session, monkeypatch):
+    class Gone:
+        """A terminal whose other end is closed."""
+
+        def isatty(self):
+            return True
+
+        def write(self, text):
+            raise OSError("closed")
+
+        flush = isatty
+
+    monkeypatch.setattr("sys.stderr", Gone())
+    x, done = session.full(10, 1.0), session.zeros(10, dtype=bool)
+    assert eagle.simulate(grow, max_steps=100, progress=True, x=x, rate=0.5, done=done).steps == 2
+
+
 def test_a_session_and_its_planes_are_tables(session):
     kept = session.zeros(1000, name="speed")
     assert kept.nbytes == 8000

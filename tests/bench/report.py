@@ -108,13 +108,12 @@ def table(rows: Sequence[Measured], limits: machine.Limits) -> str:
             assert ratio is not None
             verdict = "held" if ratio <= bound.most else "missed"
             if bound.against is None:
-                ends = f"| | | {shown(bound.most, unit)} | {verdict} |"
+                ends = f" | | | {shown(bound.most, unit)} | {verdict} |"
             else:
                 verdict = "twin too slow" if slow and bound.against == LIMIT else verdict
                 least = shown(measured.least(against), unit)
-                ends = f"{against} | {least} | {ratio:.3g} | {bound.most:.3g} | {verdict} |"
-                ends = f"| {ends}"
-            lines.append(f"{first} {bound.form} | {_both(measured, bound.form)} {ends}")
+                ends = f" {against} | {least} | {ratio:.3g} | {bound.most:.3g} | {verdict} |"
+            lines.append(f"{first} {bound.form} | {_both(measured, bound.form)} |{ends}")
     return "\n".join(lines)
 
 

@@ -39,5 +39,5 @@ def pages() -> list[str]:
     """The manual, the design notes, and the pages at the root. Measurements are records: they say what was run once."""
     folders = (ROOT / "docs/manual", ROOT / "docs/design")
     listed = [path for folder in folders for path in folder.rglob("*.md")]
-    listed += [ROOT / "docs/README.md", ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    listed += [ROOT / name for name in ("docs/README.md", "docs/index.md", "README.md", "CONTRIBUTING.md")]
     return sorted(str(path.relative_to(ROOT)) for path in listed)

@@ -31,7 +31,8 @@ THEMSELVES = {
     "bash tests/run.sh\n": "tests/run.sh",
     "bash deploy/quickstart.sh          # once": "tests/run.sh",
     "bash deploy/install_dependencies.sh": "tests/integration/test_quickstart.py::test_quickstart_prints_the_main_job",
-    "import jax\n": "tests/gradients/test_manual_page.py::test_the_page_runs_with_jax",
+    "import jax\n": "tests/gradients/test_manual_page.py::test_the_page_runs_with_its_framework",
+    "import torch\n": "tests/gradients/test_manual_page.py::test_the_page_runs_with_its_framework",
     ".venv/bin/python tests/bench/run.py": "tests/integration/test_bench_answers.py::test_",
 }
 

@@ -74,6 +74,18 @@ def test_a_cell_that_ends_with_a_graph_shows_its_picture(notebook: Notebook) -> 
     assert shown["text/plain"].startswith("<eagle.Graph here")
 
 
+def test_a_cell_that_ends_with_a_reverse_pass_shows_its_picture(notebook: Notebook) -> None:
+    notebook.run(RUN + BACK)
+    shown = notebook.run("eagle.diff.Reverse(recorded.record, ['x'])").shown
+    assert shown["image/svg+xml"].startswith("<svg ")
+    assert "reverse count" in shown["image/svg+xml"]
+
+
+BACK = """
+x, done = eagle.zeros(8), eagle.zeros(8, dtype=bool)
+recorded = eagle.diff.simulate(count, max_steps=200, x=x, done=done)
+"""
+
 RUN = """
 import eagle
 from eagle import Mutable, Scalar, Terminated, kernel
@@ -105,8 +117,9 @@ def test_a_long_run_draws_a_bar_that_ends_full(notebook: Notebook) -> None:
         ("eagle.connect()", "threads"),
         ("eagle.connect().info()", "planes"),
         ("s = eagle.connect(); a = s.zeros(5, name='speed'); s.planes()", "memfd"),
+        (BACK + "eagle.diff.reverse(recorded.record, {'x': [1.0] * 8})", "beside a record of"),
     ],
-    ids=["result", "report", "session", "info", "planes"],
+    ids=["result", "report", "session", "info", "planes", "gradients"],
 )
 def test_a_cell_that_ends_with_one_of_these_shows_a_table(notebook: Notebook, last: str, words: str) -> None:
     notebook.run(RUN)

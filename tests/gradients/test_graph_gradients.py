@@ -263,6 +263,14 @@ def test_new_numbers_of_params_reach_the_reverse_pass(session):
         close(found["a"], 5.0)
 
 
+def test_the_numbers_of_the_last_launch_are_what_the_record_is_of(session):
+    x, y = session.asarray([1.0, 2.0]), session.zeros(2)
+    g = eagle.Graph(session, record=True).add(eagle.plan(twice_or_so).bind(x=x, a=2.0, y=y)).build()
+    for a, later in ((2.0, 5.0), (5.0, -1.0)):
+        g.launch().update({"a": later})  # of which the next launch will hear
+        close(eagle.diff.reverse(g.record, {"y": [1.0, 1.0]})["x"], [a, a])
+
+
 def test_other_arrays_are_what_the_record_is_of(session):
     s, x, other = session.asarray([0.5]), session.asarray([2.0]), session.asarray([0.25])
     bound = eagle.plan(squeeze).bind(session=session, s=s, x=x, b=0.0)
@@ -306,8 +314,45 @@ def test_a_callable_on_the_way_needs_a_vjp(session):
         eagle.diff.reverse(g.record, {"y": [1.0, 1.0]}, vjps={"model": lambda p, c: {}})
     with pytest.raises(eagle.EagleError, match=r"gradient of 'x': expected shape \(2,\)"):
         eagle.diff.reverse(g.record, {"y": [1.0, 1.0]}, vjps={"model": lambda p, c: {"x": np.ones(3)}})
+    for wrong in ([1j, 1j], ["1", "2"]):
+        with pytest.raises(TypeError, match="vjp of 'model': the gradient of 'x': expected real numbers"):
+            eagle.diff.reverse(g.record, {"y": [1.0, 1.0]}, vjps={"model": lambda p, c, w=wrong: {"x": w}})
+    for wrong in (3, [("model", None)]):
+        with pytest.raises(TypeError, match="vjps: expected a dict"):
+            eagle.diff.reverse(g.record, {"y": [1.0, 1.0]}, vjps=wrong)
     found = eagle.diff.reverse(g.record, {"y": [1.0, 3.0]}, vjps={"model": lambda p, c: {"x": 2 * c["y"]}})
     close(found["x"], [2.0, 6.0])
+
+
+def test_callables_of_one_label_are_not_taken_back_by_one_vjp(session):
+    x, y, z = session.asarray([1.0, 2.0]), session.zeros(2), session.zeros(2)
+    threefold = opaque(lambda x=x, y=y: np.multiply(x, 3.0, out=y), reads={"x": x}, writes={"y": y})
+    fivefold = opaque(lambda y=y, z=z: np.multiply(y, 5.0, out=z), reads={"y": y}, writes={"z": z})
+    vjps = {"opaque": lambda p, c: dict.fromkeys(p, 3.0 * next(iter(c.values())))}
+    g = eagle.Graph(session, record=True).add_node(threefold).add_node(fivefold).build().launch()
+    with pytest.raises(eagle.EagleError, match=r"2 callables are called 'opaque', and 1 .* names of their own"):
+        eagle.diff.reverse(g.record, {"z": [1.0, 1.0]}, vjps=vjps)
+
+
+def test_arrays_of_nodes_that_share_their_label_are_counted(session):
+    a, b, c = (session.asarray([float(i), 0.0]) for i in (1, 2, 3))
+    into = [session.zeros(2) for _ in range(3)]
+    g = eagle.Graph(session, record=True)
+    for source, destination in zip((a, b, c, a), (*into, into[0]), strict=True):
+        g.add_node(eagle.copy(source, destination))
+    g.add(eagle.plan(mix).bind(session=session, p=into[0], q=into[1], r=into[2]), name="end")
+    found = eagle.diff.reverse(g.build().launch().record, {"end.r": [1.0, 1.0]})
+    assert list(found) == ["copy.src", "copy.src#2", "copy.src#3"]
+    close(found["copy.src"], [2.0 - 2.0 * np.exp(-1.0), 0.0])  # by p: q - 2 p exp(-p p)
+    close(found["copy.src#2"], [1.0, 0.0])  # by q: p
+    close(found["copy.src#3"], [0.0, 0.0])  # its copy is overwritten
+
+
+def test_a_plane_that_is_only_written_is_nothing_to_ask_for(session):
+    x, y = session.asarray([1.0, 2.0]), session.zeros(2)
+    g = eagle.Graph(session, record=True).add(eagle.plan(twice_or_so).bind(x=x, a=2.0, y=y), name="one").build()
+    with pytest.raises(ValueError, match=r"wrt 'y': node 'one' writes it, and no node reads .* which is 'a', 'x'"):
+        eagle.diff.reverse(g.launch().record, {"y": [1.0, 1.0]}, wrt="y")
 
 
 def test_seeds_have_the_shape_and_the_names_of_planes(session):
@@ -319,6 +364,9 @@ def test_seeds_have_the_shape_and_the_names_of_planes(session):
         eagle.diff.reverse(g.record, {"y": [1j, 1j]}, vjps=vjps)
     with pytest.raises(ValueError, match=r"seed 'z'.*'y'"):
         eagle.diff.reverse(g.record, {"z": [1.0, 1.0]}, vjps=vjps)
+    for wrong in ([1.0, 1.0], None):
+        with pytest.raises(TypeError, match="seeds: expected a dict of derivatives by name"):
+            eagle.diff.Reverse(g.record, ["y"], vjps=vjps)(wrong)
     with pytest.raises(ValueError, match="there is none"):
         eagle.diff.reverse(g.record, {}, vjps=vjps)
     with pytest.raises(ValueError, match="wrt 'q'"):
@@ -375,6 +423,12 @@ def test_integers_masks_and_random_numbers_on_the_way_carry_no_derivative_and_ar
     for seed, said in (("i", "int64"), ("done", "bool")):
         with pytest.raises(eagle.EagleError, match=f"seed '{seed}' is {said}.*float64 and float32"):
             eagle.diff.reverse(g.record, {seed: [1, 1]})
+
+
+@kernel
+def twice_or_so(x: Scalar, a: Param) -> Scalar:
+    y = a * x
+    return y
 
 
 def one_in_one_out(lower):

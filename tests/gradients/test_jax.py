@@ -5,7 +5,7 @@ from __future__ import annotations
 import eagle
 import numpy as np
 import pytest
-from eagle import Mutable, Param, Scalar, Table, kernel
+from eagle import Index, Mutable, Param, Scalar, Table, kernel
 
 
 @kernel
@@ -17,6 +17,18 @@ def spring(x: Scalar, k: Param, t: Table[Scalar]) -> Scalar:
 @kernel
 def step(x: Mutable[Scalar], v: Mutable[Scalar], k: Param):
     x, v = x + 0.1 * v, v - 0.1 * k * x
+
+
+@kernel
+def halves(i: Index) -> Scalar:
+    y = 0.5 * i
+    return y
+
+
+@kernel
+def plain(x: Scalar) -> Scalar:
+    y = 1.0 * x
+    return y
 
 
 @pytest.fixture
@@ -90,10 +102,80 @@ def test_a_jax_function_is_a_node_that_brings_its_derivative(jax, faces, session
     np.testing.assert_allclose(found["w"], expected[1], rtol=1e-12)
 
 
-def test_what_does_not_fit_is_refused_by_name(jax, faces):
+@kernel
+def parts(x: Scalar) -> tuple[Index, Scalar]:
+    whole = int(x)
+    square = x * x
+    return whole, square
+
+
+def check_parts(jax, f):
+    for wrap in (lambda h: h, jax.jit):
+        found = wrap(jax.grad(lambda x: jax.numpy.sum(f(x)[1])))(jax.numpy.array([1.5, 2.5]))
+        np.testing.assert_array_equal(found, [3.0, 5.0])
+
+
+def test_an_output_of_integers_stands_beside_one_with_a_derivative(jax, faces):
+    check_parts(jax, faces.function(parts))
+
+
+def test_an_output_of_integers_of_a_graph_stands_beside_one_with_a_derivative(jax, faces, session):
+    x, whole, square = session.zeros(2), session.zeros(2, dtype=np.int64), session.zeros(2)
+    g = eagle.Graph(session, record=True)
+    g.add(eagle.plan(parts).bind(session=session, x=x, whole=whole, square=square), name="parts").build()
+    check_parts(jax, faces.function(g, inputs=["x"], outputs=["whole", "square"]))
+
+
+def test_nodes_without_names_have_a_derivative_each(jax, faces, session):
+    x, y, z, last = session.asarray([1.0, 2.0]), *(session.zeros(2) for _ in range(3))
+    g = eagle.Graph(session, record=True)
+    g.add_node(faces.node(lambda first: 3.0 * first, {"first": x}, {"y": y}))
+    g.add_node(faces.node(lambda x: 5.0 * x, {"x": y}, {"y": z}))
+    g.add(eagle.plan(plain).bind(session=session, x=z, y=last), name="last").build().launch()
+    found = eagle.diff.reverse(g.record, {"last.y": [1.0, 1.0]}, wrt=["first"])
+    np.testing.assert_array_equal(found["first"], [15.0, 15.0])
+
+
+def test_what_a_function_of_another_width_returns_is_taken_back_in_that_width(jax, faces, session):
+    x, y = session.asarray([1.0, 2.0]), session.zeros(2, dtype=np.float32)
+    g = eagle.Graph(session, record=True).add_node(faces.node(lambda x: 3.0 * x, {"x": x}, {"y": y})).build().launch()
+    np.testing.assert_array_equal(eagle.diff.reverse(g.record, {"y": [1.0, 1.0]})["x"], [3.0, 3.0])
+
+
+def test_plain_numbers_need_no_float64(jax, faces):
+    f = faces.function(spring)
+    jax.config.update("jax_enable_x64", False)
+    try:
+        x, t = jax.numpy.ones(2, "float32"), jax.numpy.ones(2, "float32")
+        np.testing.assert_allclose(f(x, 2.0, t), 2.0 * np.sin(1.0) + 1.0, rtol=1e-6)
+        with pytest.raises(TypeError, match="input 'x' is float64, which JAX would narrow"):
+            f(np.ones(2), 2.0, t)
+    finally:
+        jax.config.update("jax_enable_x64", True)
+
+
+def test_what_does_not_fit_is_refused_by_name(jax, faces, session):
     f = faces.function(spring)
     with pytest.raises(eagle.EagleError, match="input 't' is missing"):
         f(jax.numpy.ones(2), 1.0)
+    x, t = jax.numpy.ones(2), jax.numpy.ones(2)
+    with pytest.raises(TypeError, match="spring: input 'x': expected float64 or float32, found int64"):
+        f(jax.numpy.ones(2, int), 1.0, t)
+    with pytest.raises(ValueError, match="spring: input 'x': expected an array of samples, found a single number"):
+        f(1.0, 1.0, t)
+    with pytest.raises(ValueError, match="spring: input 'k': expected one number, for a Param"):
+        f(x, x, t)
+    at, y = session.zeros(2, dtype=np.int64), session.zeros(2)
+    g = eagle.Graph(session, record=True).add(eagle.plan(halves).bind(session=session, i=at, y=y), name="one").build()
+    with pytest.raises(TypeError, match="input 'i': expected int64, found float64"):  # and not cut to integers
+        faces.function(g, inputs=["i"], outputs=["y"])(x)
+    with pytest.raises(ValueError, match=r"input 'i': expected shape \(2,\), found \(3,\)"):
+        faces.function(g, inputs=["i"], outputs=["y"])(jax.numpy.ones(3, int))
+    with pytest.raises(TypeError, match=r"jax\.node: expected a function"):
+        faces.node(3, {"x": y}, {"y": y})
+    cut = eagle.Graph(session).add_node(faces.node(lambda x: x + 0.5, {"x": y}, {"i": at}, name="cut")).build()
+    with pytest.raises(TypeError, match="plane 'i': expected int64, the function returned float64"):
+        cut.launch()
     with pytest.raises(TypeError, match="expected a kernel or a recorded graph"):
         faces.function(3)
     with pytest.raises(eagle.GraphState, match="record=True"):

@@ -209,3 +209,27 @@ def test_nothing_is_recorded_before_the_first_run(session):
         eagle.diff.reverse(run.record, {"x": np.ones(8)})
     with pytest.raises(eagle.EagleError, match="at most 400 steps"):
         run.run(max_steps=500)
+
+
+@pytest.mark.parametrize("name", ["record", "record_to", "every", "events", "shard"])
+def test_what_only_plain_runs_take_is_refused_as_that(session, name):
+    with pytest.raises(ValueError, match=f"diff.simulate: {name}: eagle.simulate takes it"):
+        eagle.diff.simulate(oscillator, max_steps=10, dt=1e-2, t_end=2.0, **planes(session, 8), **{name: True})
+
+
+def test_a_run_that_was_cut_short_between_steps_has_no_record(session):
+    @kernel
+    def slow(x: Mutable[Scalar], done: Terminated):
+        for _i in range(20_000):
+            x = eagle.math.sin(x) + 0.1
+        done = x > 10.0
+
+    x, done = session.full(64, 1.0), session.zeros(64, dtype=bool)
+    run = eagle.diff.simulation(slow, max_steps=1_000_000, progress=lambda far: far.steps < 2, x=x, done=done)
+    result = run.run()
+    assert result.status == "cancelled"
+    if len(set(np.asarray(result.steps_taken))) > 1:
+        with pytest.raises(eagle.GraphState, match="launch or run it again"):
+            eagle.diff.reverse(run.record, {"x": np.ones(64)})
+    else:
+        assert len(eagle.diff.reverse(run.record, {"x": np.ones(64)})) == 1

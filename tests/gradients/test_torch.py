@@ -5,7 +5,7 @@ from __future__ import annotations
 import eagle
 import numpy as np
 import pytest
-from eagle import Mutable, Param, Scalar, kernel
+from eagle import Index, Mutable, Param, Scalar, Terminated, kernel
 
 
 @kernel
@@ -68,9 +68,54 @@ def test_autograd_goes_through_a_graph_also_when_it_ran_again_in_between(torch, 
     np.testing.assert_allclose(np.from_dlpack(a.grad), 1.0 - 0.1 * 2.0, rtol=1e-14)
 
 
+@kernel
+def parts(x: Scalar) -> tuple[Index, Scalar]:
+    whole = int(x)
+    square = x * x
+    return whole, square
+
+
+@kernel
+def look(x: Scalar, large: Terminated):
+    large = x > 2.0
+
+
+def check_parts(torch, f, rest):
+    given = torch.tensor([1.5, 2.5], dtype=torch.float64, requires_grad=True)
+    n, y, *others = f(given)
+    assert [one.tolist() for one in (n, *others)] == [[1, 2], *rest]
+    assert [one.requires_grad for one in (n, y, *others)] == [False, True, *([False] * len(rest))]
+    y.sum().backward()
+    assert given.grad.tolist() == [3.0, 5.0]
+
+
+def test_an_output_of_integers_stands_beside_one_with_a_derivative(torch, faces):
+    check_parts(torch, faces.function(parts), [])
+
+
+def test_outputs_of_a_graph_that_are_no_reals_stand_beside_one_with_a_derivative(torch, faces, session):
+    x, whole, square = session.zeros(2), session.zeros(2, dtype=np.int64), session.zeros(2)
+    large = session.zeros(2, dtype=bool)
+    g = eagle.Graph(session, record=True)
+    g.add(eagle.plan(parts).bind(session=session, x=x, whole=whole, square=square), name="parts")
+    g.add(eagle.plan(look).bind(session=session, x=x, large=large), name="look").build()
+    f = faces.function(g, inputs=["parts.x"], outputs=["whole", "square", "large"])
+    check_parts(torch, f, [[False, True]])
+
+
 def test_tensors_that_do_not_fit_are_refused_by_name(torch, faces):
     f = faces.function(spring)
     with pytest.raises(eagle.CopyBoundPlane, match="input 'x' is not contiguous"):
         f(torch.ones(4, 2, dtype=torch.float64).t()[0], 1.0)
     with pytest.raises(TypeError, match="expected a torch tensor, found list"):
         f([1.0], 1.0)
+    x = torch.ones(2, dtype=torch.float64)
+    for name in ("bfloat16", "float16", "bool", "complex128", "int64"):
+        with pytest.raises(TypeError, match=f"spring: input 'x': expected float64 or float32, found {name}"):
+            f(torch.ones(2, dtype=getattr(torch, name)), 1.0)
+    with pytest.raises(ValueError, match="input 'x': expected an array of samples, found a single number"):
+        f(torch.tensor(1.0, dtype=torch.float64), 1.0)
+    with pytest.raises(ValueError, match="input 'k': expected one number, for a Param"):
+        f(x, x)
+    with pytest.raises(eagle.CopyBoundPlane, match=r"input 'x' is torch.sparse_coo; pass x.to_dense\(\)"):
+        f(x.to_sparse(), 1.0)

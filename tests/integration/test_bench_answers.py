@@ -114,18 +114,36 @@ def test_scaling_says_what_a_launch_costs_outside_of_the_engine():
     assert rows == ["eagle in process", "eagle through eagled"]
 
 
+class Known:
+    """What a twin takes on a machine like this."""
+
+    def __init__(self, least: float) -> None:
+        self._least = least
+
+    def of(self, _: Any) -> float:
+        return self._least
+
+
+def test_every_row_of_ratios_has_the_cells_of_its_head(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+    import report
+    from frame import LIMIT, Bound, Form, Measured, Row
+
+    forms = [Form("twin", lambda: None, LIMIT), Form("ours", lambda: None)]
+    of_all_kinds = [Row("bounds", forms, [Bound("ours", 1.1, LIMIT), Bound("ours", 1e-3)]), Row("none", forms)]
+    values = {"twin": [1e-6], "ours": [2e-6]}
+    rows = [Measured(6, row, values, {"twin": LIMIT, "ours": "ours"}) for row in of_all_kinds]
+    lines = report.table(rows, Known(1e-6)).splitlines()
+    assert [line.count("|") for line in lines] == [10] * (2 + 2 + 2)
+    head, of_seconds = ([cell.strip() for cell in line.split("|")] for line in (lines[0], lines[3]))
+    assert dict(zip(head, of_seconds, strict=True))["bound"] == "1 ms"
+
+
 def test_ratios_are_judged_as_the_bounds_say(monkeypatch):
     """A limit that is too slow is compared with nothing; a bound that is missed fails --check."""
     monkeypatch.syspath_prepend(str(BENCH))
     import report
     from frame import LIMIT, Bound, Form, Measured, Row
-
-    class Known:
-        def __init__(self, least: float) -> None:
-            self._least = least
-
-        def of(self, _: Measured) -> float:
-            return self._least
 
     def verdict(ours: float, twin: float, known: float) -> report.Verdict:
         forms = [Form("twin", lambda: None, LIMIT), Form("ours", lambda: None)]

@@ -16,7 +16,10 @@ def test_errors_page_is_what_the_table_of_reasons_says():
     assert subprocess.run(command, check=False).returncode == 0, "run docs/tools/errors.py and commit the page"
 
 
-@pytest.mark.parametrize("script", ["docs/tools/numbers.py", "docs/tools/gradients.py", "engine/kernel/math/tables.py"])
+@pytest.mark.parametrize(
+    "script",
+    ["docs/tools/numbers.py", "docs/tools/gradients.py", "docs/tools/performance.py", "engine/kernel/math/tables.py"],
+)
 def test_what_a_script_makes_is_what_stands_there(script):
     made = subprocess.run([sys.executable, ROOT / script, "--check"], check=False, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr

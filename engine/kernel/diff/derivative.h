@@ -38,12 +38,12 @@
 namespace eagle::kernel::diff {
 
 struct Options {
-  std::vector<std::string> wrt;  // arguments by name; empty: all that `is_differentiable` names
+  std::vector<std::string> wrt = {};  // arguments by name; empty: all that `is_differentiable` names
   // vjp: bar_<param> is one number for all samples, summed in the fixed order of Role::reduce, instead of one
   // a sample.
   bool sum_params = false;
   // vjp: read arguments whose bar_ plane is added to (a mutable) instead of overwritten (an output).
-  std::vector<std::string> accumulate;
+  std::vector<std::string> accumulate = {};
   // vjp: real maxima and minima over the samples (Role::reduce) have a derivative: whoever launches it says
   // in `first_r` which sample the value is of; of several equal ones the first. A number that no sample has
   // means that none is asked about. Without this such kernels are refused: no sample knows who won.
@@ -51,11 +51,11 @@ struct Options {
   // vjp: arguments of whose value after the step nobody asks: their adjoint is 0, and has no part in
   // anything. An infinite slope on the way to one of them thus makes no NaN. Outputs and reductions have no
   // bar_ plane then; that of a mutable in wrt is still stored.
-  std::vector<std::string> unasked;
+  std::vector<std::string> unasked = {};
   // step_index() becomes the value of an i64 param, the last argument: for whoever goes back over the steps
   // of a run. Without effect where the kernel does not ask for its step.
   bool step_param = false;
-  Limits limits;
+  Limits limits = {};
 };
 
 enum class Part : std::uint8_t {

@@ -17,6 +17,9 @@ from eagle.planes import Plane
 
 Arrays = dict[str, Any]
 
+_REALS, _INTEGERS = ("float64", "float32"), ("int64", "int32")
+_PLAIN = {"i64": np.dtype(np.int64), "bool": np.dtype(np.bool_)}
+
 
 class Function:
     """A function of arrays by name: ``inputs`` in order, ``outputs`` in order."""
@@ -35,6 +38,14 @@ class Function:
 
     def shapes(self, given: Mapping[str, Any]) -> dict[str, tuple[tuple[int, ...], Any]]:
         """(shape, dtype) of each output for inputs of these shapes and dtypes."""
+        raise NotImplementedError
+
+    def check(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
+        """Refuses an input of another kind, in the words of the caller's arrays ("float64", "bfloat16")."""
+        raise NotImplementedError
+
+    def has_derivative(self, output: str) -> bool:
+        """Whether an output is of reals: others have no cotangent."""
         raise NotImplementedError
 
     def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arrays:
@@ -78,6 +89,24 @@ class KernelFunction(Function):
         returned = [name for name, row in self._rows.items() if row[1] == "output"]
         self.outputs = (*returned, *states)
 
+    def check(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
+        _, role, scalar, _ = self._rows[name]
+        if role == "param":
+            if shape != ():
+                raise _wrong(self.name, name, "WRONG_SHAPE", "one number, for a Param", f"shape {shape}")
+            if dtype not in (_INTEGERS if scalar == "i64" else (*_REALS, *_INTEGERS)):
+                wanted = "an integer" if scalar == "i64" else "a real number"
+                raise _wrong(self.name, name, "WRONG_DTYPE", f"{wanted}, for a Param", dtype)
+            return
+        wanted_types = _REALS if scalar == "f64" else (str(_PLAIN[scalar]),)
+        if dtype not in wanted_types:
+            raise _wrong(self.name, name, "WRONG_DTYPE", " or ".join(wanted_types), dtype)
+        if shape == ():
+            raise _wrong(self.name, name, "WRONG_SHAPE", "an array of samples", "a single number")
+
+    def has_derivative(self, output: str) -> bool:
+        return self._rows[output][2] == "f64"
+
     def forward(self, given: Mapping[str, Any]) -> Arrays:
         arrays = self._arrays(given)
         for name, (_, role, _, _) in self._rows.items():
@@ -89,12 +118,14 @@ class KernelFunction(Function):
         return {name: bound.planes[name] for name in self.outputs}
 
     def backward(self, given: Mapping[str, Any], cotangents: Mapping[str, Any], wanted: Sequence[str]) -> Arrays:
+        if not any(map(self.has_derivative, self.outputs)):
+            return {name: np.zeros(np.shape(given[name])) for name in wanted}
         arrays = self._arrays(given)
         derivative = differentiate("vjp", self.kernel, tuple(wanted), "sum")
         planes = {(plane.part, plane.argument): name for name, plane in derivative.planes.items()}
         bars: Arrays = {}
         outputs = self.shapes(arrays)
-        for name in self.outputs:
+        for name in filter(self.has_derivative, self.outputs):
             bar = planes[("bar", name)]
             cotangent = cotangents.get(name)
             shape, dtype = outputs[name]
@@ -125,7 +156,7 @@ class KernelFunction(Function):
                 found[name] = (tuple(np.shape(given[name])), np.dtype(given[name].dtype))
                 continue
             shape = (int(np.prod(extents)), n) if extents else (n,)
-            found[name] = (shape, real if scalar == "f64" else np.dtype({"i64": np.int64, "bool": np.bool_}[scalar]))
+            found[name] = (shape, real if scalar == "f64" else _PLAIN[scalar])
         return found
 
     def is_real(self, name: str) -> bool:
@@ -200,6 +231,22 @@ class GraphFunction(Function):
                 )
             self._arrays[name] = planes[name][0]
 
+    def check(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
+        wanted = () if name in self._params else tuple(self._arrays[name].shape)
+        if shape != wanted:
+            what = "one number, for a Param" if name in self._params else f"shape {wanted}"
+            raise _wrong(self.name, name, "WRONG_SHAPE", what, str(shape))
+        into = np.dtype(np.float64) if name in self._params else np.dtype(self._arrays[name].dtype)
+        try:
+            fits = np.can_cast(np.dtype(dtype), into, "same_kind")  # a number is rounded, and not cut
+        except TypeError:  # no type of numpy's
+            fits = False
+        if not fits:
+            raise _wrong(self.name, name, "WRONG_DTYPE", str(into), dtype)
+
+    def has_derivative(self, output: str) -> bool:
+        return bool(self._arrays[output].dtype in (np.float64, np.float32))
+
     def forward(self, given: Mapping[str, Any]) -> Arrays:
         params = {}
         for name in self.inputs:
@@ -207,10 +254,6 @@ class GraphFunction(Function):
                 params[name] = float(given[name])
                 continue
             array, value = self._arrays[name], np.asarray(given[name])
-            if tuple(array.shape) != value.shape:
-                raise refusal(
-                    "WRONG_SHAPE", f"function: input '{name}': expected shape {tuple(array.shape)}, found {value.shape}"
-                )
             if isinstance(array, np.ndarray) and _is(array, value):
                 continue  # it lies there already
             array[...] = value
@@ -228,8 +271,10 @@ class GraphFunction(Function):
     def backward(self, given: Mapping[str, Any], cotangents: Mapping[str, Any], wanted: Sequence[str]) -> Arrays:
         seeds = {
             name: np.zeros(self._arrays[name].shape) if cotangents.get(name) is None else np.asarray(cotangents[name])
-            for name in self.outputs
+            for name in filter(self.has_derivative, self.outputs)
         }
+        if not seeds:  # nothing that was returned depends on anything smoothly
+            return {name: np.zeros(np.shape(given[name])) for name in wanted}
         record = self.graph.record
         assert record is not None
         found = reverse(record, seeds, wrt=list(wanted), vjps=self._vjps, checkpoint=self._checkpoint)
@@ -266,6 +311,10 @@ def function_of(
             )
         return GraphFunction(of, inputs, outputs, vjps, checkpoint)
     raise refusal("WRONG_TYPE", f"function: expected a kernel or a recorded graph, found {type(of).__name__}")
+
+
+def _wrong(function: str, name: str, reason: str, expected: str, found: str) -> Exception:
+    return refusal(reason, f"{function}: input '{name}': expected {expected}, found {found}")
 
 
 def _contiguous(array: Any, dtype: Any) -> Any:

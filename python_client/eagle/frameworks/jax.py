@@ -29,6 +29,8 @@ def node(fn: Callable[..., Any], reads: Planes, writes: Planes, *, jit: bool = T
     further words; ``vjps=`` of :func:`eagle.diff.reverse` overrides it. float64 needs
     ``jax.config.update("jax_enable_x64", True)``; without it such arrays are refused (TypeError).
     """
+    if not callable(fn):
+        raise refusal("WRONG_TYPE", f"jax.node: expected a function of arrays by name, found {type(fn).__name__}")
     read, written = _named("jax.node: reads", reads, "in"), _named("jax.node: writes", writes, "out")
     for plane, array in {**read, **written}.items():
         if not isinstance(array, (np.ndarray, Plane)):
@@ -51,6 +53,11 @@ def node(fn: Callable[..., Any], reads: Planes, writes: Planes, *, jit: bool = T
                     "WRONG_SHAPE",
                     f"jax.node: plane '{plane}': expected shape {array.shape}, the function returned {value.shape}",
                 )
+            if not np.can_cast(value.dtype, array.dtype, "same_kind"):
+                raise refusal(
+                    "WRONG_DTYPE",
+                    f"jax.node: plane '{plane}': expected {array.dtype}, the function returned {value.dtype}",
+                )
             array[...] = value
 
     real = [plane for plane, array in read.items() if array.dtype.kind == "f"]
@@ -61,11 +68,7 @@ def node(fn: Callable[..., Any], reads: Planes, writes: Planes, *, jit: bool = T
         outputs, back = jax.vjp(
             lambda planes: _by_name(fn(**planes, **rest), tuple(written)), {plane: primals[plane] for plane in real}
         )
-        # What is no real number has no derivative; JAX wants one of its own kind for it.
-        full = {
-            plane: cotangents.get(plane, np.zeros(value.shape, jax.dtypes.float0)) for plane, value in outputs.items()
-        }
-        return back(full)[0]
+        return back({plane: _cotangent(value, cotangents.get(plane)) for plane, value in outputs.items()})[0]
 
     def vjp(primals: Mapping[str, Any], cotangents: Mapping[str, Any]) -> dict[str, Any]:
         given = {plane: _jax(array) for plane, array in primals.items()}
@@ -106,13 +109,16 @@ def function(
 
     real = [name for name in made.inputs if made.is_real(name)]
 
-    def run_back(values: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:
+    def run_back(values: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:  # of smooth outputs
         given = {name: _numpy(value) for name, value in zip(made.inputs, values)}
         if isinstance(made, GraphFunction):
             made.forward(given)  # callbacks have no order: what is recorded may be another call's
-        bars = {name: _numpy(value) for name, value in zip(made.outputs, cotangents)}
+        names = [name for name, has in zip(made.outputs, smooth) if has]
+        bars = {name: _numpy(value) for name, value in zip(names, cotangents)}
         found = made.backward(given, bars, real)
         return tuple(np.asarray(found[name], given[name].dtype) for name in real)
+
+    smooth = [made.has_derivative(name) for name in made.outputs]
 
     @jax.custom_vjp
     def call(*values: Any) -> Any:
@@ -127,7 +133,8 @@ def function(
             for name, value in zip(made.inputs, values)
             if name in real
         )
-        found = iter(jax.pure_callback(run_back, wanted, values, cotangents))
+        given = [value for value, has in zip(cotangents, smooth) if has]
+        found = iter(jax.pure_callback(run_back, wanted, values, given))
         return tuple(
             next(found) if name in real else np.zeros(np.shape(value), jax.dtypes.float0)
             for name, value in zip(made.inputs, values)
@@ -139,14 +146,26 @@ def function(
         given = made.named(args, kwargs)
         values = []
         for name, value in given.items():
+            if not isinstance(value, (int, float)):  # a plain number has no width: JAX's is fine
+                dtype = value.dtype if _traced(value) else np.asarray(value).dtype
+                _check_width(f"{made.name}: input '{name}'", dtype)
             array = value if isinstance(value, jax.Array) else jnp.asarray(value)
-            _check_width(f"{made.name}: input '{name}'", np.asarray(value).dtype if not _traced(value) else array.dtype)
+            made.check(name, tuple(array.shape), str(array.dtype))
             values.append(array)
         found = call(*values)
         return found[0] if len(found) == 1 else found
 
     by_name.__name__ = made.name
     return by_name
+
+
+def _cotangent(value: Any, given: Any) -> Any:
+    """The cotangent of what a function returned, as JAX wants it: of its type, which need not be the plane's. What is
+    no real number has none, and JAX a kind of its own for that.
+    """
+    if not jnp.issubdtype(value.dtype, jnp.inexact):
+        return np.zeros(value.shape, jax.dtypes.float0)
+    return jnp.zeros(value.shape, value.dtype) if given is None else given.astype(value.dtype)
 
 
 def _by_name(found: Any, names: tuple[str, ...]) -> dict[str, Any]:

@@ -58,7 +58,9 @@ class _Call(torch.autograd.Function):
         ctx.save_for_backward(*tensors)
         found = made.forward(given)
         ctx.launch = made.launches if isinstance(made, GraphFunction) else None
-        return tuple(torch.from_dlpack(found[name]) for name in made.outputs)
+        outputs = {name: _torch(found[name]) for name in made.outputs}
+        ctx.mark_non_differentiable(*(tensor for name, tensor in outputs.items() if not made.has_derivative(name)))
+        return tuple(outputs.values())
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -70,7 +72,9 @@ class _Call(torch.autograd.Function):
         if isinstance(made, GraphFunction) and made.launches != ctx.launch:
             made.forward(given)  # it has run for somebody else since: the record is of that
         cotangents = {
-            name: None if grad is None else _array(grad.contiguous()) for name, grad in zip(made.outputs, grads)
+            name: None if grad is None else _array(grad.contiguous())
+            for name, grad in zip(made.outputs, grads)
+            if made.has_derivative(name)
         }
         found = made.backward(given, cotangents, wanted) if wanted else {}
         rows: list[Any] = [None]
@@ -82,7 +86,9 @@ class _Call(torch.autograd.Function):
 def _tensor(made: Function, name: str, value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         if isinstance(value, (int, float)):
-            return torch.tensor(value, dtype=torch.int64 if isinstance(value, int) else torch.float64)
+            number = torch.tensor(value, dtype=torch.int64 if isinstance(value, int) else torch.float64)
+            made.check(name, (), _dtype(number))
+            return number
         raise refusal(
             "WRONG_TYPE", f"{made.name}: input '{name}': expected a torch tensor, found {type(value).__name__}"
         )
@@ -91,6 +97,11 @@ def _tensor(made: Function, name: str, value: Any) -> Any:
             "MIXED_DEVICES",
             f"{made.name}: input '{name}' is on {value.device}, and kernels run on the CPU; pass {name}.cpu()",
         )
+    if value.layout != torch.strided:
+        raise refusal(
+            "COPY_BOUND_PLANE", f"{made.name}: input '{name}' is {value.layout}; pass {name}.to_dense(), which copies"
+        )
+    made.check(name, tuple(value.shape), _dtype(value))
     if not value.is_contiguous():
         raise refusal(
             "COPY_BOUND_PLANE",
@@ -100,6 +111,19 @@ def _tensor(made: Function, name: str, value: Any) -> Any:
     return value
 
 
+def _dtype(tensor: Any) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
 def _array(tensor: Any) -> Any:
     """The tensor's memory as a numpy array."""
+    if tensor.dtype == torch.bool:  # of which DLPack of torch before 2.3 knows nothing; a byte is a byte
+        return np.from_dlpack(tensor.detach().view(torch.uint8)).view(np.bool_)
     return np.from_dlpack(tensor.detach())
+
+
+def _torch(array: Any) -> Any:
+    """A numpy array's memory as a tensor."""
+    if array.dtype == np.bool_:
+        return torch.from_dlpack(array.view(np.uint8)).view(torch.bool)
+    return torch.from_dlpack(array)

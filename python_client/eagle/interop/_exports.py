@@ -11,7 +11,7 @@ import numpy.typing as npt
 from eagle.errors import refusal
 from eagle.interop._buffers import import_buffer
 from eagle.planes import Plane
-from eagle.session import Session, default_session
+from eagle.session import Session, check_session, default_session
 
 Module = TypeVar("Module")
 
@@ -95,6 +95,7 @@ def share_parameters(module: Module, session: Session | None = None) -> Module:
     From then on kernels of that session read what the optimizer has stored last, and nothing travels. It is
     ``param.data = session.tensor(param.data)`` for each: do it before anything is bound to them. Returns the module.
     """
+    check_session("share_parameters", session)
     home = session or default_session()
     _torch("share_parameters")
     found: Any = module

@@ -13,7 +13,7 @@ import numpy as np
 
 from eagle import roles
 from eagle.errors import refusal
-from eagle.session import Session, default_session
+from eagle.session import Session, check_session, default_session
 
 try:
     import xarray
@@ -133,6 +133,7 @@ class Labels:
 def share(array: Any, session: Session | None = None) -> Any:
     """The DataArray with its values in a session's memory: copied once, where they are not there; labels stay."""
     _checked("share", array)
+    check_session("share", session)
     home = session or default_session()
     return array.copy(data=home.asarray(np.ascontiguousarray(array.data)).reshape(array.shape))
 

@@ -57,8 +57,9 @@ struct VjpArguments {
 using Vjp = std::function<Status(const VjpArguments&)>;
 
 struct ReverseOptions {
-  std::optional<std::vector<std::string>> wrt;    // names of gradients; empty: all inputs
-  std::vector<std::pair<std::string, Vjp>> vjps;  // by the label of the callable's node
+  std::optional<std::vector<std::string>> wrt = {};  // names of gradients; empty: all inputs
+  // By the label of the callable's node; for a label that several of them share one each, in their order.
+  std::vector<std::pair<std::string, Vjp>> vjps = {};
   // Trips of a loop, or steps of a run, from one kept state to the next: k of them need memory for n / k
   // states and for what k trips look at. 0: as many as make both equal, about sqrt(n).
   std::int64_t checkpoint = 0;
@@ -102,7 +103,7 @@ private:
 };
 
 // Plans, compiles and binds; nothing runs. Seeds and gradients are named as engine/diff/names.h says.
-// Refusals: those of engine/diff/reverse.h, GRAPH_STATE.
+// Refusals: those of engine/diff/reverse.h, GRAPH_STATE, BAD_BINDING for a label of several callables.
 StatusOr<Reverse> reverse(const Record& record, const std::vector<std::string>& seeds,
                           const ReverseOptions& options = {});
 
