@@ -113,9 +113,9 @@ Status too_large(const Method& method, const Limit& limit, std::size_t bytes) {
 Status too_heavy(const Method& method, const Limit& limit, const Weight& weight) {
   return {Reason::quota, method.name + ": expected a message that takes at most " +
                              std::to_string(parsed_factor * limit.bytes) + " bytes once it is read (" +
-                             std::to_string(parsed_factor) + " times " + limit.key + "), found " +
-                             std::to_string(weight.parts) + " submessages, texts and numbers, which take " +
-                             std::to_string(weight.bytes) + cure + limit.key};
+                             std::to_string(parsed_factor) + " times " + limit.key + "), found at least " +
+                             std::to_string(weight.parts) +
+                             " submessages, texts and numbers, which take more" + cure + limit.key};
 }
 
 StatusOr<HeldBytes> charge(Daemon& daemon, Tenant* tenant, const Method& method, std::uint64_t bytes) {
@@ -129,9 +129,10 @@ StatusOr<HeldBytes> admit(Daemon& daemon, Tenant* tenant, const Method& method, 
   if (bytes.Length() > limit.bytes) return too_large(method, limit, bytes.Length());
   if (bytes.Length() <= light_bytes || method.takes == Takes::data) return HeldBytes();
   grpc::ProtoBufferReader reader(&bytes);
-  const auto weight = weigh(method.shape, reader);
+  const std::uint64_t most = parsed_factor * limit.bytes;
+  const auto weight = weigh(method.shape, reader, most);
   if (!weight) return unreadable("a request of " + method.name);
-  if (weight->bytes > parsed_factor * limit.bytes) return too_heavy(method, limit, *weight);
+  if (weight->bytes > most) return too_heavy(method, limit, *weight);
   if (weight->bytes < uncharged_bytes) return HeldBytes();
   return charge(daemon, tenant, method, weight->bytes);
 }

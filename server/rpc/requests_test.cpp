@@ -189,7 +189,7 @@ TEST_F(Requests, TooManySubmessagesAreRefusedWithTheirNumber) {
     const Status status = send(std::string("/eagle.v1.Graphs/") + method, message).told;
     EXPECT_EQ(status.reason(), Reason::quota) << status.to_string();
     EXPECT_THAT(status.message(), HasSubstr("at most 8388608 bytes once it is read"));
-    EXPECT_THAT(status.message(), HasSubstr("found " + std::to_string(count + 1) + " submessages"));
+    EXPECT_THAT(status.message(), ::testing::ContainsRegex("found at least [0-9]+ submessages"));
     EXPECT_THAT(status.message(), HasSubstr("message_bytes"));
   }
   // In a stream too.

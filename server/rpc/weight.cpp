@@ -110,12 +110,13 @@ private:
 // Goes over the bytes as the parser would, and adds up.
 class Scale {
 public:
-  explicit Scale(CodedInputStream& in) : in_(in) {}
+  Scale(CodedInputStream& in, std::uint64_t most) : in_(in), most_(most) {}
 
-  // To the end of the bytes, or of the group of that number; `shape` is null within unknown groups.
+  // To the end of the bytes, or of the group of that number; `shape` is null within unknown groups. False: it
+  // is no message, or over the most.
   bool add(const Shape* shape, int depth, std::uint32_t group) {
     if (depth > message_depth) return false;
-    for (;;) {
+    while (!over()) {
       const std::uint32_t tag = in_.ReadTag();
       if (tag == 0) return group == 0 && in_.ConsumedEntireMessage();
       const std::uint32_t number = tag >> 3;
@@ -124,9 +125,12 @@ public:
       if (!add_field(shape == nullptr ? Shape::Field() : shape->field(number), tag & 7, number, depth))
         return false;
     }
+    return false;
   }
 
+  void count_root(const Shape& shape) { weight_.bytes += shape.bytes; }
   [[nodiscard]] const Weight& weight() const { return weight_; }
+  [[nodiscard]] bool over() const { return weight_.bytes > most_; }
 
 private:
   using Kind = Shape::Kind;
@@ -188,16 +192,14 @@ private:
       return in_.Skip(length);
     }
     const CodedInputStream::Limit outer = in_.PushLimit(length);
-    std::uint64_t elements = 0;
     bool whole = true;
-    while (whole && in_.BytesUntilLimit() > 0) {
+    while (whole && in_.BytesUntilLimit() > 0 && !over()) {
       std::uint64_t value = 0;
       whole = in_.ReadVarint64(&value);
-      ++elements;
+      count_elements(field, 1);
     }
     in_.PopLimit(outer);
-    count_elements(field, elements);
-    return whole;
+    return whole && !over();
   }
 
   void count(std::uint64_t bytes) {
@@ -218,6 +220,7 @@ private:
   }
 
   CodedInputStream& in_;
+  const std::uint64_t most_;
   Weight weight_;
 };
 
@@ -228,13 +231,13 @@ const Shape& shape_of(const Descriptor& type) {
   return shapes->of(type);
 }
 
-std::optional<Weight> weigh(const Shape& shape, google::protobuf::io::ZeroCopyInputStream& bytes) {
+std::optional<Weight> weigh(const Shape& shape, google::protobuf::io::ZeroCopyInputStream& bytes,
+                            std::uint64_t most) {
   CodedInputStream in(&bytes);
-  Scale scale(in);
-  if (!scale.add(&shape, 0, 0)) return std::nullopt;
-  Weight weight = scale.weight();
-  weight.bytes += shape.bytes;
-  return weight;
+  Scale scale(in, most);
+  scale.count_root(shape);
+  if (!scale.add(&shape, 0, 0) && !scale.over()) return std::nullopt;
+  return scale.weight();
 }
 
 }  // namespace eagle::server

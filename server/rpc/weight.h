@@ -31,7 +31,9 @@ class Shape;
 // Of a generated type; thread-safe. Makes it at the first call, which takes a while.
 const Shape& shape_of(const google::protobuf::Descriptor& type);
 
-// Nothing for bytes that cannot be such a message. What has a weight may still be none: parsing tells.
-std::optional<Weight> weigh(const Shape& shape, google::protobuf::io::ZeroCopyInputStream& bytes);
+// Looks no further once it is more than `most` bytes. Nothing for bytes that cannot be such a message. What
+// has a weight may still be none: parsing tells.
+std::optional<Weight> weigh(const Shape& shape, google::protobuf::io::ZeroCopyInputStream& bytes,
+                            std::uint64_t most);
 
 }  // namespace eagle::server

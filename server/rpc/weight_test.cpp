@@ -17,9 +17,9 @@ namespace {
 using google::protobuf::Message;
 
 std::optional<Weight> weight_of(const google::protobuf::Descriptor& type, const std::string& bytes,
-                                int block = -1) {
+                                int block = -1, std::uint64_t most = UINT64_MAX) {
   google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()), block);
-  return weigh(shape_of(type), stream);
+  return weigh(shape_of(type), stream, most);
 }
 
 // A request with about everything in it.
@@ -92,6 +92,24 @@ TEST(Weight, CountsNumbersOfListsAndFieldsThatNobodyKnows) {
   EXPECT_EQ(weight_of(type, {"\xfa\x3e\x02xy", 5})->parts, 1u) << "an unknown text";
   EXPECT_EQ(weight_of(type, {"\xfb\x3e\xfb\x3e\xfc\x3e\xfc\x3e", 8})->parts, 2u) << "groups in each other";
   EXPECT_EQ(weight_of(type, {})->parts, 0u);
+}
+
+TEST(Weight, LooksNoFurtherThanItHasTo) {
+  const auto& type = *v1::RetainRequest::descriptor();
+  std::string bytes;
+  for (int i = 0; i < 1000; ++i) bytes += {'\x0a', '\0'};
+  bytes += {'\x12', '\x64'};  // a list of 100 numbers
+  bytes += std::string(100, '\1');
+  const Weight whole = *weight_of(type, bytes);
+  EXPECT_EQ(whole.parts, 1100u);
+  EXPECT_EQ(weight_of(type, bytes, -1, whole.bytes)->parts, 1100u);
+  for (const std::uint64_t part : {2u, 3u, 10u}) {
+    const auto found = weight_of(type, bytes + '\x0f', -1, whole.bytes / part);
+    ASSERT_TRUE(found) << "what comes later is not looked at";
+    EXPECT_GT(found->bytes, whole.bytes / part);
+    EXPECT_LT(found->bytes, whole.bytes / part + 500);
+    EXPECT_LT(found->parts, whole.parts);
+  }
 }
 
 TEST(Weight, WhatCannotBeAMessageHasNone) {

@@ -157,7 +157,7 @@ def bomb(method: str) -> bytes:
     return nested(1, b"") * count if around is None else nested(around, nested(2, b"") * count)
 
 
-@pytest.mark.survives("requests of 16 million submessages: refused with their number, and never parsed")
+@pytest.mark.survives("requests of 16 million submessages: refused with the number seen, and never parsed")
 @pytest.mark.parametrize("method", BOMBS)
 def test_submessages_that_take_a_hundred_times_their_bytes(daemon: Daemon, method: str) -> None:
     with neighbour_goes_on(daemon), session_at(daemon.path) as service:
@@ -166,9 +166,7 @@ def test_submessages_that_take_a_hundred_times_their_bytes(daemon: Daemon, metho
         code, said = refused(service, method, bomb(method))
         assert code == "RESOURCE_EXHAUSTED", said
         assert re.search(r"once it is read \(8 times (list|message)_bytes\)", said), said
-        found = re.search(r"found (\d+) submessages", said)
-        assert found is not None, said
-        assert int(found[1]) >= BOMBS[method][0]
+        assert re.search(r"found at least \d{6,} submessages", said), said
         wait_for_at_most(worker, before.descriptors + 8, before.resident_kib + 128 * 1024)
 
 
