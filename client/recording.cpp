@@ -9,6 +9,7 @@
 #include "eagle/client/reverse.h"
 #include "eagle/v1/graph.pb.h"
 #include "engine/diff/emit.h"
+#include "engine/diff/names.h"
 #include "engine/kernel/names.h"
 #include "engine/plane/copy_view.h"
 
@@ -94,6 +95,10 @@ plane::View view_of_array(const ArrayView& array) {
 
 std::uint64_t Record::bytes() const { return recording_->bytes(); }
 std::uint64_t Record::structure() const { return recording_->structure; }
+std::uint64_t Record::launches() const { return recording_->launches(); }
+std::vector<std::pair<std::string, std::string>> Record::carried() const {
+  return diff::carried(*recording_->program);
+}
 
 Recording::Recording(const Session& its_session) : session(its_session), structure(next_structure()) {}
 Recording::~Recording() = default;
@@ -196,6 +201,7 @@ StatusOr<Recording::Bytes> Recording::keep(const ArrayView& array, const Callabl
 
 void Recording::begin(std::int64_t runs) {
   runs_ = runs;
+  ++launches_;
   state_ = State::incomplete;
   call_bytes_ = 0;
   if (launched_params_changed_ != params_changed) {

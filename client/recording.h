@@ -5,6 +5,7 @@
 // caller at a time: that of the graph that is launched, or of the reverse pass.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -76,6 +77,7 @@ public:
   void finish(std::vector<std::int64_t> trips);
   // GRAPH_STATE unless the last launch was whole, and one run of the graph.
   [[nodiscard]] Status check(std::string_view method) const;
+  [[nodiscard]] std::uint64_t launches() const { return launches_; }               // that began
   [[nodiscard]] const std::vector<std::int64_t>& trips() const { return trips_; }  // of each loop, last time
   [[nodiscard]] std::uint64_t bytes() const { return static_cast<std::uint64_t>(plan.bytes) + call_bytes_; }
 
@@ -97,6 +99,7 @@ private:
   enum class State : std::uint8_t { none, incomplete, several, whole };
   State state_ = State::none;
   std::int64_t runs_ = 0;
+  std::atomic<std::uint64_t> launches_ = 0;  // looked at while one begins
   std::uint64_t call_bytes_ = 0;
   std::vector<std::int64_t> trips_;
   Params launched_params_;

@@ -197,15 +197,18 @@ StatusOr<std::vector<Wanted>> find_inputs(const Program& program, const std::vec
   return inputs;
 }
 
-std::vector<Wanted> all_inputs(const Program& program) {
-  // A view counts unless one write, which surely happens, has covered it before.
+namespace {
+
+// Planes whose values from before the launch are read. A view counts unless one write, which surely happens,
+// has covered it before.
+std::vector<Named> found_by_launch(const Program& program) {
   std::vector<std::vector<plane::View>> written(program.blocks().size());
   std::vector<Named> found;
   std::uint32_t certain_leaf = ~std::uint32_t{0};
   program.for_each([&](const Step& step) {
     for (const graph::NamedView& read : step.reads) {
       const std::size_t block = program.block_of(read.view);
-      if (!is_real(read.view) || block == Program::no_block || program.is_scratch(block)) continue;
+      if (block == Program::no_block || program.is_scratch(block)) continue;
       const bool covered =
           std::any_of(written[block].begin(), written[block].end(),
                       [&](const plane::View& earlier) { return plane::covers(earlier, read.view); });
@@ -218,6 +221,29 @@ std::vector<Wanted> all_inputs(const Program& program) {
       if (block != Program::no_block) written[block].push_back(write.view);
     }
   });
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> carried(const Program& program) {
+  std::vector<Named> written;
+  for (const Named& named : planes_of(program)) {
+    if (named.written) written.push_back(named);
+  }
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const Named& read : found_by_launch(program)) {
+    const bool changed = std::any_of(written.begin(), written.end(), [&](const Named& other) {
+      return plane::overlap(other.plane->view, read.plane->view).overlaps;
+    });
+    if (changed) names.emplace_back(read.step->node->label, read.plane->name);
+  }
+  return names;
+}
+
+std::vector<Wanted> all_inputs(const Program& program) {
+  std::vector<Named> found = found_by_launch(program);
+  std::erase_if(found, [](const Named& named) { return !is_real(named.plane->view); });
 
   std::vector<Wanted> inputs;
   std::map<std::string, plane::View> names;

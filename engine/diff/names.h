@@ -40,4 +40,8 @@ StatusOr<std::vector<Wanted>> find_inputs(const Program& program, const std::vec
 // that tell them apart; where nodes share their label, too, "node.x", "node.x#2" and so on.
 std::vector<Wanted> all_inputs(const Program& program);
 
+// What a launch begins with and may leave changed, of any type, as (label of a node that reads it, name
+// there): the next launch begins with other values.
+std::vector<std::pair<std::string, std::string>> carried(const Program& program);
+
 }  // namespace eagle::diff

@@ -377,6 +377,18 @@ TEST(ReversePass, AStoppedSampleKeepsItsDerivative) {
   EXPECT_EQ(c.gradients.at("rate").at(3), 0.0);
 }
 
+TEST(Carried, IsWhatALaunchFindsAndLeavesChanged) {
+  Description d;
+  const View x = d.array({3}), y = d.array({3}), s = d.array({3}), n = d.array({1}, DType::i64);
+  const auto mul = product(d);
+  d.add(graph::testing::launch("first", mul, {{"x", x}, {"w", x}, {"y", y}}));   // y is not found
+  d.add(graph::testing::launch("second", mul, {{"x", s}, {"w", y}, {"y", s}}));  // s is
+  d.add(graph::testing::host("count", {{"n", n}}, {{"n", n}}));
+  const graph::Graph graph = d.graph();
+  const std::vector<std::pair<std::string, std::string>> wanted = {{"second", "x"}, {"count", "n"}};
+  EXPECT_EQ(carried(Program(graph)), wanted);
+}
+
 TEST(ReversePass, RefusesNamesThatAreNoneAndCallablesWithoutADerivative) {
   Description d;
   const View x = d.array({3}), y = d.array({3}), n = d.array({3}, DType::i64);

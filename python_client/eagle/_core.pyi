@@ -328,6 +328,8 @@ def conditional_node(
 class Record:
     bytes: int
     structure: int
+    launches: int
+    carried: list[tuple[str, str]]
 
 class Reverse:
     seeds: list[tuple[str, str, tuple[int, ...]]]

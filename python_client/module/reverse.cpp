@@ -76,7 +76,9 @@ LaunchReport launch_reverse(Reverse& reverse, const nb::dict& calls, double time
 void bind_reverse(nb::module_& m) {
   nb::class_<Record>(m, "Record")
       .def_prop_ro("bytes", &Record::bytes)
-      .def_prop_ro("structure", &Record::structure);
+      .def_prop_ro("structure", &Record::structure)
+      .def_prop_ro("launches", &Record::launches)
+      .def_prop_ro("carried", &Record::carried);
   m.def("record_of", [](const Graph& graph) {
     const Released released;
     return take(graph.record());

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import eagle
 import numpy as np
 import pytest
@@ -17,6 +19,14 @@ def spring(x: Scalar, k: Param, t: Table[Scalar]) -> Scalar:
 @kernel
 def step(x: Mutable[Scalar], v: Mutable[Scalar], k: Param):
     x, v = x + 0.1 * v, v - 0.1 * k * x
+
+
+@kernel
+def less(live: Mutable[Index]):
+    live = live - 1
+
+
+NONZERO = eagle.SkipGuard.nonzero
 
 
 @kernel
@@ -85,6 +95,37 @@ def test_a_graph_is_a_function_with_a_derivative(jax, faces, session):
     found = jax.grad(lambda *a: f(*a)[0] ** 2, argnums=(0, 1, 2))(*given)
     for one, other in zip(found, jax.grad(theirs, argnums=(0, 1, 2))(*given), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_a_graph_that_goes_on_from_its_own_state_is_no_function(jax, faces, session):
+    x, v, live = session.zeros(2), session.zeros(2), session.full(1, 3, dtype=np.int64)
+    moved = eagle.plan(step).bind(session=session, x=x, v=v, k=2.0)
+    g = eagle.Graph(session, record=True)
+    loop = eagle.repeat_while([moved, eagle.plan(less).bind(session=session, live=live)], NONZERO(live), 8)
+    g.add_node(loop, name="loop").build()
+    for inputs, missing in ((["x"], r"'(step\.v|loop\.guard)'"), (["x", "v"], r"'(loop\.guard|less\.live)'")):
+        with pytest.raises(eagle.EagleError, match=f"begins with what {missing} holds.*name it in inputs="):
+            faces.function(g, inputs=inputs, outputs=["x"])
+    f = faces.function(g, inputs=["x", "v", "live"], outputs=["x"])
+    slope = jax.grad(lambda v: f(jax.numpy.zeros(2), v, jax.numpy.array([1]))[0])(jax.numpy.ones(2))
+    np.testing.assert_allclose(slope, [0.1, 0.0], rtol=1e-15)
+
+
+def test_threads_that_call_one_graph_do_not_meet(jax, faces, session):
+    x, y = session.zeros(1000), session.zeros(1000)
+    g = eagle.Graph(session, record=True).add(eagle.plan(plain).bind(session=session, x=x, y=y)).build()
+    f = faces.function(g, inputs=["x"], outputs=["y"])
+    wrong = []
+
+    def call(value):
+        for _ in range(20):
+            found = np.asarray(f(jax.numpy.full(1000, value)))
+            if not np.array_equal(found, np.full(1000, value)):
+                wrong.append((value, found))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(call, [1.0, 2.0, 3.0, 4.0]))
+    assert wrong == []
 
 
 def test_a_jax_function_is_a_node_that_brings_its_derivative(jax, faces, session):

@@ -103,6 +103,38 @@ def test_outputs_of_a_graph_that_are_no_reals_stand_beside_one_with_a_derivative
     check_parts(torch, f, [[False, True]])
 
 
+def test_a_call_has_its_own_derivative_whoever_ran_the_graph_since(torch, faces, session):
+    x, y = session.zeros(2), session.zeros(2)
+    g = eagle.Graph(session, record=True).add(eagle.plan(spring).bind(session=session, x=x, k=1.0, y=y)).build()
+    f, other = (faces.function(g, inputs=["x"], outputs=["y"]) for _ in range(2))
+    three = torch.full((2,), 3.0, dtype=torch.float64, requires_grad=True)
+
+    def by_hand():
+        x[...] = 7.0
+        g.launch()
+
+    for run in (lambda: other(torch.full((2,), 5.0, dtype=torch.float64)), by_hand):
+        three.grad = None
+        found = f(three)
+        run()
+        found.sum().backward()
+        assert three.grad.tolist() == [6.0, 6.0]
+
+
+def test_a_graph_that_went_on_from_its_own_state_is_not_run_again(torch, faces, session):
+    x, v = session.zeros(2), session.full(2, 1.0)
+    g = eagle.Graph(session, record=True)
+    g.add(eagle.plan(step).bind(session=session, x=x, v=v, k=2.0), name="one").build()
+    f = faces.function(g, inputs=["x"], outputs=["x"])
+    given = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    f(given).sum().backward()
+    assert given.grad.tolist() == [1.0, 1.0]
+    found = f(given)
+    f(given)
+    with pytest.raises(eagle.GraphState, match=r"the graph has run since this call, and so 'one\.v'.*inputs="):
+        found.sum().backward()
+
+
 def test_tensors_that_do_not_fit_are_refused_by_name(torch, faces):
     f = faces.function(spring)
     with pytest.raises(eagle.CopyBoundPlane, match="input 'x' is not contiguous"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+import weakref
 from typing import Any, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -10,12 +13,16 @@ from eagle import graph as graphs
 from eagle._derivative import differentiate
 from eagle._kernel import Kernel
 from eagle._nodes import Conditional, Group, Node
+from eagle._records import Record
 from eagle._reverse import VjpFunction, reverse
 from eagle.errors import refusal
 from eagle.plan import BoundPlan
 from eagle.planes import Plane
 
 Arrays = dict[str, Any]
+
+# By graph: two functions of one graph store to the same arrays.
+_locks: weakref.WeakKeyDictionary[graphs.Graph, Any] = weakref.WeakKeyDictionary()
 
 _REALS, _INTEGERS = ("float64", "float32"), ("int64", "int32")
 _PLAIN = {"i64": np.dtype(np.int64), "bool": np.dtype(np.bool_)}
@@ -27,6 +34,12 @@ class Function:
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    #: Held from a forward pass to what depends on nobody else running: calls come from any thread.
+    alone: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+
+    def mark(self) -> Any:
+        """Equal for as long as :meth:`backward` would go back over the same run."""
+        return None
 
     def forward(self, given: Mapping[str, Any]) -> Arrays:
         """The outputs, in arrays of their own."""
@@ -213,7 +226,7 @@ class GraphFunction(Function):
         self.name = "function"
         self.inputs, self.outputs = _texts("inputs", inputs), _texts("outputs", outputs)
         self._vjps, self._checkpoint = vjps, checkpoint
-        self._launches = 0
+        self.alone = _locks.setdefault(graph, threading.RLock())
         planes, params = _planes_of(graph)
         self._arrays: Arrays = {}
         self._params = {name for name in self.inputs if name in params and name not in planes}
@@ -230,6 +243,41 @@ class GraphFunction(Function):
                     "UNKNOWN_NAME", f"function: several nodes have different arrays '{name}'; say 'node.{name}'"
                 )
             self._arrays[name] = planes[name][0]
+        given = [self._arrays[name] for name in self.inputs if name in self._arrays]
+        self.carried = [
+            f"{label}.{name}"
+            for label, name in graph.record._core().carried
+            if not all(_holds(given, array) for array in planes.get(f"{label}.{name}", [None]))
+        ]
+
+    def mark(self) -> Any:
+        core = self._record()._core()
+        return core.structure, core.launches
+
+    def again(self, given: Mapping[str, Any]) -> None:
+        """One more run with these inputs, because the record is that of another one."""
+        if self.carried:
+            raise refusal(
+                "GRAPH_STATE",
+                f"function: the graph has run since this call, and so '{self.carried[0]}' is not what it began with; "
+                f"go back before the next run, or name in inputs= what runs change: {', '.join(self.carried)}",
+            )
+        self.forward(given)
+
+    def refuse_carried(self) -> None:
+        """For callers who call as often as they like."""
+        if self.carried:
+            raise refusal(
+                "BAD_BINDING",
+                f"function: each run of the graph begins with what '{self.carried[0]}' holds and may change it, so "
+                "that calls with equal inputs differ; name it in inputs=, and in outputs= where you want what it "
+                f"becomes (this concerns {', '.join(self.carried)})",
+            )
+
+    def _record(self) -> Record:
+        record = self.graph.record
+        assert record is not None
+        return record
 
     def check(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
         wanted = () if name in self._params else tuple(self._arrays[name].shape)
@@ -248,6 +296,10 @@ class GraphFunction(Function):
         return bool(self._arrays[output].dtype in (np.float64, np.float32))
 
     def forward(self, given: Mapping[str, Any]) -> Arrays:
+        with self.alone:
+            return self._forward(given)
+
+    def _forward(self, given: Mapping[str, Any]) -> Arrays:
         params = {}
         for name in self.inputs:
             if name in self._params:
@@ -260,13 +312,7 @@ class GraphFunction(Function):
         if params:
             self.graph.update(params)
         self.graph.launch()
-        self._launches += 1
         return {name: _values(self._arrays[name]) for name in self.outputs}
-
-    @property
-    def launches(self) -> int:
-        """How often the graph was launched by this."""
-        return self._launches
 
     def backward(self, given: Mapping[str, Any], cotangents: Mapping[str, Any], wanted: Sequence[str]) -> Arrays:
         seeds = {
@@ -275,9 +321,7 @@ class GraphFunction(Function):
         }
         if not seeds:  # nothing that was returned depends on anything smoothly
             return {name: np.zeros(np.shape(given[name])) for name in wanted}
-        record = self.graph.record
-        assert record is not None
-        found = reverse(record, seeds, wrt=list(wanted), vjps=self._vjps, checkpoint=self._checkpoint)
+        found = reverse(self._record(), seeds, wrt=list(wanted), vjps=self._vjps, checkpoint=self._checkpoint)
         return {name: found[name].reshape(np.shape(given[name])) for name in wanted}
 
     def shapes(self, given: Mapping[str, Any]) -> dict[str, tuple[tuple[int, ...], Any]]:
@@ -315,6 +359,23 @@ def function_of(
 
 def _wrong(function: str, name: str, reason: str, expected: str, found: str) -> Exception:
     return refusal(reason, f"{function}: input '{name}': expected {expected}, found {found}")
+
+
+def _holds(given: Sequence[Any], array: Any) -> bool:
+    """Whether one of the given arrays is this one, or has all of its bytes."""
+    if not isinstance(array, np.ndarray):
+        return any(one is array for one in given)
+    low, high = _bounds(array)
+    bounds = [_bounds(one) for one in given if isinstance(one, np.ndarray) and one.flags.c_contiguous]
+    return any(one is array for one in given) or any(first <= low and high <= last for first, last in bounds)
+
+
+def _bounds(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """The addresses between which its elements lie."""
+    low = high = int(array.__array_interface__["data"][0])
+    for extent, stride in zip(array.shape, array.strides):
+        low, high = low + min(0, (extent - 1) * stride), high + max(0, (extent - 1) * stride)
+    return low, high + array.itemsize
 
 
 def _contiguous(array: Any, dtype: Any) -> Any:
@@ -357,6 +418,10 @@ def _planes_of(graph: graphs.Graph) -> tuple[dict[str, list[Any]], set[str]]:
                 elif name in item.planes:
                     add(own, name, item.planes[name])
         elif isinstance(item, Conditional):
+            cells = {"guard": item.guard.count, "baseline": item.guard.baseline, "iterations": item._counter}
+            for name, cell in cells.items():
+                if cell is not None:
+                    add(label or item.kind, name, cell)
             for part in item.body:
                 walk(part, "")
         elif isinstance(item, Group):

@@ -98,6 +98,8 @@ def function(
     are those of :func:`eagle.diff.reverse`. ``jax.vmap`` and forward derivatives are refused by JAX.
     """
     made = function_of(of, inputs, outputs, vjps, checkpoint)
+    if isinstance(made, GraphFunction):
+        made.refuse_carried()
 
     def shapes_of(values: Sequence[Any]) -> tuple[Any, ...]:
         found = made.shapes(dict(zip(made.inputs, values)))
@@ -111,11 +113,12 @@ def function(
 
     def run_back(values: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:  # of smooth outputs
         given = {name: _numpy(value) for name, value in zip(made.inputs, values)}
-        if isinstance(made, GraphFunction):
-            made.forward(given)  # callbacks have no order: what is recorded may be another call's
         names = [name for name, has in zip(made.outputs, smooth) if has]
         bars = {name: _numpy(value) for name, value in zip(names, cotangents)}
-        found = made.backward(given, bars, real)
+        with made.alone:
+            if isinstance(made, GraphFunction):
+                made.forward(given)  # callbacks have no order: what is recorded may be another call's
+            found = made.backward(given, bars, real)
         return tuple(np.asarray(found[name], given[name].dtype) for name in real)
 
     smooth = [made.has_derivative(name) for name in made.outputs]

@@ -56,8 +56,9 @@ class _Call(torch.autograd.Function):
         given = dict(zip(made.inputs, (_array(tensor) for tensor in tensors)))
         ctx.made = made
         ctx.save_for_backward(*tensors)
-        found = made.forward(given)
-        ctx.launch = made.launches if isinstance(made, GraphFunction) else None
+        with made.alone:
+            found = made.forward(given)
+            ctx.mark = made.mark()
         outputs = {name: _torch(found[name]) for name in made.outputs}
         ctx.mark_non_differentiable(*(tensor for name, tensor in outputs.items() if not made.has_derivative(name)))
         return tuple(outputs.values())
@@ -69,14 +70,15 @@ class _Call(torch.autograd.Function):
         tensors = ctx.saved_tensors
         given = dict(zip(made.inputs, (_array(tensor) for tensor in tensors)))
         wanted = [name for name, needs in zip(made.inputs, ctx.needs_input_grad[1:]) if needs and made.is_real(name)]
-        if isinstance(made, GraphFunction) and made.launches != ctx.launch:
-            made.forward(given)  # it has run for somebody else since: the record is of that
         cotangents = {
             name: None if grad is None else _array(grad.contiguous())
             for name, grad in zip(made.outputs, grads)
             if made.has_derivative(name)
         }
-        found = made.backward(given, cotangents, wanted) if wanted else {}
+        with made.alone:
+            if isinstance(made, GraphFunction) and wanted and made.mark() != ctx.mark:
+                made.again(given)  # it has run for somebody else since: the record is of that
+            found = made.backward(given, cotangents, wanted) if wanted else {}
         rows: list[Any] = [None]
         for name, tensor in zip(made.inputs, tensors):
             rows.append(None if name not in found else torch.from_dlpack(found[name]).to(tensor.dtype))

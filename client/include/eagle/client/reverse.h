@@ -41,6 +41,11 @@ public:
   [[nodiscard]] std::uint64_t bytes() const;
   // A number that changes when the recorded graph gets other arrays: a reverse pass is of one of them.
   [[nodiscard]] std::uint64_t structure() const;
+  // How many launches or runs have begun since the build: two that are equal are of one record.
+  [[nodiscard]] std::uint64_t launches() const;
+  // What a launch begins with and may leave changed, as (label of a node, name there): with other values of
+  // these the next launch gives other results.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> carried() const;
   [[nodiscard]] const std::shared_ptr<Recording>& recording() const { return recording_; }
 
 private:
