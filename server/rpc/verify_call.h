@@ -1,0 +1,13 @@
+// The call that computes a graph on the CPU and on a GPU and compares. For the .cpp files of this folder
+// only.
+#pragma once
+
+#include "eagle/v1/service.grpc.pb.h"
+#include "server/rpc/call.h"
+
+namespace eagle::server {
+
+grpc::ServerUnaryReactor* verify_call(Daemon& daemon, grpc::CallbackServerContext& context,
+                                      const v1::VerifyRequest& request, v1::VerifyReply& reply);
+
+}  // namespace eagle::server
