@@ -19,12 +19,6 @@
 namespace eagle {
 namespace {
 
-graph::StageSchedule schedule_named(std::string_view name) {
-  using graph::StageSchedule;
-  return name == graph::name_of(StageSchedule::branch_tasks) ? StageSchedule::branch_tasks
-                                                             : StageSchedule::work_share;
-}
-
 // Calls `visit` with every node of a stage: those of bodies too, each after the conditional around it.
 using Visit = std::function<void(const NodeKind&)>;
 void for_each_node(const std::vector<BranchSpec>& branches, const Visit& visit);
@@ -314,6 +308,8 @@ bool Graph::built() const {
   return state_->built != nullptr;
 }
 
+std::string Graph::backend() const { return state_->built ? state_->built->backend() : std::string(); }
+
 std::vector<std::string> Graph::schedule() const {
   const std::scoped_lock lock(state_->mutex);
   if (!state_->built) return {};
@@ -339,7 +335,8 @@ std::vector<std::string> Graph::node_labels() const {
 
 view::PictureOptions Graph::picture_options() const {
   view::PictureOptions options;
-  for (const std::string& name : schedule()) options.schedule.push_back(schedule_named(name));
+  for (const std::string& name : schedule()) options.schedule.push_back(graph::schedule_named(name));
+  if (const std::string built_on = backend(); !built_on.empty()) options.backend = built_on;
   const std::scoped_lock lock(state_->mutex);
   options.recorded = state_->options.recorded;
   return options;

@@ -95,7 +95,8 @@ public:
                         std::span<const run::PlaneMemory> private_planes) = 0;
   [[nodiscard]] virtual graph::ScratchLayout scratch() const = 0;
   [[nodiscard]] virtual run::Execution execution() const = 0;
-  [[nodiscard]] virtual bool compiled() const = 0;  // false: all code came from a cache
+  [[nodiscard]] virtual bool compiled() const = 0;                     // false: all code came from a cache
+  [[nodiscard]] virtual std::string backend() const { return "cpu"; }  // "cuda:0"
 };
 
 // Runs that the host keeps, whatever becomes of this session.

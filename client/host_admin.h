@@ -28,6 +28,8 @@ class ListKernelReply;
 class ListKernelRequest;
 class ListSessionsReply;
 class TimelineReply;
+class VerifyReply;
+class VerifyRequest;
 }  // namespace eagle::v1
 
 namespace eagle {
@@ -50,6 +52,8 @@ public:
   virtual Status inspect(GraphAddress graph, v1::InspectReply& reply) = 0;
   virtual Status kernel(const v1::ListKernelRequest& request, v1::ListKernelReply& reply) = 0;
   virtual Status explain(const v1::ExplainRequest& request, v1::ExplainReply& reply) = 0;
+  // Computes a graph on both backends and compares; for as long as that takes.
+  virtual Status verify(const v1::VerifyRequest& request, v1::VerifyReply& reply) = 0;
   // Of one graph, or of all that happened lately.
   virtual Status timeline(std::optional<GraphAddress> graph, v1::TimelineReply& reply) = 0;
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "client/plane_registry.h"
 #include "client/transfers.h"
 #include "eagle/v1/graph.pb.h"
 #include "eagle/v1/run.pb.h"
@@ -17,6 +18,8 @@ void HostViews::add(Connection& connection, const Description& description, cons
       std::byte* const bytes = plane.has_plane() ? connection.bytes_of(plane.plane()) : nullptr;
       auto packed = plane::Packed::of(graph::unchecked_view(view.view()));
       if (bytes == nullptr || !packed.ok()) continue;
+      const auto array = PlaneRegistry::of_process().find(connection.state.name(), bytes, 0);
+      if (!array || !array->keep_alive->copied()) continue;  // the memory is shared
       One one{{}, bytes, *std::move(packed)};
       *one.slice.mutable_plane() = plane.plane();
       *one.slice.mutable_view() = view.view();
@@ -24,9 +27,10 @@ void HostViews::add(Connection& connection, const Description& description, cons
       into.push_back(std::move(one));
     }
   };
-  Call& call = calls_[node.call()];
+  Call call;
   collect(node.reads(), call.reads);
   collect(node.writes(), call.writes);
+  if (!call.reads.empty() || !call.writes.empty()) calls_.insert_or_assign(node.call(), std::move(call));
 }
 
 template <typename Description>

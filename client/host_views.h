@@ -25,6 +25,8 @@ public:
   // Of the host nodes, by the number of their call. Views of private memory are the caller's own anyway.
   HostViews(Connection& connection, const v1::GraphDescription& description);
   HostViews(Connection& connection, const v1::RunDescription& description);
+  // No callable touches memory that is a copy.
+  [[nodiscard]] bool empty() const { return calls_.empty(); }
 
   // Both on the thread that calls. CANCELLED where `progress` says so.
   Status fetch_reads(Connection& connection, std::uint32_t call, const TransferProgress& progress) const;

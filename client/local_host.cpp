@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "client/local_device.h"
+#include "client/local_planes.h"
 #include "client/local_runs.h"
 #include "client/plane_registry.h"
 #include "client/progress_teller.h"
@@ -26,6 +28,7 @@
 #include "engine/plane/stagger.h"
 #include "engine/run/cuda/device_transfer.h"
 #include "engine/run/cuda/devices.h"
+#include "engine/run/cuda/graph_backend.h"
 #include "engine/run/team_thread.h"
 #include "engine/view/explain_text.h"
 #include "engine/view/picture.h"
@@ -86,79 +89,6 @@ private:
   std::uint64_t lead_ = 0;    // before the first byte of the array
 };
 
-// The planes of one session, by id.
-class LocalPlanes {
-public:
-  struct Totals {
-    std::uint64_t planes = 0;
-    std::uint64_t bytes = 0;
-  };
-  std::uint64_t enter(const std::shared_ptr<Buffer>& buffer) {
-    const std::scoped_lock lock(mutex_);
-    buffers_[++last_] = buffer;
-    totals_.planes += 1;
-    totals_.bytes += buffer->bytes();
-    return last_;
-  }
-  // In a forked child nobody asks any more, and a thread may have held the mutex that the child does not
-  // have.
-  void leave(std::uint64_t id, std::uint64_t bytes) {
-    if (::getpid() != owner_) return;
-    const std::scoped_lock lock(mutex_);
-    buffers_.erase(id);
-    totals_.planes -= 1;
-    totals_.bytes -= bytes;
-  }
-  std::shared_ptr<Buffer> find(std::uint64_t id) const {
-    const std::scoped_lock lock(mutex_);
-    const auto it = buffers_.find(id);
-    return it == buffers_.end() ? nullptr : it->second.lock();
-  }
-  // Of the arrays that are made, whatever became of them.
-  std::uint64_t next_number() { return numbers_.fetch_add(1, std::memory_order_relaxed); }
-  Totals totals() const {
-    const std::scoped_lock lock(mutex_);
-    return totals_;
-  }
-
-private:
-  const pid_t owner_ = ::getpid();
-  mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, std::weak_ptr<Buffer>> buffers_;
-  std::uint64_t last_ = 0;
-  Totals totals_;
-  std::atomic<std::uint64_t> numbers_ = 0;
-};
-
-// On a GPU of this process: kernels and CUDA have its own address. The addresses of `stand_in` are what views
-// of it are made of.
-class LocalDeviceBuffer final : public Buffer {
-public:
-  LocalDeviceBuffer(std::shared_ptr<const run::cuda::DeviceMemory> memory, plane::Memory stand_in,
-                    const run::cuda::Devices::Unit& unit, std::shared_ptr<LocalPlanes> planes)
-      : Buffer(stand_in.data(), memory->bytes(), true, unit.name()),
-        memory_(std::move(memory)),
-        stand_in_(std::move(stand_in)),
-        planes_(std::move(planes)) {}
-  ~LocalDeviceBuffer() override {
-    if (id_ == 0) return;
-    PlaneRegistry::of_process().remove(*this);
-    planes_->leave(id_, bytes());
-  }
-  void entered(std::uint64_t id) { id_ = id; }
-  [[nodiscard]] const std::shared_ptr<const run::cuda::DeviceMemory>& memory() const { return memory_; }
-  StatusOr<DeviceAddress> on_device() override {
-    const run::cuda::DeviceInfo& info = memory_->device()->info();
-    return DeviceAddress{memory_->address(), info.ordinal, info.uuid, memory_};
-  }
-
-private:
-  std::shared_ptr<const run::cuda::DeviceMemory> memory_;
-  plane::Memory stand_in_;
-  std::shared_ptr<LocalPlanes> planes_;
-  std::uint64_t id_ = 0;
-};
-
 class LocalBuffer final : public Buffer {
 public:
   LocalBuffer(Block block, std::uint64_t bytes, std::shared_ptr<LocalPlanes> planes)
@@ -216,7 +146,7 @@ public:
   }
   static std::string draw(const run::BuiltGraph& built, PictureFormat format) {
     return view::draw(built.graph(), format,
-                      {.schedule = built.schedule(), .backend = "cpu", .recorded = false});
+                      {.schedule = built.schedule(), .backend = built.backend(), .recorded = false});
   }
 
 private:
@@ -237,7 +167,7 @@ public:
 
   SessionState state;
   std::unique_ptr<Engine> engine;
-  run::cuda::Devices devices;
+  run::cuda::Devices devices{engine->compiler()};
   LocalGraphs graphs;
 
   // From now on every call is refused, and those that run stop at their next chunk.
@@ -279,7 +209,7 @@ private:
 // The memory behind a description's planes, and the buffers that hold it.
 struct Resolved {
   std::vector<run::PlaneMemory> memory;
-  std::vector<std::shared_ptr<Buffer>> buffers;
+  std::vector<LocalPlane> planes;
 };
 
 template <typename Declarations>
@@ -291,6 +221,7 @@ StatusOr<Resolved> resolve(const LocalPlanes& planes, std::string_view session,
     const v1::PlaneDeclaration& declaration = declarations.Get(i);
     if (!declaration.has_plane()) {
       resolved.memory.push_back(private_planes[static_cast<std::size_t>(i)]);
+      resolved.planes.push_back({nullptr, declaration.label()});
       continue;
     }
     std::shared_ptr<Buffer> buffer = planes.find(declaration.plane().id());
@@ -299,26 +230,20 @@ StatusOr<Resolved> resolve(const LocalPlanes& planes, std::string_view session,
                                                std::string(session) +
                                                " is gone; keep its array for as long as something uses it");
     }
-    if (!buffer->device().empty()) {
-      return Status(Reason::mixed_devices,
-                    "plane '" + declaration.label() + "' lies on " + buffer->device() + ", and " +
-                        std::string(session) +
-                        " computes on the CPU; bind arrays of the host "
-                        "(device=\"cpu\"), and copy values with .numpy() and plane[...] = values");
-    }
     resolved.memory.push_back({buffer->data(), buffer->bytes()});
-    resolved.buffers.push_back(std::move(buffer));
+    resolved.planes.push_back({std::move(buffer), declaration.label()});
   }
   return resolved;
 }
 
 class LocalGraph final : public HostGraph {
 public:
-  LocalGraph(std::shared_ptr<Shared> shared, std::shared_ptr<LocalPlanes> planes,
-             std::vector<std::shared_ptr<Buffer>> buffers, std::unique_ptr<run::BuiltGraph> built)
+  LocalGraph(std::shared_ptr<Shared> shared, std::shared_ptr<LocalPlanes> planes, Resolved resolved,
+             std::unique_ptr<run::BuiltGraph> built)
       : shared_(std::move(shared)),
         planes_(std::move(planes)),
-        buffers_(std::move(buffers)),
+        host_views_(built->graph(), resolved.planes),
+        bound_(std::move(resolved.planes)),
         built_(std::move(built)),
         id_(shared_->graphs.enter(built_, launches_)) {}
   ~LocalGraph() override { shared_->graphs.leave(id_); }
@@ -358,7 +283,10 @@ public:
       if (!next.ok() && shared_->state.closed()) return shared_->state.check("launch");
       if (!next.ok()) return next.status();
       if (*next == run::Replay::Next::done) break;
-      if (const Status called = host_call(replay.call()); !called.ok()) {
+      Status called = host_views_.fetch_reads(replay.call());
+      if (called.ok()) called = host_call(replay.call());
+      if (called.ok()) called = host_views_.send_writes(replay.call());
+      if (!called.ok()) {
         return Status(Reason::host_call_failed, "a host node failed after " +
                                                     std::to_string(replay.launches()) +
                                                     " whole launches: " + called.message());
@@ -400,15 +328,19 @@ public:
     EAGLE_RETURN_IF_ERROR(shared_->state.check("rebind"));
     EAGLE_ASSIGN_OR_RETURN(Resolved resolved,
                            resolve(*planes_, shared_->state.name(), description.planes(), private_planes));
+    EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes_on_device(resolved.planes));
     EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<run::BuiltGraph> fresh,
-                           shared_->engine->rebind(*built(), description, resolved.memory));
+                           on_device ? shared_->engine->rebind(*built(), description, *on_device)
+                                     : shared_->engine->rebind(*built(), description, resolved.memory));
     const std::scoped_lock lock(mutex_);  // what was there before goes after it
+    host_views_ = LocalHostViews(fresh->graph(), resolved.planes);
     built_.swap(fresh);
     shared_->graphs.replace(id_, built_);
-    buffers_.swap(resolved.buffers);
+    bound_.swap(resolved.planes);
     return {};
   }
 
+  [[nodiscard]] std::string backend() const override { return built()->backend(); }
   [[nodiscard]] graph::ScratchLayout scratch() const override { return built()->scratch(); }
   [[nodiscard]] run::Execution execution() const override { return built()->execution(); }
   [[nodiscard]] bool compiled() const override { return built()->compiled(); }
@@ -423,7 +355,8 @@ private:
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<LocalPlanes> planes_;
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<Buffer>> buffers_;
+  LocalHostViews host_views_;      // changed by `rebind`, during which there is no launch
+  std::vector<LocalPlane> bound_;  // for as long as the graph is
   std::shared_ptr<run::BuiltGraph> built_;
   std::shared_ptr<std::atomic<std::uint64_t>> launches_ = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::uint64_t id_;
@@ -502,7 +435,7 @@ public:
     EAGLE_RETURN_IF_ERROR(memory->fill(0));
     EAGLE_ASSIGN_OR_RETURN(auto stand_in, plane::Memory::stand_in(bytes));
     const auto buffer =
-        std::make_shared<LocalDeviceBuffer>(std::move(memory), std::move(stand_in), *unit, planes_);
+        std::make_shared<LocalDeviceBuffer>(std::move(memory), std::move(stand_in), unit, planes_);
     const std::uint64_t id = planes_->enter(buffer);
     buffer->entered(id);
     PlaneRegistry::of_process().add(
@@ -548,9 +481,11 @@ public:
     EAGLE_RETURN_IF_ERROR(shared_->state.check("build"));
     EAGLE_ASSIGN_OR_RETURN(Resolved resolved,
                            resolve(*planes_, name(), description.planes(), private_planes));
-    EAGLE_ASSIGN_OR_RETURN(auto built, shared_->engine->build(description, resolved.memory));
+    EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes_on_device(resolved.planes));
+    EAGLE_ASSIGN_OR_RETURN(auto built, on_device ? shared_->engine->build(description, *on_device)
+                                                 : shared_->engine->build(description, resolved.memory));
     return std::unique_ptr<HostGraph>(
-        std::make_unique<LocalGraph>(shared_, planes_, std::move(resolved.buffers), std::move(built)));
+        std::make_unique<LocalGraph>(shared_, planes_, std::move(resolved), std::move(built)));
   }
 
   StatusOr<RunResult> simulate(const v1::RunDescription& description,
@@ -559,6 +494,7 @@ public:
     EAGLE_RETURN_IF_ERROR(shared_->state.check("simulate"));
     EAGLE_ASSIGN_OR_RETURN(const Resolved resolved,
                            resolve(*planes_, name(), description.planes(), private_planes));
+    EAGLE_RETURN_IF_ERROR(refuse_gpu(resolved.planes, "this run"));
     const Shared::Call call(*shared_, options);
     EAGLE_ASSIGN_OR_RETURN(const auto simulation,
                            shared_->engine->simulate(description, resolved.memory, call.control()));
@@ -634,8 +570,11 @@ private:
                                    std::span<const run::PlaneMemory> private_planes) const {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("run"));
     EAGLE_ASSIGN_OR_RETURN(Resolved resolved, resolve(*planes_, name(), planes, private_planes));
+    EAGLE_RETURN_IF_ERROR(refuse_gpu(resolved.planes, "this run"));
     LocalRuns::Bound bound{std::move(resolved.memory), {}};
-    for (auto& buffer : resolved.buffers) bound.keep_alive.push_back(std::move(buffer));
+    for (LocalPlane& plane : resolved.planes) {
+      if (plane.buffer != nullptr) bound.keep_alive.push_back(std::move(plane.buffer));
+    }
     return bound;
   }
 

@@ -10,6 +10,8 @@ namespace {
 using Stubs = RemoteLink::Stubs;
 
 constexpr milliseconds compiling{60'000};
+// Who wants it to end earlier ends the program.
+constexpr milliseconds verifying{3'600'000};
 
 class RemoteAdmin final : public HostAdmin {
 public:
@@ -49,6 +51,9 @@ public:
   }
   Status explain(const v1::ExplainRequest& request, v1::ExplainReply& reply) override {
     return connection_->call("explain", &Stubs::graphs, &v1::Graphs::Stub::Explain, request, reply, building);
+  }
+  Status verify(const v1::VerifyRequest& request, v1::VerifyReply& reply) override {
+    return connection_->call("verify", &Stubs::graphs, &v1::Graphs::Stub::Verify, request, reply, verifying);
   }
   Status timeline(std::optional<GraphAddress> graph, v1::TimelineReply& reply) override {
     if (!graph) {

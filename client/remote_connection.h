@@ -300,6 +300,7 @@ public:
       const std::scoped_lock lock(held_mutex_);
       gone = retained_.keep(plane.id, std::move(plane.memory));
     }
+    if (plane.device) --device_planes_;
     drop_use(plane.id, data);
     if (--planes_ == 0 && state.closed()) end_session();
   }
@@ -312,6 +313,8 @@ public:
     return take_plane(*link(), info, read_only);
   }
 
+  // Whether what callables touch may have to be fetched and sent.
+  [[nodiscard]] bool some_copied() const { return copies() || device_planes_ > 0; }
   // Where the bytes of a plane are in this process; null where they are not.
   [[nodiscard]] std::byte* bytes_of(const v1::PlaneRef& plane) const {
     const std::scoped_lock lock(held_mutex_);
@@ -520,7 +523,9 @@ private:
       return memory.status();
     }
     Plane plane{id, std::move(*memory)};
-    if (!info.device().empty()) plane.device = {info.device(), info.device_uuid(), info.token()};
+    if (info.device().empty()) return plane;
+    plane.device = {info.device(), info.device_uuid(), info.token()};
+    ++device_planes_;
     return plane;
   }
 
@@ -665,14 +670,15 @@ private:
   const bool ring_wanted_;
   std::atomic<bool> gone_ = false;  // the session is over for good
   std::atomic<std::uint64_t> last_launch_;
-  std::atomic<bool> failed_ = false;       // see note_failure
-  std::atomic<std::uint64_t> planes_ = 0;  // that arrays of this process hold
-  std::uint64_t retained_streams_ = 1;     // streams over TCP since which the daemon has what we know of
-  std::unique_ptr<std::jthread> beats_;    // where the daemon cannot see this process
-  std::mutex owed_mutex_;                  // guards what follows
-  std::vector<Owed> owed_;                 // at most what was held: where nobody answers, nothing new is made
-  Deadline quiet_until_{};                 // after a tidying call that the daemon let wait
-  std::atomic<bool> owing_ = false;        // there is something in `owed_`; also read without the mutex
+  std::atomic<bool> failed_ = false;              // see note_failure
+  std::atomic<std::uint64_t> planes_ = 0;         // that arrays of this process hold
+  std::atomic<std::uint64_t> device_planes_ = 0;  // of these, on GPUs
+  std::uint64_t retained_streams_ = 1;   // streams over TCP since which the daemon has what we know of
+  std::unique_ptr<std::jthread> beats_;  // where the daemon cannot see this process
+  std::mutex owed_mutex_;                // guards what follows
+  std::vector<Owed> owed_;               // at most what was held: where nobody answers, nothing new is made
+  Deadline quiet_until_{};               // after a tidying call that the daemon let wait
+  std::atomic<bool> owing_ = false;      // there is something in `owed_`; also read without the mutex
 };
 
 }  // namespace eagle

@@ -64,7 +64,8 @@ public:
         fits_ring_(features.loops <= ring::most_iterations),
         compiled_(built.compiled()),
         scratch_(scratch_of(built)),
-        execution_(run::execution_of(built.execution())) {}
+        execution_(run::execution_of(built.execution())),
+        backend_(built.backend().empty() ? "cpu" : built.backend()) {}
   ~RemoteGraph() override {
     if (connection_->state.forked()) {
       static_cast<void>(conversation_.release());
@@ -77,6 +78,7 @@ public:
   }
 
   [[nodiscard]] std::vector<std::string> schedule() const override { return schedule_; }
+  [[nodiscard]] std::string backend() const override { return backend_; }
 
   StatusOr<std::string> timeline() const override {
     v1::GraphTimelineRequest request;
@@ -233,7 +235,7 @@ public:
     v1::RebindReply reply;
     EAGLE_RETURN_IF_ERROR(
         connection_->call("rebind", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Rebind, request, reply));
-    if (connection_->copies()) host_views_ = HostViews(*connection_, description);
+    if (connection_->some_copied()) host_views_ = HostViews(*connection_, description);
     const std::scoped_lock lock(mutex_);
     scratch_ = scratch_of(reply);
     execution_ = run::execution_of(reply.execution());
@@ -336,11 +338,11 @@ private:
     }
   }
 
-  // Over TCP a callable finds its arrays' values in this process, and what it stores there goes to the
-  // daemon.
+  // Where its arrays are copies (over TCP, and on a GPU) a callable finds their values in this process, and
+  // what it stores there goes to the daemon.
   std::function<Status(std::uint32_t)> with_transfers(
       WatchedCall& launch, const std::function<Status(std::uint32_t)>& host_call) const {
-    if (!connection_->copies()) return host_call;
+    if (host_views_.empty()) return host_call;
     return [this, &launch, host_call](std::uint32_t call) -> Status {
       EAGLE_RETURN_IF_ERROR(host_views_.fetch_reads(*connection_, call, launch.transfers()));
       EAGLE_RETURN_IF_ERROR(host_call(call));
@@ -374,7 +376,8 @@ private:
   }
 
   [[nodiscard]] RingClient* ring(RemoteLink& link) const {
-    return fits_ring_ ? connection_->ring(link) : nullptr;
+    // What is fetched and sent around a callable goes over gRPC, whose watch stops it.
+    return fits_ring_ && host_views_.empty() ? connection_->ring(link) : nullptr;
   }
 
   // Empty where it must go another way. CONNECTION_LOST: it may have begun, unless it has another id now.
@@ -466,6 +469,7 @@ private:
   mutable std::mutex mutex_;
   graph::ScratchLayout scratch_;
   run::Execution execution_;
+  const std::string backend_;
   // Of the launch that was enqueued.
   v1::LaunchRequest in_flight_;
   bool waited_for_ = false;  // it has not been collected

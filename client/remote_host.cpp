@@ -322,7 +322,7 @@ private:
     EAGLE_RETURN_IF_ERROR(call.outcome("build", status));
     connection_->hold_graph(reply.graph());
     HostViews host_views;
-    if (connection_->copies()) host_views = HostViews(*connection_, request.graph());
+    if (connection_->some_copied()) host_views = HostViews(*connection_, request.graph());
     return remote_graph(connection_, reply, request.graph(), std::move(host_views), call.link().number());
   }
 

@@ -19,6 +19,8 @@
 #include "engine/run/counters.h"
 #include "engine/run/cpu/bound_launch.h"
 #include "engine/run/cpu/program.h"
+#include "engine/run/cuda/graph_backend.h"
+#include "engine/run/device_backend.h"
 #include "engine/run/fusion.h"
 #include "engine/run/host.h"
 #include "engine/run/streaming.h"
@@ -121,6 +123,13 @@ std::vector<step::ShardReduction> reductions_of(const step::Model& model) {
     }
   }
   return reductions;
+}
+
+Status check_same_backend(const run::BuiltGraph& built, const std::string& backend) {
+  if (built.backend() == backend) return {};
+  return {Reason::mixed_devices, "rebind: the graph was built on " + built.backend() +
+                                     ", and its new arrays lie on " + backend + "; bind arrays of " +
+                                     built.backend() + ", or build another graph"};
 }
 
 step::Mode mode_of(const step::Model& model) {
@@ -248,6 +257,7 @@ StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::rebind(const run::BuiltGraph&
                                                           std::span<const run::PlaneMemory> planes,
                                                           const MakeScratch& scratch,
                                                           const GivenUp& given_up) {
+  EAGLE_RETURN_IF_ERROR(check_same_backend(old, "cpu"));
   std::unique_ptr<run::BuiltGraph> built(new run::BuiltGraph);
   EAGLE_ASSIGN_OR_RETURN(built->graph_,
                          graph::read(description, state_->options.private_planes, state_->options.limits));
@@ -259,7 +269,61 @@ StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::rebind(const run::BuiltGraph&
   built->functions_ = old.functions_;
   EAGLE_RETURN_IF_ERROR(
       bind(*built, graph::lower(built->graph_, built->schedule_), planes, scratch, given_up));
-  built->keep_params_of(old);
+  EAGLE_RETURN_IF_ERROR(built->keep_params_of(old));
+  built->compiled_ = old.compiled_;
+  built->build_s_ = old.build_s_;
+  run::count(state_->counters->rebinds);
+  return built;
+}
+
+// Compiles by building: the device keeps the kernels that it has loaded.
+Status Engine::bind(run::BuiltGraph& built, const run::cuda::PlanesOnDevice& planes,
+                    const GivenUp& given_up) {
+  EAGLE_RETURN_IF_ERROR(run::cuda::check_on_device(built.graph_, planes));
+  EAGLE_RETURN_IF_ERROR(still_wanted(given_up));
+  EAGLE_ASSIGN_OR_RETURN(built.scratch_, graph::lay_out_scratch(built.graph_));
+  // Each has memory of its own there.
+  built.scratch_.bytes = 0;
+  for (graph::ScratchUse& use : built.scratch_.uses) {
+    use.offset = built.scratch_.bytes;
+    if (use.in_memory)
+      built.scratch_.bytes +=
+          (use.bytes + graph::scratch_alignment - 1) / graph::scratch_alignment * graph::scratch_alignment;
+  }
+  EAGLE_ASSIGN_OR_RETURN(built.device_, run::cuda::build_on_device(built.graph_, planes));
+  built.schedule_ = built.device_->schedule();
+  built.counters_ = state_->counters;
+  built.compiled_ = true;
+  built.execution_.fusion = graph::Fusion::off;
+  return {};
+}
+
+StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::build(const v1::GraphDescription& description,
+                                                         const run::cuda::PlanesOnDevice& planes,
+                                                         const GivenUp& given_up) {
+  const Clock::time_point start = Clock::now();
+  std::unique_ptr<run::BuiltGraph> built(new run::BuiltGraph);
+  EAGLE_ASSIGN_OR_RETURN(built->graph_,
+                         graph::read(description, state_->options.private_planes, state_->options.limits));
+  EAGLE_RETURN_IF_ERROR(graph::check_races(built->graph_, given_up));
+  EAGLE_RETURN_IF_ERROR(bind(*built, planes, given_up));
+  built->build_s_ = seconds_since(start);
+  run::count(state_->counters->graph_builds);
+  return built;
+}
+
+StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::rebind(const run::BuiltGraph& old,
+                                                          const v1::GraphDescription& description,
+                                                          const run::cuda::PlanesOnDevice& planes,
+                                                          const GivenUp& given_up) {
+  EAGLE_RETURN_IF_ERROR(check_same_backend(old, planes.unit->name()));
+  std::unique_ptr<run::BuiltGraph> built(new run::BuiltGraph);
+  EAGLE_ASSIGN_OR_RETURN(built->graph_,
+                         graph::read(description, state_->options.private_planes, state_->options.limits));
+  EAGLE_RETURN_IF_ERROR(graph::check_same_structure(old.graph_, built->graph_));
+  EAGLE_RETURN_IF_ERROR(graph::check_races(built->graph_, given_up));
+  EAGLE_RETURN_IF_ERROR(bind(*built, planes, given_up));
+  EAGLE_RETURN_IF_ERROR(built->keep_params_of(old));
   built->compiled_ = old.compiled_;
   built->build_s_ = old.build_s_;
   run::count(state_->counters->rebinds);

@@ -35,6 +35,10 @@ namespace eagle::graph {
 struct RunPlan;
 }
 
+namespace eagle::run::cuda {
+struct PlanesOnDevice;  // engine/run/cuda/graph_backend.h
+}
+
 namespace eagle {
 
 class Engine {
@@ -82,6 +86,11 @@ public:
                                                    std::span<const run::PlaneMemory> planes,
                                                    const MakeScratch& scratch = {},
                                                    const GivenUp& given_up = {});
+  // The same on a GPU, for a graph whose planes lie there; memory that only the client's callables touch may
+  // be the host's. MIXED_DEVICES names what does not go together; what the driver says.
+  StatusOr<std::unique_ptr<run::BuiltGraph>> build(const v1::GraphDescription& description,
+                                                   const run::cuda::PlanesOnDevice& planes,
+                                                   const GivenUp& given_up = {});
   // The graph `built` over the planes of another description of it, in place of which it can then be used:
   // schedule, code and the numbers of Params are the same. All that `build` refuses is refused here, and so
   // is what is not the same graph. `built` stays as it is.
@@ -89,6 +98,10 @@ public:
                                                     const v1::GraphDescription& description,
                                                     std::span<const run::PlaneMemory> planes,
                                                     const MakeScratch& scratch = {},
+                                                    const GivenUp& given_up = {});
+  StatusOr<std::unique_ptr<run::BuiltGraph>> rebind(const run::BuiltGraph& built,
+                                                    const v1::GraphDescription& description,
+                                                    const run::cuda::PlanesOnDevice& planes,
                                                     const GivenUp& given_up = {});
   // One that is told to stop before it is compiled has ended.
   StatusOr<std::unique_ptr<step::Simulation>> simulate(const v1::RunDescription& description,
@@ -99,6 +112,7 @@ private:
   struct State;
   Status bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const run::PlaneMemory> planes,
               const MakeScratch& scratch, const GivenUp& given_up);
+  Status bind(run::BuiltGraph& built, const run::cuda::PlanesOnDevice& planes, const GivenUp& given_up);
   explicit Engine(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

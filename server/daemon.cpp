@@ -14,36 +14,18 @@
 #include "eagle/v1/service.pb.h"
 #include "eagle/v1/state.pb.h"
 #include "engine/run/host.h"
-#include "engine/run/system_memory.h"
 #include "proto/rpc_error.h"
 #include "server/fault_point.h"
 #include "server/log_context.h"
 #include "server/memory_limit.h"
 #include "server/ring/rings.h"
+#include "server/scratch_memory.h"
 
 namespace eagle::server {
 namespace {
 
 // Graphs of at most so many nodes are looked through for names where a launch waits meanwhile.
 constexpr std::size_t quick_nodes = 256;
-
-// Scratch memory counts as a plane does, for the daemon and for the tenant.
-Engine::MakeScratch scratch_of(const std::shared_ptr<PlaneBudget>& budget, const Session& session) {
-  struct Charged {
-    std::shared_ptr<PlaneBudget> budget;  // outlives its charge
-    Tenant::Share share;
-    PlaneBudget::Charge charge;
-    std::shared_ptr<std::byte> memory;
-  };
-  return [budget, tenant = session.tenant()](std::uint64_t bytes) -> StatusOr<std::shared_ptr<std::byte>> {
-    auto charged = std::make_shared<Charged>();
-    charged->budget = budget;
-    EAGLE_ASSIGN_OR_RETURN(charged->share, tenant->hold(Held::plane_bytes, PlaneBudget::whole_pages(bytes)));
-    EAGLE_ASSIGN_OR_RETURN(charged->charge, budget->charge(bytes));
-    EAGLE_ASSIGN_OR_RETURN(charged->memory, run::system_memory(bytes));
-    return std::shared_ptr<std::byte>(charged, charged->memory.get());
-  };
-}
 
 }  // namespace
 
@@ -83,7 +65,8 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       epoch_(options.restored.epoch),
       budget_(std::move(budget)),
       engine_(std::move(engine)),
-      gpus_(std::make_shared<Gpus>(std::move(options.devices), options.device_budget_bytes)),
+      gpus_(std::make_shared<Gpus>(engine_->compiler(), std::move(options.devices),
+                                   options.device_budget_bytes)),
       published_(limits_, *budget_, options.restored.epoch),
       sessions_(*budget_, limits_, {log_.get(), options.restored.epoch, ledger_.get()},
                 [this](const Session& session) { published_.forget(session); }),
@@ -144,9 +127,11 @@ StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescripti
   EAGLE_RETURN_IF_ERROR(quarantine_.check(hash, session.tenant()->name(), description.name()));
   EAGLE_RETURN_IF_ERROR(session.tenant()->may_compile());
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
-  EAGLE_RETURN_IF_ERROR(planes.refuse_gpu("this graph"));
-  EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory, scratch_of(budget_, session),
-                                                    given_up_with(session, given_up)));
+  EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes.on_device());
+  const GivenUp wanted = given_up_with(session, given_up);
+  EAGLE_ASSIGN_OR_RETURN(auto built, on_device ? engine_->build(description, *on_device, wanted)
+                                               : engine_->build(description, planes.memory,
+                                                                scratch_memory(budget_, session), wanted));
   EAGLE_RETURN_IF_ERROR(refuse_writes(built->graph(), planes));
   session.tenant()->note_compiled(built->build_s());
   const double build_s = built->build_s();
@@ -232,10 +217,12 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::rebind(Session& session, std::uin
                                                       const GivenUp& given_up) {
   EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<LoadedGraph> old, graph(session, id));
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
-  EAGLE_RETURN_IF_ERROR(planes.refuse_gpu("this graph"));
+  EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes.on_device());
   if (!old->begin_launch()) return running(id);
-  auto built = engine_->rebind(old->built(), description, planes.memory, scratch_of(budget_, session),
-                               given_up_with(session, given_up));
+  const GivenUp wanted = given_up_with(session, given_up);
+  auto built = on_device ? engine_->rebind(old->built(), description, *on_device, wanted)
+                         : engine_->rebind(old->built(), description, planes.memory,
+                                           scratch_memory(budget_, session), wanted);
   const Status allowed = built.ok() ? refuse_writes((*built)->graph(), planes) : built.status();
   if (!allowed.ok()) {
     old->end_launch(0);
@@ -288,8 +275,9 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::build_again(Session& session, std
   const GraphHash hash = hash_of(description, session.tenant()->name());
   EAGLE_RETURN_IF_ERROR(quarantine_.check(hash, session.tenant()->name(), description.name()));
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
-  EAGLE_ASSIGN_OR_RETURN(auto built, engine_->build(description, planes.memory, scratch_of(budget_, session),
-                                                    given_up_with(session, {})));
+  EAGLE_ASSIGN_OR_RETURN(auto built,
+                         engine_->build(description, planes.memory, scratch_memory(budget_, session),
+                                        given_up_with(session, {})));
   EAGLE_ASSIGN_OR_RETURN(const auto updates, updates_of(*record.params));
   for (std::size_t done = 0; done < updates.size(); done += graph::most_updates) {
     const std::size_t end = std::min(done + graph::most_updates, updates.size());

@@ -95,6 +95,8 @@ public:
   Attachments& attachments() { return attachments_; }
   Published& published() { return published_; }
   PlaneBudget& plane_budget() { return *budget_; }
+  // Of what it holds charges, whoever outlives it.
+  const std::shared_ptr<PlaneBudget>& budget() const { return budget_; }
   // Takes the grants of `from` back (Published::withdraw), and stops what those who lose the array have under
   // way over it. Returns the bytes. UNKNOWN_NAME.
   StatusOr<std::shared_ptr<PlaneBytes>> withdraw(const Session& owner, const std::string& name,

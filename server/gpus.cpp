@@ -7,46 +7,56 @@ namespace eagle::server {
 
 GpuMemory::~GpuMemory() {
   memory_ = {};
-  gpus_->give_back(*unit_, charged_);
+  gpus_->give_back(*unit_, charged_, 1);
 }
 
 std::uint64_t Gpus::budget_of(const run::cuda::DeviceInfo& info) const {
   return budget_bytes_ != 0 ? budget_bytes_ : info.bytes / 4 * 3;
 }
 
-Status Gpus::charge(const run::cuda::Devices::Unit& unit, std::uint64_t bytes) {
+Status Gpus::charge(const run::cuda::Devices::Unit& unit, std::uint64_t bytes, std::string_view what,
+                    std::uint64_t planes) {
   const std::uint64_t budget = budget_of(unit.info());
   const std::lock_guard lock(mutex_);
   Taken& taken = taken_[unit.info().uuid];
   if (taken.bytes > budget || bytes > budget - taken.bytes) {
     return {
         Reason::plane_budget,
-        "a plane of " + std::to_string(bytes) + " bytes does not fit on " + text_of(unit.info()) + ": " +
-            std::to_string(taken.bytes) + " of its budget of " + std::to_string(budget) +
+        std::string(what) + " of " + std::to_string(bytes) + " bytes " + (planes == 1 ? "does" : "do") +
+            " not fit on " + text_of(unit.info()) + ": " + std::to_string(taken.bytes) +
+            " of its budget of " + std::to_string(budget) +
             " bytes are in use; release planes, use smaller ones or another GPU, or start the daemon with "
             "a larger --device-budget"};
   }
-  ++taken.planes;
+  taken.planes += planes;
   taken.bytes += bytes;
   return {};
 }
 
-void Gpus::give_back(const run::cuda::Devices::Unit& unit, std::uint64_t bytes) {
+void Gpus::give_back(const run::cuda::Devices::Unit& unit, std::uint64_t bytes, std::uint64_t planes) {
   const std::lock_guard lock(mutex_);
   Taken& taken = taken_[unit.info().uuid];
-  --taken.planes;
+  taken.planes -= planes;
   taken.bytes -= bytes;
 }
 
 StatusOr<std::shared_ptr<const GpuMemory>> Gpus::make(std::string_view device, std::uint64_t bytes) {
-  EAGLE_ASSIGN_OR_RETURN(const auto unit, devices_.find(device));
+  EAGLE_ASSIGN_OR_RETURN(const auto unit, find(device));
   const std::uint64_t taken = run::cuda::shared_bytes_of(bytes);
-  EAGLE_RETURN_IF_ERROR(charge(*unit, taken));
+  EAGLE_RETURN_IF_ERROR(charge(*unit, taken, "a plane", 1));
   const auto made = std::make_shared<GpuMemory>(shared_from_this(), unit, taken);
   EAGLE_ASSIGN_OR_RETURN(made->memory_, run::cuda::DeviceMemory::create_shared(unit->device, bytes));
   // What another process left there is nobody's to see.
   EAGLE_RETURN_IF_ERROR(made->memory_.fill(0));
   return std::shared_ptr<const GpuMemory>(made);
+}
+
+StatusOr<std::shared_ptr<const void>> Gpus::hold(std::shared_ptr<const run::cuda::Devices::Unit> unit,
+                                                 std::uint64_t bytes, std::string_view what) {
+  EAGLE_RETURN_IF_ERROR(charge(*unit, bytes, what, 0));
+  return std::shared_ptr<const void>(unit.get(), [gpus = shared_from_this(), unit, bytes](const void*) {
+    gpus->give_back(*unit, bytes, 0);
+  });
 }
 
 StatusOr<run::cuda::Devices::Chosen> chosen_devices(const std::string& text) {

@@ -41,13 +41,22 @@ private:
 // Thread-safe. Memory that it made keeps it.
 class Gpus : public std::enable_shared_from_this<Gpus> {
 public:
-  // `budget_bytes`: that planes may take of each; 0: three quarters of what it has.
-  Gpus(run::cuda::Devices::Chosen chosen, std::uint64_t budget_bytes)
-      : devices_(std::move(chosen)), budget_bytes_(budget_bytes) {}
+  // `compiler` outlives it. `budget_bytes`: that planes may take of each; 0: three quarters of what it has.
+  Gpus(codegen::Compiler& compiler, run::cuda::Devices::Chosen chosen, std::uint64_t budget_bytes)
+      : devices_(compiler, std::move(chosen)), budget_bytes_(budget_bytes) {}
 
   // Zeros, for other processes to open. What Devices::find says of the name; PLANE_BUDGET with what was
   // asked, is used and is there; OUT_OF_MEMORY where others have taken the GPU's memory.
   StatusOr<std::shared_ptr<const GpuMemory>> make(std::string_view device, std::uint64_t bytes);
+
+  // As Devices::find.
+  StatusOr<std::shared_ptr<const run::cuda::Devices::Unit>> find(std::string_view device) {
+    return devices_.find(device);
+  }
+  // Counts so many bytes that are no plane, `what` for people ("scratch planes"), for as long as the result
+  // is. PLANE_BUDGET.
+  StatusOr<std::shared_ptr<const void>> hold(std::shared_ptr<const run::cuda::Devices::Unit> unit,
+                                             std::uint64_t bytes, std::string_view what);
 
   struct Use {
     run::cuda::DeviceInfo info;
@@ -65,8 +74,9 @@ private:
     std::uint64_t bytes = 0;
   };
   [[nodiscard]] std::uint64_t budget_of(const run::cuda::DeviceInfo& info) const;
-  Status charge(const run::cuda::Devices::Unit& unit, std::uint64_t bytes);
-  void give_back(const run::cuda::Devices::Unit& unit, std::uint64_t bytes);
+  Status charge(const run::cuda::Devices::Unit& unit, std::uint64_t bytes, std::string_view what,
+                std::uint64_t planes);
+  void give_back(const run::cuda::Devices::Unit& unit, std::uint64_t bytes, std::uint64_t planes);
 
   run::cuda::Devices devices_;
   const std::uint64_t budget_bytes_;

@@ -37,6 +37,7 @@ StatusOr<ResolvedPlanes> resolve(const Description& description, const PlaneStor
     if (!declared.has_plane()) {
       resolved.memory.push_back({nullptr, declared.bytes()});
       resolved.read_only.push_back(false);
+      resolved.gpu.push_back(nullptr);
       continue;
     }
     auto plane = store.find({declared.plane().id(), declared.plane().generation()});
@@ -46,6 +47,7 @@ StatusOr<ResolvedPlanes> resolve(const Description& description, const PlaneStor
     }
     resolved.memory.push_back({(*plane)->data(), (*plane)->size()});
     resolved.read_only.push_back((*plane)->read_only());
+    resolved.gpu.push_back((*plane)->bytes()->gpu());
     resolved.planes.push_back(*std::move(plane));
   }
   return resolved;
@@ -57,6 +59,31 @@ template StatusOr<ResolvedPlanes> resolve(const v1::FetchRunRequest&, const Plan
 
 bool ResolvedPlanes::some_read_only() const {
   return std::find(read_only.begin(), read_only.end(), true) != read_only.end();
+}
+
+StatusOr<std::optional<run::cuda::PlanesOnDevice>> ResolvedPlanes::on_device() const {
+  std::optional<run::cuda::PlanesOnDevice> found;
+  for (const std::shared_ptr<const GpuMemory>& there : gpu) {
+    if (there == nullptr) continue;
+    if (!found) found.emplace().unit = there->unit();
+    if (found->unit->info().uuid != there->unit()->info().uuid) {
+      const auto label = [&](const auto& unit) {
+        const auto one = std::find_if(planes.begin(), planes.end(), [&](const auto& plane) {
+          return plane->gpu() != nullptr && plane->gpu()->unit() == unit;
+        });
+        return "plane '" + (*one)->label() + "' lies on " + text_of(unit->info());
+      };
+      return Status(Reason::mixed_devices, label(found->unit) + ", and " + label(there->unit()) +
+                                               "; a graph runs on one GPU: copy one of them to the other");
+    }
+  }
+  if (!found) return found;
+  // Whose memory it is keeps it charged.
+  for (const std::shared_ptr<const GpuMemory>& there : gpu) {
+    found->memory.push_back(
+        there == nullptr ? nullptr : std::shared_ptr<const run::cuda::DeviceMemory>(there, &there->memory()));
+  }
+  return found;
 }
 
 Status ResolvedPlanes::refuse_gpu(std::string_view what) const {

@@ -15,6 +15,7 @@
 #include "engine/base/status.h"
 #include "engine/engine.h"
 #include "engine/graph/edges.h"
+#include "engine/run/cuda/graph_backend.h"
 #include "server/footprint.h"
 #include "server/ledger.h"
 #include "server/limits.h"
@@ -33,10 +34,14 @@ namespace eagle::server {
 
 // The planes of a description, found in a session: what the engine computes on, and what keeps it alive.
 struct ResolvedPlanes {
-  PlaneStore::Planes planes;             // without the client's private ones
-  std::vector<run::PlaneMemory> memory;  // one a declaration
-  std::vector<bool> read_only;           // one a declaration: granted for reading
+  PlaneStore::Planes planes;                          // without the client's private ones
+  std::vector<run::PlaneMemory> memory;               // one a declaration
+  std::vector<bool> read_only;                        // one a declaration: granted for reading
+  std::vector<std::shared_ptr<const GpuMemory>> gpu;  // one a declaration; null: the host's, or none
   [[nodiscard]] bool some_read_only() const;
+  // Where some lie on a GPU: all of them, for a graph there. MIXED_DEVICES where two lie on two GPUs, by the
+  // names of all four.
+  [[nodiscard]] StatusOr<std::optional<run::cuda::PlanesOnDevice>> on_device() const;
   // MIXED_DEVICES where one lies on a GPU, by the names of the plane and of the GPU: `what` (a graph, a run)
   // computes on the CPU.
   [[nodiscard]] Status refuse_gpu(std::string_view what) const;

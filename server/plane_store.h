@@ -67,7 +67,7 @@ public:
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::uint64_t size() const { return bytes_; }
   // Null: in memory of the host.
-  [[nodiscard]] const GpuMemory* gpu() const { return gpu_.get(); }
+  [[nodiscard]] const std::shared_ptr<const GpuMemory>& gpu() const { return gpu_; }
   // Elements [first, first + size) of a view's packed bytes, wherever they are. SYSTEM: what the GPU's driver
   // says.
   Status read(const plane::Packed& packed, std::uint64_t first, std::span<std::byte> into) const;
@@ -174,7 +174,7 @@ public:
   [[nodiscard]] std::byte* data() const { return bytes_->data(); }
   [[nodiscard]] std::uint64_t size() const { return bytes_->size(); }
   [[nodiscard]] const std::shared_ptr<PlaneBytes>& bytes() const { return bytes_; }
-  [[nodiscard]] const GpuMemory* gpu() const { return bytes_->gpu(); }
+  [[nodiscard]] const GpuMemory* gpu() const { return bytes_->gpu().get(); }
   [[nodiscard]] std::string device() const {  // "cpu", "cuda:0"
     return gpu() == nullptr ? "cpu" : gpu()->unit()->name();
   }

@@ -53,6 +53,7 @@ std::string sessions(Daemon& daemon) {
 std::string picture_of(const LoadedGraph& graph) {
   view::PictureOptions options;
   options.schedule = graph.built().schedule();
+  options.backend = graph.built().backend();
   return view::draw(graph.built().graph(), view::Format::text, options);
 }
 std::string picture_of(const v1::GraphDescription& description) {

@@ -1,17 +1,21 @@
-// bench, verify: how fast a launch is here, and whether this host gives the promised bits.
+// bench, verify: how fast a launch is here, and whether this host gives the promised bits, or a graph of a
+// daemon the same on its CPU and its GPU.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
 
 #include "client/ctl/command.h"
+#include "client/ctl/graphs_list.h"
 #include "client/ctl/json.h"
 #include "client/ctl/output.h"
 #include "client/ctl/self_check.h"
 #include "eagle/client/graph.h"
 #include "eagle/client/kernel_builder.h"
+#include "eagle/v1/inspect.pb.h"
 #include "engine/base/clock.h"
 #include "engine/run/host.h"
 
@@ -150,7 +154,63 @@ StatusOr<Exit> bench(const Options& options, const BenchOptions& asked) {
 
 // ---- verify
 
-StatusOr<Exit> verify(const Options& options) {
+struct VerifyOptions {
+  std::string graph;  // empty: this host
+  std::string device;
+  std::int64_t launches = 1;
+};
+
+Json to_json(const v1::Difference& difference) {
+  constexpr std::array<const char*, 5> kinds = {"unknown", "element", "byte", "iterations", "counts"};
+  Json json = {{"what", kinds[difference.what() < 0 || difference.what() > 4 ? 0 : difference.what()]},
+               {"plane", difference.plane()},
+               {"node", difference.node()},
+               {"argument", difference.argument()},
+               {"index", Json(difference.index())},
+               {"cpu", difference.cpu()},
+               {"gpu", difference.gpu()}};
+  json["ulps"] = difference.has_ulps() ? Json(difference.ulps()) : Json();
+  json["text"] = difference.text();
+  return json;
+}
+
+StatusOr<Exit> verify_graph(const Options& options, const VerifyOptions& asked) {
+  EAGLE_ASSIGN_OR_RETURN(const Operator caller, connect_operator(options));
+  EAGLE_ASSIGN_OR_RETURN(const auto all, caller.session.graphs(GraphScope::visible));
+  EAGLE_ASSIGN_OR_RETURN(const GraphInfo graph, find_graph(all, asked.graph));
+  v1::VerifyRequest request;
+  request.set_graph(graph.graph);
+  request.set_session(graph.session);
+  request.set_device(asked.device);
+  request.set_launches(asked.launches);
+  v1::VerifyReply reply;
+  EAGLE_RETURN_IF_ERROR(caller.admin->verify(request, reply));
+  const bool equal = !reply.has_difference();
+  if (options.json) {
+    print_json({{"passed", equal},
+                {"id", id_of(graph)},
+                {"name", graph.name},
+                {"device", reply.device()},
+                {"gpu", reply.gpu()},
+                {"backend", reply.backend()},
+                {"schedule", Json(reply.schedule())},
+                {"nodes", reply.nodes()},
+                {"planes", reply.planes()},
+                {"bytes", reply.bytes()},
+                {"launches", asked.launches},
+                {"difference", equal ? Json() : to_json(reply.difference())}});
+    return equal ? Exit::well : Exit::unwell;
+  }
+  std::cout << plural(reply.nodes(), "node") << " over " << plural(reply.planes(), "plane") << " of "
+            << bytes_text(reply.bytes()) << ", launched "
+            << plural(static_cast<std::uint64_t>(asked.launches), "time")
+            << " from a copy of its arrays, which stay as they are\n"
+            << "the CPU and " << reply.gpu()
+            << (equal ? " give the same bits\n" : " differ: " + reply.difference().text() + "\n");
+  return equal ? Exit::well : Exit::unwell;
+}
+
+StatusOr<Exit> verify_host(const Options& options) {
   ::unsetenv("EAGLE_RECORD");
   std::vector<Check> checks;
   const Status done = self_check(golden(), [&](const Check& check) {
@@ -193,9 +253,26 @@ void add_check_commands(CLI::App& app, Chosen& chosen) {
   bench_command->final_callback([&chosen, asked] {
     chosen.command = [asked](const Options& options) { return bench(options, *asked); };
   });
-  app.add_subcommand("verify",
-                     "Whether this host gives the promised bits: on every target of its CPU, on every GPU")
-      ->final_callback([&chosen] { chosen.command = verify; });
+  CLI::App* const verify_command = app.add_subcommand(
+      "verify",
+      "Whether this host gives the promised bits, on every target of its CPU and every GPU; of a graph: "
+      "whether the daemon's CPU and GPU compute the same from the same arrays");
+  const auto of = std::make_shared<VerifyOptions>();
+  CLI::Option* const graph = verify_command->add_option(
+      "GRAPH", of->graph,
+      "Its name, or its id as `graphs` lists it; without one: this host, with kernels of its own");
+  verify_command
+      ->add_option("--device", of->device, "The GPU: cuda:1, or a UUID; else the graph's own, or the first")
+      ->needs(graph);
+  verify_command->add_option("--launches", of->launches, "So many replays on each side")
+      ->needs(graph)
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->capture_default_str();
+  verify_command->final_callback([&chosen, of] {
+    chosen.command = [of](const Options& options) {
+      return of->graph.empty() ? verify_host(options) : verify_graph(options, *of);
+    };
+  });
 }
 
 }  // namespace eagle::ctl

@@ -105,6 +105,7 @@ public:
   [[nodiscard]] graph::ScratchLayout scratch() const override { return graph_->scratch(); }
   [[nodiscard]] run::Execution execution() const override { return graph_->execution(); }
   [[nodiscard]] bool compiled() const override { return graph_->compiled(); }
+  [[nodiscard]] std::string backend() const override { return graph_->backend(); }
 
 private:
   std::uint64_t begin(std::int64_t n, std::int64_t timeout_ms, bool enqueued) {

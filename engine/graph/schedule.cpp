@@ -24,8 +24,22 @@ std::string_view name_of(StageSchedule schedule) {
       return "work_share";
     case StageSchedule::branch_tasks:
       return "branch_tasks";
+    case StageSchedule::cuda_graph:
+      return "cuda_graph";
+    case StageSchedule::host_call:
+      return "host_call";
+    case StageSchedule::host_loop:
+      return "host_loop";
   }
   return "unknown";
+}
+
+StageSchedule schedule_named(std::string_view name) {
+  using enum StageSchedule;
+  for (const StageSchedule one : {branch_tasks, cuda_graph, host_call, host_loop}) {
+    if (name == name_of(one)) return one;
+  }
+  return work_share;
 }
 
 ScheduleObstacle::Kind obstacle_of(const StageFacts& stage) {

@@ -11,8 +11,12 @@
 
 namespace eagle::graph {
 
-enum class StageSchedule : std::uint8_t { work_share, branch_tasks };
+// On a GPU a stage is part of a CUDA graph, or the host's: a callable of the client, or a conditional that
+// the device cannot decide.
+enum class StageSchedule : std::uint8_t { work_share, branch_tasks, cuda_graph, host_call, host_loop };
 std::string_view name_of(StageSchedule schedule);  // "work_share"
+// `work_share` for a name that is none.
+StageSchedule schedule_named(std::string_view name);
 
 // eagle._core.BRANCH_TASKS_MAX_SAMPLES
 constexpr std::int64_t branch_tasks_max_samples = 4096;

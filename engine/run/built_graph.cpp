@@ -8,6 +8,7 @@
 #include "engine/graph/edges.h"
 #include "engine/run/cpu/program.h"
 #include "engine/run/cpu/team.h"
+#include "engine/run/device_backend.h"
 #include "engine/run/loop_watch.h"
 
 namespace eagle::run {
@@ -19,16 +20,24 @@ std::vector<std::string> BuiltGraph::node_labels() const {
   return labels;
 }
 
+const std::string& BuiltGraph::backend() const {
+  static const std::string cpu = "cpu";
+  return device_ ? device_->device() : cpu;
+}
+
 std::int64_t BuiltGraph::brief_replays() const {
+  if (device_) return 0;  // nobody knows what a GPU takes
   // In additions, about ten of which a thread does in a nanosecond; a replay costs some whatever it computes.
   constexpr double little = 4'000'000;
   constexpr double of_a_replay = 2'000;
   return static_cast<std::int64_t>(little / (program_->work() + of_a_replay));
 }
 
-std::vector<CompiledFunction> BuiltGraph::functions() const { return program_->functions(graph_); }
+std::vector<CompiledFunction> BuiltGraph::functions() const {
+  return device_ ? std::vector<CompiledFunction>() : program_->functions(graph_);
+}
 
-NodeTimes BuiltGraph::times() const { return program_->times(graph_); }
+NodeTimes BuiltGraph::times() const { return device_ ? NodeTimes() : program_->times(graph_); }
 
 StatusOr<graph::Explanation> BuiltGraph::explain(const graph::NodeReference& node,
                                                  const std::optional<graph::NodeReference>& other) const {
@@ -39,6 +48,11 @@ StatusOr<graph::Explanation> BuiltGraph::explain(const graph::NodeReference& nod
 }
 
 Status BuiltGraph::update(const std::vector<graph::ParamUpdate>& updates) {
+  if (device_) {
+    EAGLE_RETURN_IF_ERROR(device_->update(updates));
+    count(counters_->updates);
+    return {};
+  }
   EAGLE_ASSIGN_OR_RETURN(const auto changes, graph::resolve_updates(graph_, updates));
   for (const auto& [target, bits] : changes) program_->set_param(target.launch, target.argument, bits);
   count(program_->counters().updates);
@@ -46,7 +60,8 @@ Status BuiltGraph::update(const std::vector<graph::ParamUpdate>& updates) {
 }
 
 // Takes the numbers of the Params of the same graph over other planes.
-void BuiltGraph::keep_params_of(const BuiltGraph& other) {
+Status BuiltGraph::keep_params_of(const BuiltGraph& other) {
+  if (device_) return device_->keep_params_of(*other.device_);
   std::uint32_t launch = 0;
   for (const std::uint32_t kernel : program_->kernels()) {
     const std::vector<kernel::Argument>& arguments = graph_.kernels[kernel]->arguments;
@@ -56,7 +71,40 @@ void BuiltGraph::keep_params_of(const BuiltGraph& other) {
     }
     ++launch;
   }
+  return {};
 }
+
+// A launch on a GPU, which is the backend's to run. Nothing of it is there before its first turn.
+struct Replay::OnDevice {
+  OnDevice(DeviceBackend& on, std::shared_ptr<Counters> counts_in, std::int64_t replays,
+           std::shared_ptr<const Control> heeds)
+      : backend(on), counters(std::move(counts_in)), count(replays), control(std::move(heeds)) {}
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+  DeviceBackend& backend;
+  std::shared_ptr<Counters> counters;
+  std::int64_t count;
+  std::shared_ptr<const Control> control;
+  bool began = false;
+  std::int64_t counted = 0;
+  KernelCounts counts;
+  std::vector<std::int64_t> no_iterations = {};
+
+  ~OnDevice() {
+    if (began) backend.give_up();
+  }
+  StatusOr<Next> advance() {
+    if (!std::exchange(began, true)) EAGLE_RETURN_IF_ERROR(backend.launch(count, control));
+    const auto next = backend.advance();
+    for (; counted < backend.launches(); ++counted) eagle::run::count(counters->launches);
+    if (!next.ok()) return next.status();
+    if (*next == DeviceBackend::Next::again) return Next::again;
+    if (*next == DeviceBackend::Next::host_call) return Next::host_call;
+    EAGLE_ASSIGN_OR_RETURN(counts, backend.take_counts());
+    return Next::done;
+  }
+};
 
 // A small machine over the flat program. Its whole state is a position and the loops' counters, so it can
 // be left at a host call, or between any two instructions, and entered again by another thread.
@@ -168,8 +216,12 @@ Replay::Next Replay::State::step(const Slice& slice) {
   return Next::done;
 }
 
-Replay::Replay(BuiltGraph& graph, std::int64_t count, std::shared_ptr<const Control> control)
-    : state_(new State{*graph.program_, count, std::move(control), 0, 0, 0, {}, {}, {}, {}, false, 0}) {
+Replay::Replay(BuiltGraph& graph, std::int64_t count, std::shared_ptr<const Control> control) {
+  if (graph.device_) {
+    device_.reset(new OnDevice(*graph.device_, graph.counters_, count, std::move(control)));
+    return;
+  }
+  state_.reset(new State{*graph.program_, count, std::move(control), 0, 0, 0, {}, {}, {}, {}, false, 0});
   state_->iterations.assign(state_->program.loops(), 0);
   if (graph.long_loops_ && state_->control && state_->control->caller) state_->watch.emplace(state_->control);
 }
@@ -203,6 +255,7 @@ bool Replay::State::keeps_team() const {
 }
 
 StatusOr<Replay::Next> Replay::advance() {
+  if (device_) return device_->advance();
   State& state = *state_;
   Slice slice(state.program.piece_s());
   slice.heed(state.control.get());
@@ -213,10 +266,15 @@ StatusOr<Replay::Next> Replay::advance() {
   return next;
 }
 
-std::uint32_t Replay::call() const { return state_->call; }
-bool Replay::part_way() const { return state_->part_way(); }
-std::int64_t Replay::launches() const { return state_->launches; }
-const KernelCounts& Replay::counts() const { return state_->counts; }
-const std::vector<std::int64_t>& Replay::iterations() const { return state_->iterations; }
+std::uint32_t Replay::call() const { return device_ ? device_->backend.call() : state_->call; }
+bool Replay::part_way() const {
+  return device_ ? device_->began && device_->backend.part_way() : state_->part_way();
+}
+std::int64_t Replay::launches() const { return device_ ? device_->counted : state_->launches; }
+const KernelCounts& Replay::counts() const { return device_ ? device_->counts : state_->counts; }
+const std::vector<std::int64_t>& Replay::iterations() const {
+  if (!device_) return state_->iterations;
+  return device_->began ? device_->backend.iterations() : device_->no_iterations;
+}
 
 }  // namespace eagle::run

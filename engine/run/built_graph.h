@@ -25,6 +25,8 @@ class Engine;
 namespace eagle::run {
 
 class CpuProgram;      // engine/run/cpu/program.h
+class DeviceBackend;   // engine/run/device_backend.h
+struct Counters;       // engine/run/counters.h
 class FusedFunctions;  // engine/run/fusion.h
 
 }  // namespace eagle::run
@@ -60,6 +62,8 @@ public:
   [[nodiscard]] std::int64_t brief_replays() const;
   [[nodiscard]] const graph::ScratchLayout& scratch() const { return scratch_; }
   [[nodiscard]] const Execution& execution() const { return execution_; }
+  // Where it runs: "cpu", "cuda:0".
+  [[nodiscard]] const std::string& backend() const;
   // What was compiled for it, as far as `most_reported_nodes` and `_bytes` go; for looking at.
   [[nodiscard]] std::vector<CompiledFunction> functions() const;
   // What its nodes take, as far as it is known; from any thread, while it runs.
@@ -76,7 +80,7 @@ private:
   friend class eagle::Engine;
   friend class Replay;
   BuiltGraph() = default;
-  void keep_params_of(const BuiltGraph& other);
+  Status keep_params_of(const BuiltGraph& other);
 
   graph::Graph graph_;  // as it was described; the numbers of Params are those of the program
   std::vector<graph::StageSchedule> schedule_;
@@ -85,7 +89,9 @@ private:
   std::shared_ptr<std::byte> scratch_memory_;               // of the program's planes
   std::vector<std::shared_ptr<const codegen::Code>> code_;  // by kernel; null where no launch runs by itself
   std::shared_ptr<FusedFunctions> functions_;               // what was fused; whoever binds reads and adds
-  std::unique_ptr<CpuProgram> program_;
+  std::unique_ptr<CpuProgram> program_;                     // null on a GPU
+  std::unique_ptr<DeviceBackend> device_;                   // null on the CPU
+  std::shared_ptr<Counters> counters_;                      // of a graph on a GPU
   bool compiled_ = false;
   bool long_loops_ = false;  // of some kernel
   double build_s_ = 0;
@@ -123,7 +129,9 @@ public:
 
 private:
   struct State;
-  std::unique_ptr<State> state_;
+  struct OnDevice;
+  std::unique_ptr<State> state_;  // null on a GPU
+  std::unique_ptr<OnDevice> device_;
 };
 
 }  // namespace eagle::run

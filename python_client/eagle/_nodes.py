@@ -446,12 +446,14 @@ def _counter_beside(count: Array) -> Array | None:
     if isinstance(count, Scratch):
         return None
     home = session_of([count])
-    return np.zeros(1, np.int64) if home is None or home.closed else home.zeros(1, np.int64)
+    if home is None or home.closed:
+        return np.zeros(1, np.int64)
+    return home.zeros(1, np.int64, device=count.device if isinstance(count, Plane) else None)
 
 
-def _checked_counter(cell: Any) -> Array | Scratch:
+def _checked_counter(cell: Any) -> Any:
     where = "repeat_while: iteration_index"
-    if not isinstance(cell, (np.ndarray, Scratch)):
+    if not isinstance(cell, (np.ndarray, Scratch, Plane)):
         raise refusal("WRONG_TYPE", f"{where}: expected a numpy array, found {type(cell).__name__}")
     if cell.dtype not in (np.dtype(np.int64), np.dtype(np.int32)):
         raise refusal("WRONG_DTYPE", f"{where}: expected an array of int64 or int32, found {cell.dtype}")

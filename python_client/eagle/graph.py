@@ -65,6 +65,7 @@ from eagle._running import seconds_of
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text
 from eagle.plan import BoundPlan, LaunchReport
+from eagle.planes import Plane
 from eagle.session import Session, _dtype, _shape, check_session, default_session, local_session, session_of
 
 if TYPE_CHECKING:
@@ -242,23 +243,25 @@ class Graph(Storable):
     def build(self, backend: str | None = None, *, dispatch: Any = None, record: bool | None = None) -> Graph:
         """Refuses what could race, compiles the kernels, binds the arrays. Once.
 
-        ``backend`` is None or "cpu"; ``record=True`` makes ``graph.record``, and launches keep copies of what they
-        overwrite and derivatives look at. ``dispatch`` says how dispatch groups that
-        their author left open run: "switch" (branches behind a test whether any sample of a block takes them),
-        "predicated" (all branches, then a choice), or either by group; "segmented" is refused, because a built graph is
-        one fixed structure. Raises RacingSiblings, GraphState for an empty or a built graph, MixedDevices for another
-        backend; a failed build leaves the graph open.
+        It runs where its arrays are: on the CPU, or as a CUDA graph on the GPU that has them all; ``backend`` None,
+        "cpu" or "gpu" says that this is what you meant. ``record=True`` makes ``graph.record``, and launches keep
+        copies of what they overwrite and derivatives look at. ``dispatch`` says how dispatch groups that their author
+        left open run: "switch" (branches behind a test whether any sample of a block takes them), "predicated" (all
+        branches, then a choice), or either by group; "segmented" is refused, because a built graph is one fixed
+        structure. Raises RacingSiblings, GraphState for an empty or a built graph, MixedDevices for arrays of several
+        places or another backend; a failed build leaves the graph open.
         """
-        if backend not in (None, "cpu"):
+        if backend not in (None, "cpu", "gpu"):
             raise refusal(
-                "MIXED_DEVICES" if backend == "gpu" else "BAD_VALUE",
-                f"build: backend {backend!r}: the planes of this graph live in host memory; say 'cpu' or leave it out",
+                "BAD_VALUE", f"build: backend {backend!r}: expected 'cpu', 'gpu', or None for where the arrays are"
             )
         recorded = self._recorded if record is None else _flag("build: record", record)
         with self._exclusively("build"):
             self._move(self._found or default_session())
             self._take_rebound()
             assert self._core is not None
+            if backend is not None:
+                self._check_backend(backend)
             self._core.set_recorded(recorded)
             try:
                 self._core.build(policies("build", dispatch))
@@ -269,6 +272,19 @@ class Graph(Storable):
             self._watched = [row for add in self._adds for row in add.watched()]
             self._look_at(self._core)
         return self
+
+    def _check_backend(self, backend: str) -> None:
+        arrays = [array for add in self._adds for array in add.arrays()]
+        there = [array for array in arrays if isinstance(array, Plane) and array.device != "cpu"]
+        if backend == "cpu" and there:
+            raise refusal(
+                "MIXED_DEVICES", f"build: backend 'cpu': {there[0]!r} lies on a GPU; say 'gpu' or leave it out"
+            )
+        if backend == "gpu" and not there:
+            raise refusal(
+                "MIXED_DEVICES",
+                "build: backend 'gpu': the planes of this graph live in host memory; say 'cpu' or leave it out",
+            )
 
     def launch(self, n: int = 1, *, timeout: float | None = None) -> Graph:
         """Runs the graph ``n`` times, one after another, for at most ``timeout`` seconds.
@@ -442,8 +458,8 @@ class Graph(Storable):
 
     @property
     def backend(self) -> str | None:
-        """``"cpu"``; None before the build."""
-        return "cpu" if self._core is not None and self._core.built() else None
+        """Where it runs: ``"cpu"``, ``"cuda:0"``; None before the build."""
+        return self._core.backend() if self._core is not None and self._core.built() else None
 
     @property
     def record(self) -> GraphRecord | None:

@@ -340,6 +340,7 @@ void bind_graphs(nb::module_& m) {
       .def("execution", execution_rows)
       .def("node_labels", &Graph::node_labels, NoGil())
       .def("schedule", &Graph::schedule, NoGil())
+      .def("backend", &Graph::backend)
       .def("built", &Graph::built, NoGil());
 }
 

@@ -14,6 +14,7 @@
 #include "server/rpc/launch_call.h"
 #include "server/rpc/service.h"
 #include "server/rpc/services.h"
+#include "server/rpc/verify_call.h"
 #include "server/summaries.h"
 
 namespace eagle::server {
@@ -54,6 +55,7 @@ Status build(Daemon& daemon, Session& session, const PendingCall& call, const v1
   for (const std::string& label : graph.node_labels()) reply.add_node_labels(label);
   reply.set_compiled(graph.compiled());
   reply.set_build_s(graph.build_s());
+  reply.set_backend(graph.backend());
   describe(graph, reply);
   return {};
 }
@@ -89,6 +91,7 @@ Status picture(Daemon& daemon, Session& caller, const v1::PictureRequest& reques
   }
   view::PictureOptions options;
   options.schedule = graph->built().schedule();
+  options.backend = graph->built().backend();
   reply.mutable_picture()->set_format(request.format());
   reply.mutable_picture()->set_content(view::draw(graph->built().graph(), *format, options));
   return {};
@@ -235,6 +238,7 @@ private:
         return list_kernel(daemon_, session, request, reply);
       });
     });
+    unary("Verify", verify_call);
     unary("Timeline", [this](PendingCall& call, const v1::GraphTimelineRequest& request,
                              v1::TimelineReply& reply) {
       on_pool(call, daemon_.build_pool(), [this, &request, &reply](Session& session, const PendingCall&) {

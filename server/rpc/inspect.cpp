@@ -117,33 +117,30 @@ StatusOr<std::string> code_listing(Daemon& daemon, Session& caller, const kernel
   return text;
 }
 
-// `look` at the session whose graph it is, as far as the caller may.
-template <typename Look>
-auto in_session_of(Daemon& daemon, Session& caller, std::uint64_t owner, std::uint64_t graph, Look look)
-    -> decltype(look(caller)) {
-  if (owner == 0 || owner == caller.id()) return look(caller);
-  for (const auto& session : daemon.sessions().visible_to(caller.principal())) {
-    if (session->id() == owner) return look(*session);
+}  // namespace
+
+StatusOr<std::shared_ptr<Session>> owner_of(Daemon& daemon, const std::shared_ptr<Session>& caller,
+                                            std::uint64_t owner, std::uint64_t graph) {
+  if (owner == 0 || owner == caller->id()) return caller;
+  for (const auto& session : daemon.sessions().visible_to(caller->principal())) {
+    if (session->id() == owner) return session;
   }
   return Status(Reason::unknown_graph, "there is no graph " + std::to_string(graph) + " of session " +
                                            std::to_string(owner) +
                                            " that the caller may see; eaglectl graphs lists those there are");
 }
 
-}  // namespace
-
 StatusOr<std::shared_ptr<LoadedGraph>> graph_of(Daemon& daemon, Session& caller, std::uint64_t owner,
                                                 std::uint64_t graph) {
-  return in_session_of(daemon, caller, owner, graph,
-                       [&](Session& session) { return daemon.graph(session, graph); });
+  EAGLE_ASSIGN_OR_RETURN(const auto session, owner_of(daemon, caller.shared_from_this(), owner, graph));
+  return daemon.graph(*session, graph);
 }
 
 Status describe_graph(Daemon& daemon, Session& caller, const v1::DescribeGraphRequest& request,
                       v1::DescribeGraphReply& reply) {
-  EAGLE_ASSIGN_OR_RETURN(
-      const GraphRecords::Record record,
-      in_session_of(daemon, caller, request.session(), request.graph(),
-                    [&](Session& session) { return session.records().find(request.graph()); }));
+  EAGLE_ASSIGN_OR_RETURN(const auto session,
+                         owner_of(daemon, caller.shared_from_this(), request.session(), request.graph()));
+  EAGLE_ASSIGN_OR_RETURN(const GraphRecords::Record record, session->records().find(request.graph()));
   *reply.mutable_description() = record.graph->description();
   *reply.mutable_params() = record.params->params();
   return {};
@@ -158,6 +155,7 @@ Status inspect(Daemon& daemon, Session& caller, const v1::InspectRequest& reques
   describe_edges(*loaded, daemon.limits(), reply);
   for (const graph::StageSchedule schedule : built.schedule())
     reply.add_schedule(std::string(graph::name_of(schedule)));
+  reply.set_backend(built.backend());
   run::describe(built.execution(), *reply.mutable_execution());
   for (const auto& kernel : built.graph().kernels) describe(*kernel, *reply.add_kernels());
   for (const run::CompiledFunction& function : built.functions()) describe(function, *reply.add_functions());

@@ -18,6 +18,10 @@ class ListKernelRequest;
 
 namespace eagle::server {
 
+// The session of this id, as far as the caller may look into it; its own for `owner` 0. UNKNOWN_GRAPH.
+StatusOr<std::shared_ptr<Session>> owner_of(Daemon& daemon, const std::shared_ptr<Session>& caller,
+                                            std::uint64_t owner, std::uint64_t graph);
+
 // A graph of the caller's own session (`owner` 0), or of one that it may look into; built again where the
 // worker that built it has died. UNKNOWN_GRAPH.
 StatusOr<std::shared_ptr<LoadedGraph>> graph_of(Daemon& daemon, Session& caller, std::uint64_t owner,

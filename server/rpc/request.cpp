@@ -48,6 +48,7 @@ constexpr std::array rows{
     Row{"Graphs.Inspect", Takes::names},
     Row{"Graphs.Describe", Takes::names},
     Row{"Graphs.ListKernel", Takes::names},
+    Row{"Graphs.Verify", Takes::names},
     Row{"Graphs.List", Takes::names},
     Row{"Graphs.Timeline", Takes::names},
     Row{"Graphs.Release", Takes::names},

@@ -85,6 +85,7 @@ const Drawings::Drawing& Drawings::of(const std::shared_ptr<LoadedGraph>& graph)
   if (graph->nodes() <= most_nodes) {
     view::PictureOptions options;
     options.schedule = graph->built().schedule();
+    options.backend = graph->built().backend();
     drawing.figure = view::make_figure(graph->built().graph(), options);
     drawing.svg = view::to_svg(drawing.figure);
   }

@@ -1,4 +1,5 @@
 // The hosts of this machine: the engine in this process, and an eagled beside it.
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <set>
@@ -21,7 +22,9 @@ StatusOr<DaemonProcess*> suite_daemon() {
 namespace {
 
 // How launches reach the daemon.
-enum class Way { ring, grpc, tcp };
+enum class Way { ring, grpc, tcp, gpu };
+
+constexpr const char* gpu = "cuda:0";
 
 StatusOr<Session> connect_to(const DaemonProcess& daemon, Way way) {
   ConnectOptions options;
@@ -29,8 +32,9 @@ StatusOr<Session> connect_to(const DaemonProcess& daemon, Way way) {
     EAGLE_ASSIGN_OR_RETURN(const Session session, eagle::connect(daemon.tcp_endpoint(), options));
     return mirrored(session);
   }
-  options.ring = way == Way::ring;
-  return eagle::connect(daemon.endpoint(), options);
+  options.ring = way == Way::ring || way == Way::gpu;
+  EAGLE_ASSIGN_OR_RETURN(const Session session, eagle::connect(daemon.endpoint(), options));
+  return way == Way::gpu ? mirrored(session, gpu) : session;
 }
 
 StatusOr<Session> of_the_suite(Way way) {
@@ -52,16 +56,36 @@ StatusOr<Session> apart(int threads, std::unique_ptr<DaemonProcess>& daemon, Way
   return connect_to(*daemon, way);
 }
 
+std::set<std::string> tags_of(Way way) {
+  if (way == Way::gpu) return {"remote", "copied", "gpu"};
+  return way == Way::tcp ? std::set<std::string>{"remote", "copied"} : std::set<std::string>{"remote"};
+}
+
 HostUnderTest daemon_by(const char* name, Way way) {
   return {name, [way] { return of_the_suite(way); },
           [way](int threads) { return with_a_team_of(threads, way); },
-          [way](int threads, auto& daemon) { return apart(threads, daemon, way); },
-          way == Way::tcp ? std::set<std::string>{"remote", "copied"} : std::set<std::string>{"remote"}};
+          [way](int threads, auto& daemon) { return apart(threads, daemon, way); }, tags_of(way)};
+}
+
+// As the others, with arrays on a GPU: a real one, or what EAGLE_CUDA_DRIVER stands in with.
+StatusOr<Session> local_on_gpu(int threads) {
+  EAGLE_ASSIGN_OR_RETURN(const Session session, eagle::local({threads}));
+  return mirrored(session, gpu);
 }
 
 }  // namespace
 
 void register_hosts() {
+  // In a run of their own: where a driver is played by an interpreter they are slow.
+  if (std::getenv("EAGLE_CONFORMANCE_GPU") != nullptr) {
+    static const HostRegistration local_gpu({"local_gpu",
+                                             [] { return local_on_gpu(0); },
+                                             [](int threads) { return local_on_gpu(threads); },
+                                             [](int threads, auto&) { return local_on_gpu(threads); },
+                                             {"copied", "gpu"}});
+    static const HostRegistration daemon_gpu(daemon_by("daemon_gpu", Way::gpu));
+    return;
+  }
   static const HostRegistration local({"local",
                                        [] { return eagle::local(); },
                                        [](int threads) { return eagle::local({threads}); },

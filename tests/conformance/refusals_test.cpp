@@ -33,7 +33,7 @@ protected:
                             std::initializer_list<std::string_view> words) const {
     expect_refused(add(bound), reason, words);
     expect_refused(add(bound), reason, {"'step'", "node 0"});
-    expect_refused(session().simulate({affine(), bound}, {1, {}, {}}).status(), reason, words);
+    if (!on_gpu()) expect_refused(session().simulate({affine(), bound}, {1, {}, {}}).status(), reason, words);
     expect_works();
   }
 };
@@ -129,9 +129,11 @@ TEST_P(Refusals, AKernelThatDoesNotVerify) {
   Graph g(session());
   expect_refused(g.add({std::make_shared<const Kernel>(broken), arguments()}, "step"),
                  Reason::malformed_kernel, {"affine", "body.ops[0]", "9999"});
-  expect_refused(
-      session().simulate({std::make_shared<const Kernel>(broken), arguments()}, {1, {}, {}}).status(),
-      Reason::malformed_kernel, {"body.ops[0]", "9999"});
+  if (!on_gpu()) {
+    expect_refused(
+        session().simulate({std::make_shared<const Kernel>(broken), arguments()}, {1, {}, {}}).status(),
+        Reason::malformed_kernel, {"body.ops[0]", "9999"});
+  }
   expect_works();
 }
 

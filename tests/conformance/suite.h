@@ -18,12 +18,21 @@
 #include "tests/conformance/host_registry.h"
 #include "tests/conformance/hosts.h"
 #include "tests/conformance/models.h"
+#include "tests/conformance/not_on_gpu.h"
 
 namespace eagle::conformance {
 
 class OnEveryHost : public ::testing::TestWithParam<HostUnderTest> {
 protected:
   void SetUp() override {
+    if (GetParam().has("gpu")) {
+      // "Hosts/Kernels" and "Name/3"
+      const auto* const info = ::testing::UnitTest::GetInstance()->current_test_info();
+      const std::string_view suite = info->test_suite_name(), name = info->name();
+      const std::string_view why =
+          why_not_on_gpu(suite.substr(suite.find('/') + 1), name.substr(0, name.find('/')));
+      if (!why.empty()) GTEST_SKIP() << why;
+    }
     StatusOr<Session> opened = GetParam().open();
     if (!opened.ok() && opened.status().code() == Code::unavailable)
       GTEST_SKIP() << opened.status().message();
@@ -33,6 +42,8 @@ protected:
 
   [[nodiscard]] const Session& session() const { return *session_; }
   [[nodiscard]] bool remote() const { return GetParam().has("remote"); }
+  // Graphs run there; runs until samples are done are refused.
+  [[nodiscard]] bool on_gpu() const { return GetParam().has("gpu"); }
 
   // Arrays; a failure to make one ends the program, so that cases read like programs.
   template <typename T>

@@ -315,6 +315,8 @@ TEST_P(Table, Holds) {
   std::printf("row %02zu | %s | %s | %s\n", GetParam().row, GetParam().host.name.c_str(), row.input,
               row.expected);
   std::fflush(stdout);
+  const bool of_cpus = std::string_view(row.input).starts_with("group of plans");
+  if (GetParam().host.has("gpu") && of_cpus) GTEST_SKIP() << "how threads of a CPU share a group";
   StatusOr<Session> session = GetParam().host.open_with(row.threads);
   if (!session.ok() && session.status().code() == Code::unavailable)
     GTEST_SKIP() << session.status().message();

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "client/host.h"
@@ -95,6 +96,7 @@ public:
   }
   graph::ScratchLayout scratch() const override { return graph_->scratch(); }
   bool compiled() const override { return graph_->compiled(); }
+  std::string backend() const override { return graph_->backend(); }
   run::Execution execution() const override { return graph_->execution(); }
 
 private:
@@ -117,8 +119,8 @@ private:
 
 class MirroredHost final : public Host, public HostRuns {
 public:
-  explicit MirroredHost(std::shared_ptr<Host> host)
-      : host_(std::move(host)), arrays_(std::make_shared<Arrays>(host_)) {}
+  MirroredHost(std::shared_ptr<Host> host, std::string device)
+      : host_(std::move(host)), device_(std::move(device)), arrays_(std::make_shared<Arrays>(host_)) {}
 
   const std::string& name() const override { return host_->name(); }
   bool remote() const override { return host_->remote(); }
@@ -131,7 +133,8 @@ public:
   }
   StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label,
                                              Contents contents) override {
-    auto buffer = host_->allocate(bytes, label, contents);
+    auto buffer =
+        device_.empty() ? host_->allocate(bytes, label, contents) : host_->allocate_on(device_, bytes, label);
     if (buffer.ok()) arrays_->add(*buffer);
     return buffer;
   }
@@ -175,11 +178,14 @@ public:
 
 private:
   const std::shared_ptr<Host> host_;
+  const std::string device_;
   const std::shared_ptr<Arrays> arrays_;
 };
 
 }  // namespace
 
-Session mirrored(const Session& session) { return Session(std::make_shared<MirroredHost>(session.host())); }
+Session mirrored(const Session& session, const std::string& device) {
+  return Session(std::make_shared<MirroredHost>(session.host(), device));
+}
 
 }  // namespace eagle::conformance

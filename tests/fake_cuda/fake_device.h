@@ -14,6 +14,7 @@ struct Pretence {
   std::uint64_t bytes = 1ull << 30;  // of memory, each device
   std::int64_t fail_alloc = 0;       // the number of the allocation that finds no memory, from 1; 0: none
   std::int64_t fail_launch = 0;      // the number of the launch that faults, which the context never forgets
+  std::int64_t flip_bit = 0;         // the number of the launch whose first value is wrong in its lowest bit
   std::int64_t fail_load = 0;        // the number of the module that the driver's compiler refuses
   int init = 0;                      // what cuInit says
   std::uint64_t seed = 1;            // of the order of threads

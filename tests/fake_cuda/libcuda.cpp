@@ -1,10 +1,10 @@
 // A libcuda.so.1 that has no GPU: the entry points that the engine uses, on this CPU.
 //
 // It is as strict as a driver may be. Memory is not cleared; a launch does nothing before somebody waits for
-// its stream, so that who does not wait sees old bytes; nodes of a graph run in any order that their parents
-// allow, and threads in one that a seed makes up; an address that is not there, or not aligned, faults, and
-// the context is lost from then on. Modules are PTX, read by ptx_program.h, and refused where the pretended
-// driver or device is too old for them.
+// its stream or asks for it, so that who does not wait sees old bytes; nodes of a graph run in any order that
+// their parents allow, and threads in one that a seed makes up; an address that is not there, or not aligned,
+// faults, and the context is lost from then on. Modules are PTX, read by ptx_program.h, and refused where the
+// pretended driver or device is too old for them.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -67,6 +67,8 @@ const char* name_of(Result result) {
       return "CUDA_ERROR_INVALID_HANDLE";
     case api::not_found:
       return "CUDA_ERROR_NOT_FOUND";
+    case api::not_ready:
+      return "CUDA_ERROR_NOT_READY";
     case api::illegal_address:
       return "CUDA_ERROR_ILLEGAL_ADDRESS";
     case api::misaligned_address:
@@ -245,7 +247,7 @@ Result cuModuleGetFunction(api::Function* function, api::Module module, const ch
 Result cuStreamCreate(api::Stream* stream, unsigned flags) {
   return in_context([&](api::ContextRecord& context) {
     if (flags > 1) return api::invalid_value;
-    auto record = std::make_unique<api::StreamRecord>();
+    auto record = std::make_shared<api::StreamRecord>();
     record->context = &context;
     *stream = record.get();
     world().streams.insert(std::move(record));
@@ -253,15 +255,27 @@ Result cuStreamCreate(api::Stream* stream, unsigned flags) {
   });
 }
 
-Result cuStreamSynchronize(api::Stream stream) {
-  return in_context([&](api::ContextRecord& context) {
-    if (held(world().streams, stream) == world().streams.end()) return api::invalid_handle;
-    const std::vector<api::Waiting> all = std::exchange(stream->waiting, {});
-    for (const api::Waiting& one : all) {
-      if (const Result result = run(context, one); result != api::success) return result;
-    }
-    return api::success;
+Result cuStreamQuery(api::Stream stream) {
+  return in_context([&](api::ContextRecord&) {
+    const auto found = held(world().streams, stream);
+    if (found == world().streams.end()) return api::invalid_handle;
+    return begin(*found) ? api::not_ready : api::success;
   });
+}
+
+// What comes meanwhile is waited for as well, as little as a driver promises that.
+Result cuStreamSynchronize(api::Stream stream) {
+  for (;;) {
+    std::shared_future<void> ended;
+    const Result result = in_context([&](api::ContextRecord&) {
+      const auto found = held(world().streams, stream);
+      if (found == world().streams.end()) return api::invalid_handle;
+      if (begin(*found)) ended = (*found)->ended;
+      return api::success;
+    });
+    if (result != api::success || !ended.valid()) return result;
+    ended.wait();
+  }
 }
 
 Result cuStreamDestroy_v2(api::Stream stream) {

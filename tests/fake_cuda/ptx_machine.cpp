@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <utility>
 
 namespace eagle::fake_cuda {
 namespace {
@@ -444,7 +445,9 @@ private:
     const std::size_t count = std::max<std::size_t>(at.arguments.size(), 1);
     std::byte* to = memory(frame, at, bytes, count);
     for (std::size_t i = 0; i < count; ++i) {
-      const Bits stored = value(frame, at.arguments.empty() ? at.b : at.arguments[i]);
+      Bits stored = value(frame, at.arguments.empty() ? at.b : at.arguments[i]);
+      const bool in_frame = inside(reinterpret_cast<Bits>(to), bytes, stack_.data(), stack_.size());
+      if (launch_.flips_bit && !in_frame && !std::exchange(flipped_, true)) stored ^= 1;
       std::memcpy(to + i * bytes, &stored, bytes);
     }
   }
@@ -468,6 +471,7 @@ private:
   std::uint32_t block_ = 0;
   std::uint32_t thread_ = 0;
   std::uint64_t executed_ = 0;
+  bool flipped_ = false;
 };
 
 }  // namespace

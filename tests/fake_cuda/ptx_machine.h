@@ -38,6 +38,7 @@ struct PtxLaunch {
   // What the function cudaGraphSetConditional does; false for a handle that is none.
   std::function<bool(std::uint64_t handle, std::uint32_t value)> set_conditional;
   std::uint64_t seed = 0;
+  bool flips_bit = false;  // the lowest one of the first value that it stores in the device's memory
   std::uint64_t most_instructions = std::uint64_t{1} << 36;
 };
 

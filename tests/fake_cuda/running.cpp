@@ -1,6 +1,9 @@
 // What runs: kernels, graphs of them, and conditionals, once somebody waits.
 #include <cstdio>
 #include <cstring>
+#include <future>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "tests/fake_cuda/world.h"
@@ -21,7 +24,10 @@ Result of(PtxFault fault) {
   }
 }
 
+// Each kernel has the world to itself; between two of them others may have it.
 Result run(api::ContextRecord& context, const api::Work& work) {
+  const std::lock_guard lock(world().mutex);
+  if (context.lost != api::success) return context.lost;
   if (++world().launched == pretence().fail_launch) return context.lost = api::illegal_address;
   std::vector<MemoryRange> memory;
   for (const auto& [begin, allocation] : world().allocations) {
@@ -42,6 +48,7 @@ Result run(api::ContextRecord& context, const api::Work& work) {
     return true;
   };
   launch.seed = pretence().seed + static_cast<std::uint64_t>(world().launched);
+  launch.flips_bit = world().launched == pretence().flip_bit;
   const PtxOutcome outcome = run_ptx(launch);
   if (outcome.fault != PtxFault::none) std::fprintf(stderr, "fake_cuda: %s\n", outcome.text.c_str());
   return context.lost = of(outcome.fault);
@@ -51,7 +58,10 @@ Result run(api::ContextRecord& context, const api::GraphExecRecord& exec);
 
 Result run(api::ContextRecord& context, const api::GraphExecRecord::Node& node) {
   if (!node.conditional) return run(context, node.work);
-  const auto holds = [&] { return world().conditions.at(node.conditional->handle) != 0; };
+  const auto holds = [&] {
+    const std::lock_guard lock(world().mutex);
+    return world().conditions.at(node.conditional->handle) != 0;
+  };
   while (holds()) {
     if (const Result result = run(context, *node.body); result != api::success) return result;
     if (node.conditional->kind == api::conditional_if) break;
@@ -70,7 +80,10 @@ Result run(api::ContextRecord& context, const api::GraphExecRecord& exec) {
     if (missing[i] == 0) ready.push_back(i);
   }
   while (!ready.empty()) {
-    std::swap(ready[world().order() % ready.size()], ready.back());
+    {
+      const std::lock_guard lock(world().mutex);
+      std::swap(ready[world().order() % ready.size()], ready.back());
+    }
     const std::size_t next = ready.back();
     ready.pop_back();
     if (const Result result = run(context, exec.nodes[next]); result != api::success) return result;
@@ -79,6 +92,17 @@ Result run(api::ContextRecord& context, const api::GraphExecRecord& exec) {
     }
   }
   return api::success;
+}
+
+Result run(api::ContextRecord& context, const api::Waiting& waiting) {
+  if (const auto* work = std::get_if<api::Work>(&waiting)) return run(context, *work);
+  if (const auto* set = std::get_if<api::Memset>(&waiting)) {
+    const std::lock_guard lock(world().mutex);
+    if (!is_there(set->to, set->bytes)) return context.lost = api::illegal_address;
+    std::memset(reinterpret_cast<void*>(set->to), set->value, set->bytes);
+    return api::success;
+  }
+  return run(context, *std::get<std::shared_ptr<const api::GraphExecRecord>>(waiting));
 }
 
 }  // namespace
@@ -94,14 +118,19 @@ bool work_of(const api::KernelNodeParams& params, api::Work& work) {
   return true;
 }
 
-Result run(api::ContextRecord& context, const api::Waiting& waiting) {
-  if (const auto* work = std::get_if<api::Work>(&waiting)) return run(context, *work);
-  if (const auto* set = std::get_if<api::Memset>(&waiting)) {
-    if (!is_there(set->to, set->bytes)) return context.lost = api::illegal_address;
-    std::memset(reinterpret_cast<void*>(set->to), set->value, set->bytes);
-    return api::success;
-  }
-  return run(context, *std::get<std::shared_ptr<const api::GraphExecRecord>>(waiting));
+bool begin(const std::shared_ptr<api::StreamRecord>& stream) {
+  if (stream->running) return true;
+  if (stream->waiting.empty()) return false;
+  stream->running = std::make_shared<std::promise<void>>();
+  stream->ended = stream->running->get_future().share();
+  std::thread([stream, all = std::exchange(stream->waiting, {})] {
+    for (const api::Waiting& one : all) {
+      if (run(*stream->context, one) != api::success) break;
+    }
+    const std::lock_guard lock(world().mutex);
+    std::exchange(stream->running, nullptr)->set_value();
+  }).detach();
+  return true;
 }
 
 std::shared_ptr<api::GraphExecRecord> instantiated(const api::GraphRecord& graph) {

@@ -23,6 +23,7 @@ const Pretence& pretence() {
       if (name == "bytes") made.bytes = static_cast<std::uint64_t>(number);
       if (name == "fail_alloc") made.fail_alloc = number;
       if (name == "fail_launch") made.fail_launch = number;
+      if (name == "flip_bit") made.flip_bit = number;
       if (name == "fail_load") made.fail_load = number;
       if (name == "init") made.init = static_cast<int>(number);
       if (name == "uuid") made.uuid = static_cast<int>(number);
@@ -35,7 +36,7 @@ const Pretence& pretence() {
 }
 
 World& world() {
-  static World made;
+  static World& made = *new World;  // threads of streams may outlive the end of main
   return made;
 }
 

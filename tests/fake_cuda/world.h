@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -89,9 +90,12 @@ struct GraphExecRecord {
 
 using Waiting = std::variant<Work, Memset, std::shared_ptr<const GraphExecRecord>>;
 
+// Begun once somebody waits or asks, on a thread of its own.
 struct StreamRecord {
   ContextRecord* context = nullptr;
   std::vector<Waiting> waiting;
+  std::shared_ptr<std::promise<void>> running;  // null: nothing is
+  std::shared_future<void> ended;
 };
 
 }  // namespace eagle::run::cuda::api
@@ -141,7 +145,7 @@ struct World {
   std::map<std::uint64_t, std::shared_ptr<Physical>> physical;  // by the handle that cuMemCreate gave
   std::uint64_t last_handle = 0;
   std::set<std::unique_ptr<api::ModuleRecord>> modules;
-  std::set<std::unique_ptr<api::StreamRecord>> streams;
+  std::set<std::shared_ptr<api::StreamRecord>> streams;
   std::set<std::unique_ptr<api::GraphRecord>> graphs;
   std::set<std::shared_ptr<api::GraphExecRecord>> execs;
   std::map<std::uint64_t, std::uint32_t> conditions;  // values by handle
@@ -170,8 +174,9 @@ bool is_there(std::uint64_t address, std::uint64_t bytes);
 
 // A kernel node's work, with a copy of its parameter; false where a driver would not take it.
 bool work_of(const api::KernelNodeParams& params, api::Work& work);
-// What waited in a stream. A fault stays with the context.
-Result run(api::ContextRecord& context, const api::Waiting& waiting);
+// Begins what waits in a stream, unless it is under way; whether something is. A fault stays with the
+// context.
+bool begin(const std::shared_ptr<api::StreamRecord>& stream);
 // A copy that can be launched; what a node's parameters are now is what it keeps.
 std::shared_ptr<api::GraphExecRecord> instantiated(const api::GraphRecord& graph);
 

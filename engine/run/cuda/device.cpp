@@ -189,4 +189,14 @@ Status DeviceStream::wait() const {
                       [&](const api::Functions& call) { return call.cuStreamSynchronize(stream_); });
 }
 
+StatusOr<bool> DeviceStream::done() const {
+  bool ready = true;
+  EAGLE_RETURN_IF_ERROR(device_->run("cuStreamQuery", [&](const api::Functions& call) {
+    const api::Result result = call.cuStreamQuery(stream_);
+    ready = result != api::not_ready;
+    return ready ? result : api::success;
+  }));
+  return ready;
+}
+
 }  // namespace eagle::run::cuda

@@ -142,6 +142,8 @@ public:
   // Waits for all of it. What went wrong in any of it is said here: an address that is not there, and the
   // like, after which the context is lost.
   [[nodiscard]] Status wait() const;
+  // Whether all of it is done, without waiting; errors as of `wait`.
+  [[nodiscard]] StatusOr<bool> done() const;
 
 private:
   void release();

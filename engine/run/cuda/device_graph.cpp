@@ -4,16 +4,23 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 
+#include "engine/kernel/long_loops.h"
 #include "engine/kernel/names.h"
 
 namespace eagle::run::cuda {
 namespace {
 
-// Replays that are enqueued before somebody looks whether they are still wanted.
+// Replays that are enqueued before somebody looks whether they are still wanted: at most so many, and as many
+// as take about so long.
 constexpr std::int64_t most_enqueued = 256;
+constexpr std::chrono::microseconds bunch_time{5'000};
+// Between two looks whether a stream is done, where the device may have to be told to stop.
+constexpr std::chrono::microseconds shortest_look{20};
+constexpr std::chrono::microseconds longest_look{1'000};
 
 // One at a time, so that no memory is freed while a graph is made.
 std::mutex& building() {
@@ -45,13 +52,19 @@ StatusOr<std::unique_ptr<DeviceGraph>> DeviceGraph::build(
   EAGLE_ASSIGN_OR_RETURN(made->program_, lower(modules, made->graph_, addresses, made->beside_.address(),
                                                made->ran_.address(), options));
   made->iterations_.assign(made->program_.loops, 0);
+  made->heeds_ =
+      std::any_of(made->program_.nodes.begin(), made->program_.nodes.end(), [](const auto& placed) {
+        return placed.in_body ||
+               (placed.node.kernel != nullptr && kernel::has_long_loops(*placed.node.kernel));
+      });
   return made;
 }
 
 Status DeviceGraph::make_memory(std::vector<std::shared_ptr<const DeviceMemory>> planes) {
   planes.resize(graph_.planes.size());
   for (std::uint32_t i = 0; i < planes.size(); ++i) {
-    if (planes[i] != nullptr && planes[i]->bytes() < graph_.planes[i].bytes) {
+    const bool given = planes[i] != nullptr && planes[i]->address() != 0;
+    if (given && planes[i]->bytes() < graph_.planes[i].bytes) {
       return {Reason::bad_value, label_of(graph_, i) + " has " + std::to_string(planes[i]->bytes()) +
                                      " bytes; expected at least " + std::to_string(graph_.planes[i].bytes)};
     }
@@ -87,11 +100,18 @@ Status DeviceGraph::read(std::uint32_t plane, std::span<std::byte> to) const {
 
 Status DeviceGraph::update(const std::vector<graph::ParamUpdate>& updates) {
   EAGLE_ASSIGN_OR_RETURN(const auto changes, graph::resolve_updates(graph_, updates));
+  Params params;
+  for (const auto& [target, bits] : changes) params[{target.launch, target.argument}] = bits;
+  return set_params(params);
+}
+
+Status DeviceGraph::set_params(const Params& params) {
   EAGLE_RETURN_IF_ERROR(enqueue_rest());
   std::vector<std::size_t> changed;
-  for (const auto& [target, bits] : changes) {
-    const std::size_t node = program_.launches.at(target.launch);
-    program_.nodes[node].node.words[codegen::device_base_word(target.argument)] = bits;
+  for (const auto& [argument, bits] : params) {
+    const std::size_t node = program_.launches.at(argument.first);
+    program_.nodes[node].node.words[codegen::device_base_word(argument.second)] = bits;
+    params_[argument] = bits;
     changed.push_back(node);
   }
   return apply(changed);
@@ -156,12 +176,14 @@ Status DeviceGraph::launch(std::int64_t count, std::shared_ptr<const Control> co
   wanted_ += count;
   control_ = std::move(control);
   position_ = 0;
+  cut_short_ = false;
   return is_whole() ? enqueue_whole() : Status();
 }
 
 // As many as may be under way.
 Status DeviceGraph::enqueue_whole() {
-  while (launches_ + enqueued_ < wanted_ && enqueued_ < most_enqueued) {
+  if (enqueued_ == 0) bunch_began_ = std::chrono::steady_clock::now();
+  while (launches_ + enqueued_ < wanted_ && enqueued_ < bunch_) {
     // Counters of loops that a replay does not come to are 0.
     if (program_.loops > 0) {
       EAGLE_RETURN_IF_ERROR(device_->run("cuMemsetD8Async", [&](const api::Functions& call) {
@@ -186,13 +208,40 @@ Status DeviceGraph::enqueue_rest() {
   return {};
 }
 
-// Waits for what is enqueued.
+// Waits for what is enqueued. Of replays that were told to stop nobody knows which were whole.
 Status DeviceGraph::settle() {
-  const Status status = stream_.wait();
+  const Status status = wait_for_stream();
   retired_.clear();
-  launches_ += std::exchange(enqueued_, 0);
-  if (!status.ok()) wanted_ = launches_;
+  const std::int64_t bunch = std::exchange(enqueued_, 0);
+  if (status.ok()) {
+    launches_ += bunch;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - bunch_began_;
+    const double fit = static_cast<double>(bunch) * std::chrono::duration<double>(bunch_time) / took;
+    bunch_ = std::clamp(static_cast<std::int64_t>(std::min(fit, 4.0 * static_cast<double>(bunch_))),
+                        std::int64_t{1}, most_enqueued);
+  } else {
+    wanted_ = launches_;
+    cut_short_ = bunch > 0;
+  }
   return status;
+}
+
+Status DeviceGraph::wait_for_stream() {
+  if (!heeds_ || !control_) return stream_.wait();
+  for (std::chrono::microseconds pause = shortest_look;;) {
+    EAGLE_ASSIGN_OR_RETURN(const bool done, stream_.done());
+    if (done) break;
+    if (!told_ && !stopped().ok()) {
+      EAGLE_RETURN_IF_ERROR(cancel());
+      told_ = true;
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, longest_look);
+  }
+  if (!std::exchange(told_, false)) return {};
+  const std::int64_t clear = 0;
+  EAGLE_RETURN_IF_ERROR(beside_.write(std::as_bytes(std::span(&clear, 1)), offsetof(Beside, cancel)));
+  return stopped();
 }
 
 Status DeviceGraph::stopped() const {
@@ -206,17 +255,31 @@ Status DeviceGraph::stopped() const {
 }
 
 StatusOr<DeviceGraph::Next> DeviceGraph::advance() {
+  while (true) {
+    EAGLE_ASSIGN_OR_RETURN(const Next next, advance_some());
+    if (next != Next::again) return next;
+  }
+}
+
+StatusOr<DeviceGraph::Next> DeviceGraph::advance_some() {
   if (!is_whole()) return run_program();
-  while (enqueued_ > 0 || launches_ < wanted_) {
+  if (enqueued_ > 0 || launches_ < wanted_) {
     EAGLE_RETURN_IF_ERROR(settle());
     if (const Status status = launches_ < wanted_ ? stopped() : Status(); !status.ok()) {
       wanted_ = launches_;
       return status;
     }
     EAGLE_RETURN_IF_ERROR(enqueue_whole());
+    if (enqueued_ > 0 || launches_ < wanted_) return Next::again;
   }
   if (program_.loops > 0) EAGLE_RETURN_IF_ERROR(ran_.read(std::as_writable_bytes(std::span(iterations_))));
   return Next::done;
+}
+
+void DeviceGraph::give_up() {
+  if (enqueued_ > 0) static_cast<void>(settle());
+  wanted_ = launches_;
+  position_ = 0;
 }
 
 StatusOr<codegen::DeviceCounts> DeviceGraph::wait() {
@@ -248,6 +311,7 @@ StatusOr<DeviceGraph::Next> DeviceGraph::run_program() {
       continue;
     }
     if (const Status status = stopped(); !status.ok()) {
+      cut_short_ = position_ > 0;
       wanted_ = launches_;
       return status;
     }
@@ -282,9 +346,12 @@ StatusOr<DeviceGraph::Next> DeviceGraph::run_program() {
 
 Status DeviceGraph::run(const RunPart& instruction) {
   EAGLE_RETURN_IF_ERROR(program_.parts[instruction.part].launch(stream_));
-  const Status status = stream_.wait();
+  const Status status = wait_for_stream();
   retired_.clear();
-  if (!status.ok()) wanted_ = launches_;
+  if (!status.ok()) {
+    wanted_ = launches_;
+    cut_short_ = true;
+  }
   return status;
 }
 

@@ -5,12 +5,15 @@
 // one device run as the device likes, which knows nothing of planes that two of them share.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -25,11 +28,11 @@ namespace eagle::run::cuda {
 
 class DeviceGraph {
 public:
-  enum class Next { done, host_call };
+  enum class Next { done, host_call, again };
 
-  // `planes`: of the description, in its order; null: made here, and cleared. Everything that `lower`
-  // refuses; BAD_VALUE for a plane that is smaller than the description says; SYSTEM where the driver has no
-  // graphs; OUT_OF_MEMORY.
+  // `planes`: of the description, in its order; null: made here, and cleared; without an address: of no use
+  // to the device. Everything that `lower` refuses; BAD_VALUE for a plane that is smaller than the
+  // description says; SYSTEM where the driver has no graphs; OUT_OF_MEMORY.
   static StatusOr<std::unique_ptr<DeviceGraph>> build(
       DeviceModules& modules, const graph::Graph& graph,
       std::vector<std::shared_ptr<const DeviceMemory>> planes = {}, const LoweringOptions& options = {});
@@ -38,6 +41,9 @@ public:
   DeviceGraph& operator=(const DeviceGraph&) = delete;
 
   [[nodiscard]] const std::vector<DeviceStage>& schedule() const { return program_.stages; }
+  [[nodiscard]] const std::vector<graph::StageSchedule>& schedule_by_stage() const {
+    return program_.schedule;
+  }
   // Whether a launch needs nobody: it is one CUDA graph, enqueued as often as asked for.
   [[nodiscard]] bool is_whole() const;
 
@@ -52,6 +58,13 @@ public:
   // launches are waited for. CANCELLED and DEADLINE say how many replays were whole; a fault of the device is
   // what its driver says, and stays.
   StatusOr<Next> advance();
+  // The same, and comes back (`again`) when some of the replays have ended.
+  StatusOr<Next> advance_some();
+  // Something of a replay has run that is not whole: dropped now, or having been stopped there, what it
+  // writes is half written.
+  [[nodiscard]] bool part_way() const { return cut_short_ || (position_ > 0 && launches_ < wanted_); }
+  // What is left of the launch does not run; what is under way is waited for.
+  void give_up();
   [[nodiscard]] std::uint32_t call() const { return call_; }
   // `advance` for a graph without host nodes; what was counted since the last one.
   StatusOr<codegen::DeviceCounts> wait();
@@ -66,6 +79,10 @@ public:
   // New numbers for Params from the next launch on, launches that are under way keeping theirs: all of them
   // or, where one is refused, none. UNKNOWN_NAME, WRONG_DTYPE, BAD_VALUE.
   Status update(const std::vector<graph::ParamUpdate>& updates);
+  // The numbers that updates gave, by launch and argument; for another graph of the same description.
+  using Params = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>;
+  [[nodiscard]] const Params& params() const { return params_; }
+  Status set_params(const Params& params);
   // Another plane in the place of one, likewise; the old one is kept until the launches under way are done.
   // BAD_VALUE for one that is too small.
   Status rebind(std::uint32_t plane, std::shared_ptr<const DeviceMemory> memory);
@@ -78,6 +95,7 @@ private:
   Status enqueue_whole();
   Status enqueue_rest();
   Status settle();
+  Status wait_for_stream();
   StatusOr<Next> run_program();
   StatusOr<bool> holds(const graph::Guard& guard) const;
   Status store_counter(std::uint32_t loop) const;
@@ -98,9 +116,15 @@ private:
   std::int64_t wanted_ = 0;    // replays of the launch in hand
   std::int64_t launches_ = 0;  // whole ones
   std::int64_t enqueued_ = 0;  // and not waited for
+  std::int64_t bunch_ = 1;     // so many are enqueued before somebody looks whether they are still wanted
+  std::chrono::steady_clock::time_point bunch_began_;
   std::uint32_t position_ = 0;
+  bool heeds_ = false;      // something on the device looks at the cancel word, and may last
+  bool told_ = false;       // that word is set
+  bool cut_short_ = false;  // the last launch was stopped part way
   std::uint32_t call_ = 0;
   std::vector<std::int64_t> iterations_;
+  Params params_;
 };
 
 }  // namespace eagle::run::cuda

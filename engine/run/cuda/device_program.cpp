@@ -63,6 +63,7 @@ public:
         nodes_(modules, beside) {}
 
   StatusOr<DeviceProgram> program() {
+    made_.schedule.assign(graph_.stages.size(), graph::StageSchedule::cuda_graph);
     EAGLE_RETURN_IF_ERROR(stages(graph_.stages, true));
     made_.scratch = nodes_.take_scratch();
     for (DeviceExec& part : made_.parts) EAGLE_RETURN_IF_ERROR(part.instantiate());
@@ -88,6 +89,11 @@ private:
       if (is_on_host(node)) {
         open = false;
         std::fill(last.begin(), last.end(), nullptr);
+        if (outermost) {
+          made_.schedule[leaves[i].stage] = std::holds_alternative<HostNode>(node.kind)
+                                                ? graph::StageSchedule::host_call
+                                                : graph::StageSchedule::host_loop;
+        }
         EAGLE_RETURN_IF_ERROR(on_host(node));
         continue;
       }

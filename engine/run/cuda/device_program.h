@@ -18,6 +18,7 @@
 #include "engine/base/status.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/run_plan.h"
+#include "engine/graph/schedule.h"
 #include "engine/run/cuda/device_exec.h"
 #include "engine/run/cuda/device_modules.h"
 #include "engine/run/cuda/device_nodes.h"
@@ -57,6 +58,7 @@ struct DeviceProgram {
   std::vector<DeviceExec> parts;
   std::vector<DeviceInstruction> instructions;
   std::vector<DeviceStage> stages;
+  std::vector<graph::StageSchedule> schedule;  // by stage of the graph
   std::uint32_t loops = 0;
   std::vector<std::optional<plane::View>> counters;  // by loop
 };

@@ -63,7 +63,8 @@ StatusOr<std::shared_ptr<const Devices::Unit>> Devices::open(const DeviceInfo& i
     return device.status();
   }
   auto unit = std::make_shared<Unit>();
-  unit->device = *std::move(device);
+  unit->device = *device;
+  unit->modules = std::make_unique<DeviceModules>(*std::move(device), compiler_);
   return known = std::move(unit);
 }
 

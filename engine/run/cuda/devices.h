@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/codegen/compiler.h"
 #include "engine/run/cuda/device.h"
+#include "engine/run/cuda/device_modules.h"
 
 namespace eagle::run::cuda {
 
@@ -22,11 +24,14 @@ public:
   // A GPU in use.
   struct Unit {
     std::shared_ptr<const Device> device;
+    std::unique_ptr<DeviceModules> modules;
     [[nodiscard]] const DeviceInfo& info() const { return device->info(); }
     [[nodiscard]] std::string name() const { return "cuda:" + std::to_string(info().ordinal); }
   };
 
-  explicit Devices(Chosen chosen = {}) : chosen_(std::move(chosen)) {}
+  // `compiler` outlives it.
+  explicit Devices(codegen::Compiler& compiler, Chosen chosen = {})
+      : compiler_(compiler), chosen_(std::move(chosen)) {}
 
   // "cuda:1", "cuda" (the first one that may be used), or a UUID as nvidia-smi prints it. BAD_VALUE for what
   // is none of these, or not here, with what there is; SYSTEM where there is no driver.
@@ -39,6 +44,7 @@ private:
   StatusOr<std::vector<DeviceInfo>> may_use();       // likewise
   StatusOr<std::shared_ptr<const Unit>> open(const DeviceInfo& info);
 
+  codegen::Compiler& compiler_;
   const Chosen chosen_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Driver> driver_;

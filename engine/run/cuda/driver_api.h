@@ -114,6 +114,7 @@ inline constexpr Result invalid_ptx = 218;
 inline constexpr Result unsupported_ptx_version = 222;
 inline constexpr Result invalid_handle = 400;
 inline constexpr Result not_found = 500;
+inline constexpr Result not_ready = 600;
 inline constexpr Result illegal_address = 700;
 inline constexpr Result launch_out_of_resources = 701;
 inline constexpr Result launch_timeout = 702;
@@ -167,6 +168,7 @@ inline constexpr int jit_error_log_buffer_bytes = 6;
   X(cuModuleGetFunction, 2000, cuModuleGetFunction, (Function * function, Module module, const char* name)) \
   X(cuStreamCreate, 2000, cuStreamCreate, (Stream * stream, unsigned flags))                                \
   X(cuStreamSynchronize, 2000, cuStreamSynchronize, (Stream stream))                                        \
+  X(cuStreamQuery, 2000, cuStreamQuery, (Stream stream))                                                    \
   X(cuStreamDestroy, 4000, cuStreamDestroy_v2, (Stream stream))                                             \
   X(cuLaunchKernel, 4000, cuLaunchKernel,                                                                   \
     (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,                \

@@ -205,6 +205,8 @@ public:
   [[nodiscard]] bool built() const;
   // Empty before the build; then one of "work_share", "branch_tasks" a stage.
   [[nodiscard]] std::vector<std::string> schedule() const;
+  // Where it runs: "cpu", "cuda:0"; empty before the build.
+  [[nodiscard]] std::string backend() const;
   // How each dispatch group of each node runs; empty before the build.
   struct DispatchRow {
     std::string node;  // label

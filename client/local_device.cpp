@@ -1,0 +1,132 @@
+#include "client/local_device.h"
+
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "client/plane_registry.h"
+#include "engine/run/cuda/device_transfer.h"
+
+namespace eagle {
+namespace {
+
+std::string place_of(const LocalPlane& plane) {
+  return (plane.label.empty() ? "an array" : "plane '" + plane.label + "'") + " lies on " +
+         text_of(plane.on_gpu()->unit()->info());
+}
+
+}  // namespace
+
+// ---- LocalDeviceBuffer
+
+LocalDeviceBuffer::LocalDeviceBuffer(std::shared_ptr<const run::cuda::DeviceMemory> memory,
+                                     plane::Memory stand_in,
+                                     std::shared_ptr<const run::cuda::Devices::Unit> unit,
+                                     std::shared_ptr<LocalPlanes> planes)
+    : Buffer(stand_in.data(), memory->bytes(), true, unit->name()),
+      unit_(std::move(unit)),
+      memory_(std::move(memory)),
+      stand_in_(std::move(stand_in)),
+      planes_(std::move(planes)) {}
+
+LocalDeviceBuffer::~LocalDeviceBuffer() {
+  if (id_ == 0) return;
+  PlaneRegistry::of_process().remove(*this);
+  planes_->leave(id_, bytes());
+}
+
+StatusOr<DeviceAddress> LocalDeviceBuffer::on_device() {
+  const run::cuda::DeviceInfo& info = memory_->device()->info();
+  return DeviceAddress{memory_->address(), info.ordinal, info.uuid, memory_};
+}
+
+// ---- planes of a description
+
+const LocalDeviceBuffer* LocalPlane::on_gpu() const {
+  if (buffer == nullptr || buffer->device().empty()) return nullptr;
+  return static_cast<const LocalDeviceBuffer*>(buffer.get());
+}
+
+StatusOr<std::optional<run::cuda::PlanesOnDevice>> planes_on_device(const std::vector<LocalPlane>& planes) {
+  const LocalPlane* first = nullptr;
+  for (const LocalPlane& plane : planes) {
+    if (plane.on_gpu() == nullptr) continue;
+    if (first == nullptr) first = &plane;
+    if (plane.on_gpu()->unit() != first->on_gpu()->unit()) {
+      return Status(Reason::mixed_devices, place_of(*first) + ", and " + place_of(plane) +
+                                               "; a graph runs on one GPU: copy one of them to the other");
+    }
+  }
+  std::optional<run::cuda::PlanesOnDevice> found;
+  if (first == nullptr) return found;
+  found.emplace().unit = first->on_gpu()->unit();
+  for (const LocalPlane& plane : planes)
+    found->memory.push_back(plane.on_gpu() == nullptr ? nullptr : plane.on_gpu()->memory());
+  return found;
+}
+
+Status refuse_gpu(const std::vector<LocalPlane>& planes, std::string_view what) {
+  for (const LocalPlane& plane : planes) {
+    if (plane.on_gpu() == nullptr) continue;
+    return {Reason::mixed_devices,
+            place_of(plane) + ", and " + std::string(what) +
+                " computes on the CPU; bind arrays of the host (device=\"cpu\"), and copy "
+                "values with .numpy() and plane[...] = values"};
+  }
+  return {};
+}
+
+// ---- LocalHostViews
+
+LocalHostViews::LocalHostViews(const graph::Graph& graph, const std::vector<LocalPlane>& planes) {
+  add(graph.stages, planes);
+}
+
+void LocalHostViews::add(const std::vector<graph::Stage>& stages, const std::vector<LocalPlane>& planes) {
+  for (const graph::Stage& stage : stages) {
+    graph::for_each_leaf(std::span<const graph::Branch>(stage.branches), [&](const graph::Node& node) {
+      if (const auto* conditional = std::get_if<graph::Conditional>(&node.kind))
+        add(conditional->body, planes);
+      const auto* host = std::get_if<graph::HostNode>(&node.kind);
+      if (host == nullptr) return;
+      for (const graph::NamedView& view : host->reads) add(host->call, view, false, planes);
+      for (const graph::NamedView& view : host->writes) add(host->call, view, true, planes);
+    });
+  }
+}
+
+void LocalHostViews::add(std::uint32_t call, const graph::NamedView& named, bool written,
+                         const std::vector<LocalPlane>& planes) {
+  const LocalDeviceBuffer* const there = planes[named.view.plane].on_gpu();
+  auto form = plane::Packed::of(named.view);
+  if (there == nullptr || !form.ok()) return;
+  calls_[call].push_back(
+      {there->memory(), planes[named.view.plane].buffer->data(), *std::move(form), written});
+}
+
+Status LocalHostViews::fetch_reads(std::uint32_t call) const {
+  const auto found = calls_.find(call);
+  if (found == calls_.end()) return {};
+  std::vector<std::byte> packed;
+  for (const One& one : found->second) {
+    packed.resize(one.form.bytes());
+    EAGLE_RETURN_IF_ERROR(run::cuda::read_packed(*one.memory, one.form, 0, packed));
+    one.form.write(one.stand_in, 0, packed);
+  }
+  return {};
+}
+
+Status LocalHostViews::send_writes(std::uint32_t call) const {
+  const auto found = calls_.find(call);
+  if (found == calls_.end()) return {};
+  std::vector<std::byte> packed;
+  for (const One& one : found->second) {
+    if (!one.written) continue;
+    packed.resize(one.form.bytes());
+    one.form.read(one.stand_in, 0, packed);
+    EAGLE_RETURN_IF_ERROR(run::cuda::write_packed(*one.memory, one.form, 0, packed));
+  }
+  return {};
+}
+
+}  // namespace eagle

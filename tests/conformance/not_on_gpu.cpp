@@ -1,0 +1,50 @@
+#include "tests/conformance/not_on_gpu.h"
+
+#include <algorithm>
+#include <array>
+
+namespace eagle::conformance {
+namespace {
+
+struct Left {
+  std::string_view suite;
+  std::string_view name;  // empty: all of the suite
+  std::string_view why;
+};
+constexpr std::string_view runs = "runs until samples are done are computed on CPUs";
+constexpr std::string_view threads = "how threads of a CPU share a group";
+constexpr std::array left = {
+    Left{"Simulate", "", runs},
+    Left{"Stepping", "", runs},
+    Left{"Stopping", "ACancelledRunEndsAtWholeSteps", runs},
+    Left{"Stopping", "ARunThatWasCancelledBeforeItBeganHasItsResultWithNoStep", runs},
+    Left{"Stopping", "ARunOfWhichNothingIsLeftHasEndedWhateverTheCancelSays", runs},
+    Left{"Stopping", "ARunThatIsRefusedIsRefusedWhateverTheCancelSays", runs},
+    Left{"Stopping", "ARunEndsAtItsTimeoutWithWhatItHas", runs},
+    Left{"Stopping", "AnUnneededTimeoutChangesNothing", runs},
+    Left{"Stopping", "ATimeoutReachesInsideALoop", runs},
+    Left{"Stopping", "ATimeoutReachesInsideALoopOfARunWithACallable", runs},
+    Left{"Stopping", "SamplesOfAStepThatWasUndoneHaveNotFinished", runs},
+    Left{"Stopping", "ClosingTheSessionReachesInsideALoopOfARunThatHasACancelOfItsOwn", runs},
+    Left{"Stopping", "ClosingTheSessionEndsWhatRunsInIt", runs},
+    Left{"Language", "CancelReachesInsideALoopAndLeavesWholeSteps", runs},
+    Left{"Language", "StepsAreNumberedThroughARun", runs},
+    Left{"Accumulation", "ASimulationAddsAndReducesStepByStep", runs},
+    Left{"InnerGroups", "AreBranchTasksWhereAllOfTheirNodesAreSmallLaunches", threads},
+    Left{"Graphs", "LookTheSameOnEveryHost", "the picture names the GPU, and how each stage runs there"},
+    Left{"Kernels", "PrivateArraysWorkWhereTheKernelRunsInThisProcessAndAreRefusedByNameElsewhere",
+         "private memory is the host's"},
+    Left{"Accumulation", "AnAccumulatorAddsInTheOrderOfSamples",
+         "elements times notes are too many for a GPU that is played by an interpreter"},
+};
+
+}  // namespace
+
+std::string_view why_not_on_gpu(std::string_view suite, std::string_view name) {
+  const auto* const found = std::find_if(left.begin(), left.end(), [&](const Left& one) {
+    return one.suite == suite && (one.name.empty() || one.name == name);
+  });
+  return found == left.end() ? std::string_view() : found->why;
+}
+
+}  // namespace eagle::conformance
