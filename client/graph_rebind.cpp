@@ -128,6 +128,7 @@ Status Graph::State::rebind(const std::vector<PlaneUpdate>& planes) {
   counting::add(counting::of_process().rebinds);
   adopt(std::move(fresh), std::move(*whole));
   const std::scoped_lock lock(mutex);
+  if (recording) recording->supersede();
   recording.swap(record);
   return {};
 }

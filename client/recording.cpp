@@ -218,6 +218,10 @@ void Recording::finish(std::vector<std::int64_t> trips) {
 
 Status Recording::check(std::string_view method) const {
   const std::string where(method);
+  if (superseded_) {
+    return {Reason::graph_state,
+            where + ": the graph was bound to other arrays since this pass was made; make another one"};
+  }
   switch (state_) {
     case State::whole:
       return {};

@@ -75,7 +75,9 @@ public:
 
   void begin(std::int64_t runs);
   void finish(std::vector<std::int64_t> trips);
-  // GRAPH_STATE unless the last launch was whole, and one run of the graph.
+  // The graph has other arrays now, and a recording of those.
+  void supersede() { superseded_ = true; }
+  // GRAPH_STATE unless the last launch was whole, one run of the graph, and over the arrays that it has.
   [[nodiscard]] Status check(std::string_view method) const;
   [[nodiscard]] std::uint64_t launches() const { return launches_; }               // that began
   [[nodiscard]] const std::vector<std::int64_t>& trips() const { return trips_; }  // of each loop, last time
@@ -98,6 +100,7 @@ private:
 
   enum class State : std::uint8_t { none, incomplete, several, whole };
   State state_ = State::none;
+  std::atomic<bool> superseded_ = false;
   std::int64_t runs_ = 0;
   std::atomic<std::uint64_t> launches_ = 0;  // looked at while one begins
   std::uint64_t call_bytes_ = 0;

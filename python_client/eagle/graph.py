@@ -120,6 +120,7 @@ class Graph(Storable):
         self._recorded = _flag("Graph: record", record)
         self._found = session  # where the graph belongs: as asked for, else by the first array of a session
         self._adds: list[_Add] = []
+        self._rebound = False  # to other arrays than those of `_adds`
         self._changing = threading.Lock()  # held by adds and build; never waited for
         self._home = session
         self._core = None if session is None else self._new_core(session)
@@ -403,6 +404,7 @@ class Graph(Storable):
         core = self._built("rebind")
         rows = plane_rows("rebind", {**(planes or {}), **named})
         core.rebind(rows)
+        self._rebound = True
         self._watched = watched_after(self._watched, rows)
         self._look_at(core)
         return self

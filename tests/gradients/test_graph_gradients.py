@@ -275,8 +275,11 @@ def test_other_arrays_are_what_the_record_is_of(session):
     s, x, other = session.asarray([0.5]), session.asarray([2.0]), session.asarray([0.25])
     bound = eagle.plan(squeeze).bind(session=session, s=s, x=x, b=0.0)
     g = eagle.Graph(session, record=True).add(bound).build().launch()
+    back = eagle.diff.Reverse(g.record, ["s"])
     eagle.diff.reverse(g.record, {"s": [1.0]})
     g.rebind(s=other).launch()
+    with pytest.raises(eagle.GraphState, match="bound to other arrays since this pass was made; make another one"):
+        back({"s": [1.0]})
     found = eagle.diff.reverse(g.record, {"s": [1.0]}, wrt="s")
     close(found["s"], 2.0 * (1 - np.tanh(0.5) ** 2))
 

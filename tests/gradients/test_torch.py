@@ -121,6 +121,17 @@ def test_a_call_has_its_own_derivative_whoever_ran_the_graph_since(torch, faces,
         assert three.grad.tolist() == [6.0, 6.0]
 
 
+def test_a_function_of_a_graph_that_has_other_arrays_now_is_refused(torch, faces, session):
+    x, y = session.zeros(2), session.zeros(2)
+    g = eagle.Graph(session, record=True).add(eagle.plan(spring).bind(session=session, x=x, k=1.0, y=y)).build()
+    f = faces.function(g, inputs=["x"], outputs=["y"])
+    g.rebind(x=session.full(2, 5.0))
+    with pytest.raises(eagle.GraphState, match="bound to other arrays than it was built with"):
+        f(torch.ones(2, dtype=torch.float64))
+    with pytest.raises(eagle.GraphState, match="bound to other arrays than it was built with"):
+        faces.function(g, inputs=["x"], outputs=["y"])
+
+
 def test_a_graph_that_went_on_from_its_own_state_is_not_run_again(torch, faces, session):
     x, v = session.zeros(2), session.full(2, 1.0)
     g = eagle.Graph(session, record=True)

@@ -222,6 +222,8 @@ class GraphFunction(Function):
             raise refusal(
                 "GRAPH_STATE", "function: the graph is not built with a record; eagle.Graph(record=True), then build()"
             )
+        if graph._rebound:
+            raise _rebound()
         self.graph = graph
         self.name = "function"
         self.inputs, self.outputs = _texts("inputs", inputs), _texts("outputs", outputs)
@@ -300,6 +302,8 @@ class GraphFunction(Function):
             return self._forward(given)
 
     def _forward(self, given: Mapping[str, Any]) -> Arrays:
+        if self.graph._rebound:
+            raise _rebound()
         params = {}
         for name in self.inputs:
             if name in self._params:
@@ -359,6 +363,14 @@ def function_of(
 
 def _wrong(function: str, name: str, reason: str, expected: str, found: str) -> Exception:
     return refusal(reason, f"{function}: input '{name}': expected {expected}, found {found}")
+
+
+def _rebound() -> Exception:
+    return refusal(
+        "GRAPH_STATE",
+        "function: the graph has been bound to other arrays than it was built with, and a function stores to those of "
+        "its nodes; build a graph with the arrays that you want",
+    )
 
 
 def _holds(given: Sequence[Any], array: Any) -> bool:
