@@ -1,5 +1,6 @@
 #include "server/rpc/service.h"
 
+#include <google/protobuf/descriptor.h>
 #include <spdlog/spdlog.h>
 
 #include <cstdlib>

@@ -6,18 +6,22 @@
 // first the caller's secret, from the headers, then the message in bytes and its limits, and then the parser.
 #pragma once
 
-#include <google/protobuf/descriptor.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/impl/service_type.h>
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <type_traits>
 #include <utility>
 
 #include "server/rpc/call.h"
+
+namespace google::protobuf {
+class Descriptor;
+class ServiceDescriptor;
+}  // namespace google::protobuf
 
 namespace eagle::server {
 
