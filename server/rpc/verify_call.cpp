@@ -42,7 +42,7 @@ void verify_call(PendingCall& call, const v1::VerifyRequest& request, v1::Verify
   const std::shared_ptr<Session>& session = call.session();
   const Status accepts = daemon.accepts_launches(*session);
   if (!accepts.ok()) return call.finish(accepts);
-  const auto owner = owner_of(daemon, *session, request.session(), request.graph());
+  const auto owner = owner_of(daemon, session, request.session(), request.graph());
   if (!owner.ok()) return call.finish(owner.status());
   VerifyAsked asked;
   asked.graph = request.graph();
