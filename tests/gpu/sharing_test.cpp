@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "engine/base/descriptors.h"
+#include "engine/codegen/compiler.h"
 #include "engine/plane/packed.h"
 #include "engine/plane/testing.h"
 #include "engine/run/cuda/device_sharing.h"
 #include "engine/run/cuda/device_transfer.h"
-#include "engine/codegen/compiler.h"
 #include "engine/run/cuda/devices.h"
 
 namespace eagle::run::cuda {
