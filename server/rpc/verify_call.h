@@ -2,8 +2,12 @@
 // only.
 #pragma once
 
-#include "eagle/v1/inspect.pb.h"
 #include "server/rpc/call.h"
+
+namespace eagle::v1 {
+class VerifyReply;
+class VerifyRequest;
+}  // namespace eagle::v1
 
 namespace eagle::server {
 
