@@ -356,6 +356,8 @@ void Keeper::begin_exchange() {
 void Keeper::refuse_exchange(const Status& why) {
   exchange_.reset();
   spdlog::error("no other program takes over: {}; this one serves on", why.message());
+  // Whoever asked meanwhile may have mended what was wrong.
+  if (serves_ && std::exchange(exchange_again_, false)) begin_exchange();
 }
 
 void Keeper::take_answer() {

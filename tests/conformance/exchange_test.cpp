@@ -243,6 +243,21 @@ TEST_F(Exchange, OptionsThatAreNoGoodAnyMoreAreRefused) {
   std::filesystem::remove(config);
 }
 
+// The one that was asked then is refused, and what was wrong with it may be mended by now.
+TEST_F(Exchange, AskedWhileAnAnswerIsAwaitedItIsAskedAgain) {
+  start_copy();
+  const pid_t before = worker();
+  install_script("touch " + at("asked") + "; while [ ! -e " + at("go") + " ]; do sleep 0.01; done; exit 1");
+  ask();
+  wait_until([&] { return std::filesystem::exists(at("asked")); });
+  install_copy();
+  ask();
+  // The signal is there before the answer: the keeper hears of both, in whichever order.
+  std::ofstream(at("go")) << "\n";
+  wait_until([&] { return worker() != before; });
+  EXPECT_TRUE(runs_what_is_installed());
+}
+
 TEST_F(Exchange, AFileThatChangedSinceItWasAskedIsAskedAgain) {
   start_copy();
   const std::string real = std::getenv("EAGLED");
