@@ -18,7 +18,8 @@ void HostViews::add(Connection& connection, const Description& description, cons
       std::byte* const bytes = plane.has_plane() ? connection.bytes_of(plane.plane()) : nullptr;
       auto packed = plane::Packed::of(graph::unchecked_view(view.view()));
       if (bytes == nullptr || !packed.ok()) continue;
-      const auto array = PlaneRegistry::of_process().find(connection.state.name(), bytes, 0);
+      const auto array =
+          PlaneRegistry::of_process().find(connection.state.name(), bytes + view.view().offset(), 0);
       if (!array || !array->keep_alive->copied()) continue;  // the memory is shared
       One one{{}, bytes, *std::move(packed)};
       *one.slice.mutable_plane() = plane.plane();

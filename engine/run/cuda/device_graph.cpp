@@ -231,7 +231,8 @@ Status DeviceGraph::wait_for_stream() {
   for (std::chrono::microseconds pause = shortest_look;;) {
     EAGLE_ASSIGN_OR_RETURN(const bool done, stream_.done());
     if (done) break;
-    if (!told_ && !stopped().ok()) {
+    // Again each time: what is enqueued may clear the word before its first loop looks at it.
+    if (!stopped().ok()) {
       EAGLE_RETURN_IF_ERROR(cancel());
       told_ = true;
     }
