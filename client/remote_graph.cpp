@@ -434,8 +434,8 @@ private:
     call.tell(options.waiting);
     v1::LaunchReport report;
     grpc::Status status;
-    const auto reader = call.rpc().graphs.AsyncLaunch(&call.context, request, &call.queue);
-    reader->Finish(&report, &status, WatchedCall::tag());
+    const auto reader = call.rpc().graphs.AsyncLaunch(&call.context, request, call.queue());
+    reader->Finish(&report, &status, call.tag());
     call.wait();
     EAGLE_RETURN_IF_ERROR(call.outcome(operation, status));
     return report_of(report);

@@ -316,8 +316,8 @@ private:
     v1::BuildReply reply;
     grpc::Status status;
     WatchedCall call(*connection_, 0, std::nullopt, nullptr);
-    const auto reader = call.rpc().graphs.AsyncBuild(&call.context, request, &call.queue);
-    reader->Finish(&reply, &status, WatchedCall::tag());
+    const auto reader = call.rpc().graphs.AsyncBuild(&call.context, request, call.queue());
+    reader->Finish(&reply, &status, call.tag());
     call.wait();
     EAGLE_RETURN_IF_ERROR(call.outcome("build", status));
     connection_->hold_graph(reply.graph());
@@ -420,19 +420,18 @@ private:
   grpc::Status listen(WatchedCall& call, const v1::SimulateRequest& request, const SimulateOptions& options,
                       v1::RunResult& last) {
     ProgressTeller tell(options);
-    const auto reader =
-        call.rpc().runs.AsyncSimulate(&call.context, request, &call.queue, WatchedCall::tag());
+    const auto reader = call.rpc().runs.AsyncSimulate(&call.context, request, call.queue(), call.tag());
     bool going = call.wait();
     v1::SimulateEvent event;
     while (going) {
-      reader->Read(&event, WatchedCall::tag());
+      reader->Read(&event, call.tag());
       going = call.wait();
       if (going && event.has_result()) last = event.result();
       if (going && event.has_progress() && !told(call, tell, event.progress())) call.ask_to_cancel();
       call.look();
     }
     grpc::Status status;
-    reader->Finish(&status, WatchedCall::tag());
+    reader->Finish(&status, call.tag());
     call.wait();
     return status;
   }
@@ -450,19 +449,18 @@ private:
     for (const v1::HostStep& step : request.run().host_steps()) {
       if (step.every() == 1) call.go_with_replies();
     }
-    const auto stream =
-        call.rpc().runs.AsyncSimulateWithCalls(&call.context, &call.queue, WatchedCall::tag());
+    const auto stream = call.rpc().runs.AsyncSimulateWithCalls(&call.context, call.queue(), call.tag());
     bool going = call.wait();
     v1::SimulateClientMessage said;
     *said.mutable_simulate() = request;
     const auto write = [&] {
-      stream->Write(said, WatchedCall::tag());
+      stream->Write(said, call.tag());
       return call.wait();
     };
     going = going && write();
     v1::SimulateEvent heard;
     while (going) {
-      stream->Read(&heard, WatchedCall::tag());
+      stream->Read(&heard, call.tag());
       if (!call.wait()) break;
       if (heard.has_result()) last = std::move(*heard.mutable_result());
       if (heard.has_progress() && !told(call, tell, heard.progress())) call.ask_to_cancel();
@@ -477,7 +475,7 @@ private:
       static_cast<void>(write());  // it may cross the end of the run, whose result is then to be read
     }
     grpc::Status status;
-    stream->Finish(&status, WatchedCall::tag());
+    stream->Finish(&status, call.tag());
     call.wait();
     return status;
   }

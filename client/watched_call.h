@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "client/idle_queues.h"
 #include "client/remote_connection.h"
 #include "eagle/v1/service.grpc.pb.h"
 #include "proto/rpc_error.h"
@@ -139,34 +140,39 @@ public:
       : connection_(connection), link_(connection.link()), watch_(connection, launch_id, timeout, cancel) {
     connection.prepare(context);
   }
+  // Waits for what is still under way.
   ~WatchedCall() {
-    queue.Shutdown();
-    void* tag = nullptr;
+    void* done = nullptr;
     bool ok = false;
-    while (queue.Next(&tag, &ok)) {
-    }
+    for (; under_way_ > 0; --under_way_) static_cast<void>(queue_->Next(&done, &ok));
+    IdleQueues::give_back(std::move(queue_));
   }
   WatchedCall(const WatchedCall&) = delete;
   WatchedCall& operator=(const WatchedCall&) = delete;
 
   grpc::ClientContext context;
-  grpc::CompletionQueue queue;
 
   // Over which it goes.
   [[nodiscard]] const RemoteLink& link() const { return *link_; }
   [[nodiscard]] RemoteLink::Stubs& rpc() const { return link_->rpc(); }
 
-  static void* tag() { return nullptr; }
+  // For each operation that is started: where it ends, and by which it is known.
+  [[nodiscard]] grpc::CompletionQueue* queue() { return queue_.get(); }
+  void* tag() {
+    ++under_way_;
+    return nullptr;
+  }
 
   // The end of the operation that was just started; what gRPC says about it.
   bool wait() {
     void* done = nullptr;
     bool ok = false;
     if (!std::exchange(has_waited_, true)) watch_.tell_waiting();
-    while (queue.AsyncNext(&done, &ok, std::chrono::system_clock::now() + look_interval) ==
+    while (queue_->AsyncNext(&done, &ok, std::chrono::system_clock::now() + look_interval) ==
            grpc::CompletionQueue::TIMEOUT) {
       look();
     }
+    --under_way_;
     return ok;
   }
 
@@ -210,6 +216,8 @@ private:
 
   Connection& connection_;
   const std::shared_ptr<RemoteLink> link_;
+  std::unique_ptr<grpc::CompletionQueue> queue_ = IdleQueues::take();
+  int under_way_ = 0;
   StopWatch watch_;
   bool transfer_stopped_ = false;
   bool has_waited_ = false;
@@ -221,7 +229,7 @@ class Conversation {
 public:
   Conversation(Connection& connection, const v1::LaunchRequest& request, const LaunchOptions& options)
       : call(connection, request.launch_id(), options.timeout, options.cancel),
-        stream_(call.rpc().graphs.AsyncLaunchWithCalls(&call.context, &call.queue, WatchedCall::tag())) {
+        stream_(call.rpc().graphs.AsyncLaunchWithCalls(&call.context, call.queue(), call.tag())) {
     call.tell(options.waiting);
     going_ = call.wait();
     *said_.mutable_launch() = request;
@@ -231,7 +239,7 @@ public:
     if (ended_) return;
     call.context.TryCancel();
     grpc::Status status;
-    stream_->Finish(&status, WatchedCall::tag());
+    stream_->Finish(&status, call.tag());
     call.wait();
   }
 
@@ -239,7 +247,7 @@ public:
   grpc::Status run(const std::function<Status(std::uint32_t)>& host_call, v1::LaunchReport& report) {
     v1::LaunchServerMessage heard;
     while (going_) {
-      stream_->Read(&heard, WatchedCall::tag());
+      stream_->Read(&heard, call.tag());
       if (!call.wait()) break;
       if (heard.has_report()) {
         report = std::move(*heard.mutable_report());
@@ -249,14 +257,14 @@ public:
     }
     grpc::Status status;
     ended_ = true;
-    stream_->Finish(&status, WatchedCall::tag());
+    stream_->Finish(&status, call.tag());
     call.wait();
     return status;
   }
 
 private:
   bool write() {
-    stream_->Write(said_, WatchedCall::tag());
+    stream_->Write(said_, call.tag());
     return call.wait();
   }
 
