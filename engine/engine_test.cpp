@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <gtest/gtest.h>
+#include <span>
 
 #include <cstdlib>
 #include <thread>
@@ -101,7 +102,8 @@ TEST(Engine, RefusesMemoryThatDoesNotFitTheDeclarations) {
   ASSERT_FALSE(small.ok());
   EXPECT_EQ(small.status().reason(), Reason::malformed_graph);
   EXPECT_NE(small.status().message().find("'array0'"), std::string::npos) << small.status().message();
-  EXPECT_EQ(engine->build(scene.message, {}).status().reason(), Reason::malformed_graph);
+  EXPECT_EQ(engine->build(scene.message, std::span<const run::PlaneMemory>()).status().reason(),
+            Reason::malformed_graph);
 }
 
 TEST(Engine, RefusesAKernelOverMemoryOutOfReach) {

@@ -14,7 +14,7 @@
 #include "server/rpc/inspect.h"
 #include "server/rpc/launch_call.h"
 #include "server/rpc/services.h"
-#include "server/rpc/verify_call.h"
+#include "server/rpc/verify.h"
 #include "server/summaries.h"
 
 namespace eagle::server {
@@ -248,7 +248,21 @@ public:
 
   grpc::ServerUnaryReactor* Verify(grpc::CallbackServerContext* context, const v1::VerifyRequest* request,
                                    v1::VerifyReply* reply) override {
-    return verify_call(daemon_, *context, *request, *reply);
+    const auto session = session_of(daemon_, *context);
+    if (!session.ok()) return refuse(daemon_, *context, session.status());
+    auto call = PendingCall::make(daemon_, *context);
+    auto made = verification_of(daemon_, *session, *request, *reply, deadline_of(*context),
+                                [call](const Status& status) { call->finish(status); });
+    if (!made.ok()) {
+      call->finish(made.status());
+      return call.get();
+    }
+    const std::shared_ptr<Verification> verification = *std::move(made);
+    call->when_cancelled([verification] { verification->cancel(); });
+    const Status queued =
+        daemon_.build_pool().submit([verification] { verification->begin(); }, (*session)->tenant()->name());
+    if (!queued.ok()) verification->refuse(queued);
+    return call.get();
   }
 
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const v1::ListGraphsRequest* request,

@@ -31,6 +31,8 @@ constexpr std::array left = {
     Left{"Language", "StepsAreNumberedThroughARun", runs},
     Left{"Accumulation", "ASimulationAddsAndReducesStepByStep", runs},
     Left{"InnerGroups", "AreBranchTasksWhereAllOfTheirNodesAreSmallLaunches", threads},
+    Left{"Changes", "ScratchPlanesTakeTurnsAndBelongToOneGraph",
+         "each scratch plane has memory of its own on a GPU"},
     Left{"Graphs", "LookTheSameOnEveryHost", "the picture names the GPU, and how each stage runs there"},
     Left{"Kernels", "PrivateArraysWorkWhereTheKernelRunsInThisProcessAndAreRefusedByNameElsewhere",
          "private memory is the host's"},

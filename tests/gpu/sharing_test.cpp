@@ -251,7 +251,8 @@ TEST(GpuTransfer, AnyViewGoesThereAndBack) {
 
 TEST(GpuNames, AreOrdinalsAndUuids) {
   pretend("devices=2");
-  Devices devices;
+  codegen::Compiler compiler;
+  Devices devices(compiler);
   EXPECT_EQ((*devices.find("cuda"))->name(), "cuda:0");
   EXPECT_EQ((*devices.find("cuda:1"))->name(), "cuda:1");
   EXPECT_EQ((*devices.find("GPU-5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a01"))->name(), "cuda:1");
@@ -262,16 +263,18 @@ TEST(GpuNames, AreOrdinalsAndUuids) {
 
 TEST(GpuNames, OfThoseThatAreNotChosenAreRefused) {
   pretend("devices=2");
-  Devices devices({{"GPU-5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a01"}});
+  codegen::Compiler compiler;
+  Devices devices(compiler, {{"GPU-5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a01"}});
   EXPECT_EQ((*devices.find("cuda"))->name(), "cuda:1");
   EXPECT_FALSE(devices.find("cuda:0").ok());
-  Devices none{std::vector<std::string>()};
+  Devices none(compiler, std::vector<std::string>());
   EXPECT_THAT(none.find("cuda:0").status().message(), HasSubstr("--devices none"));
 }
 
 TEST(GpuNames, WithoutADriverTheCureIsNamed) {
   ::setenv("EAGLE_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
-  Devices devices;
+  codegen::Compiler compiler;
+  Devices devices(compiler);
   const auto refused = devices.find("cuda:0");
   EXPECT_THAT(refused.status().message(), HasSubstr("device 'cuda:0': no CUDA driver"));
   EXPECT_THAT(refused.status().message(), HasSubstr("install NVIDIA's driver"));

@@ -1,11 +1,10 @@
-#include "server/rpc/verify_call.h"
+#include "server/rpc/verify.h"
 
 #include <utility>
 
 #include "eagle/v1/inspect.pb.h"
 #include "engine/graph/schedule.h"
 #include "server/rpc/inspect.h"
-#include "server/verification.h"
 
 namespace eagle::server {
 namespace {
@@ -37,30 +36,22 @@ void describe(const Verified& verified, v1::VerifyReply& reply) {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* verify_call(Daemon& daemon, grpc::CallbackServerContext& context,
-                                      const v1::VerifyRequest& request, v1::VerifyReply& reply) {
-  const auto session = session_of(daemon, context);
-  if (!session.ok()) return refuse(daemon, context, session.status());
-  const Status accepts = daemon.accepts_launches(**session);
-  if (!accepts.ok()) return refuse(daemon, context, accepts);
-  const auto owner = owner_of(daemon, *session, request.session(), request.graph());
-  if (!owner.ok()) return refuse(daemon, context, owner.status());
-  auto call = PendingCall::make(daemon, context);
+StatusOr<std::shared_ptr<Verification>> verification_of(
+    Daemon& daemon, const std::shared_ptr<Session>& caller, const v1::VerifyRequest& request,
+    v1::VerifyReply& reply, std::optional<std::chrono::steady_clock::time_point> deadline,
+    std::function<void(const Status&)> done) {
+  EAGLE_RETURN_IF_ERROR(daemon.accepts_launches(*caller));
+  EAGLE_ASSIGN_OR_RETURN(auto owner, owner_of(daemon, caller, request.session(), request.graph()));
   VerifyAsked asked;
   asked.graph = request.graph();
   asked.device = request.device();
   asked.launches = request.launches() == 0 ? 1 : request.launches();
-  asked.deadline = deadline_of(context);
-  const auto verification = Verification::make(daemon, *owner, *session, std::move(asked),
-                                               [call, &reply](const StatusOr<Verified>& outcome) {
-                                                 if (outcome.ok()) describe(*outcome, reply);
-                                                 call->finish(outcome.status());
-                                               });
-  call->when_cancelled([verification] { verification->cancel(); });
-  const Status queued =
-      daemon.build_pool().submit([verification] { verification->begin(); }, (*session)->tenant()->name());
-  if (!queued.ok()) verification->refuse(queued);
-  return call.get();
+  asked.deadline = deadline;
+  return Verification::make(daemon, std::move(owner), caller, std::move(asked),
+                            [done = std::move(done), &reply](const StatusOr<Verified>& outcome) {
+                              if (outcome.ok()) describe(*outcome, reply);
+                              done(outcome.status());
+                            });
 }
 
 }  // namespace eagle::server
