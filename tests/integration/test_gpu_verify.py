@@ -1,4 +1,4 @@
-"""`eaglectl verify GRAPH`: a graph of a daemon computed on its CPU and on a GPU from the same bytes, on the fake driver."""
+"""`eaglectl verify GRAPH`: a daemon computes a graph on its CPU and its GPU from the same bytes (the fake driver's)."""
 
 from __future__ import annotations
 
