@@ -88,7 +88,8 @@ void LocalHostViews::add(const std::vector<graph::Stage>& stages, const std::vec
       if (const auto* conditional = std::get_if<graph::Conditional>(&node.kind))
         add(conditional->body, planes);
       const auto* host = std::get_if<graph::HostNode>(&node.kind);
-      if (host == nullptr) return;
+      // Who works on the GPU has the memory itself.
+      if (host == nullptr || host->tier == graph::HostTier::stream) return;
       for (const graph::NamedView& view : host->reads) add(host->call, view, false, planes);
       for (const graph::NamedView& view : host->writes) add(host->call, view, true, planes);
     });

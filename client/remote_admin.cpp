@@ -133,7 +133,8 @@ public:
     const grpc::Status asked = link->rpc().health.Check(&context, request, &reply);
     if (asked.error_code() == grpc::StatusCode::NOT_FOUND) {
       return Status(Reason::unknown_name, "health: there is no service '" + service +
-                                              "'; expected nothing, eagled.ready or eagled.device.cpu");
+                                              "'; expected nothing, eagled.ready, eagled.device.cpu, or "
+                                              "eagled.device.cuda:0 once that GPU is used");
     }
     EAGLE_RETURN_IF_ERROR(connection_->outcome("health", *link, asked, context));
     return reply.status() == HealthCheckResponse::SERVING;

@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <gtest/gtest.h>
+#include <span>
 
 #include <cstdlib>
 #include <span>

@@ -65,8 +65,12 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       epoch_(options.restored.epoch),
       budget_(std::move(budget)),
       engine_(std::move(engine)),
-      gpus_(std::make_shared<Gpus>(engine_->compiler(), std::move(options.devices),
-                                   options.device_budget_bytes)),
+      replace_worker_(std::move(options.replace_worker)),
+      gpu_faults_(log_.get()),
+      gpus_(std::make_shared<Gpus>(
+          engine_->compiler(), std::move(options.devices), options.device_budget_bytes,
+          Gpus::Events{[this](const auto& gpu) { gpu_used(gpu); },
+                       [this](const auto& gpu, const Status& why) { gpu_lost(gpu, why); }})),
       published_(limits_, *budget_, options.restored.epoch),
       sessions_(*budget_, limits_, {log_.get(), options.restored.epoch, ledger_.get()},
                 [this](const Session& session) { published_.forget(session); }),
@@ -78,7 +82,7 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
                  {log_.get(), options.restored.epoch}),
       attachments_([this](const std::shared_ptr<Session>& session) { sessions_.end(session); }) {}
 
-Daemon::~Daemon() = default;
+Daemon::~Daemon() { gpus_->forget_events(); }
 
 void Daemon::set_limits(const Limits& limits) {
   std::vector<std::size_t> wanted;
@@ -414,6 +418,7 @@ void Daemon::wake() {
 void Daemon::look_at_work() {
   const std::string stopped = executor_.stop_overlong(std::chrono::milliseconds(limits_.piece_ms));
   if (!stopped.empty()) spdlog::warn("stopped, as others waited: {}", stopped);
+  replace_if_free();
 }
 
 void Daemon::look_at_heap() {

@@ -18,6 +18,7 @@
 #include "engine/engine.h"
 #include "server/attachments.h"
 #include "server/executor.h"
+#include "server/gpu_faults.h"
 #include "server/gpus.h"
 #include "server/heap.h"
 #include "server/kept_runs.h"
@@ -76,6 +77,8 @@ public:
     std::unique_ptr<Ledger> ledger;
     // Called with each entry that was restored; may be empty.
     std::function<void()> restores;
+    // Has another worker take the place of this one, as in `hand_over`; empty where nobody could.
+    std::function<void(const std::string& why, const std::vector<BlamedGraph>& blamed)> replace_worker;
   };
   // BAD_VALUE for a budget over what this process may use: the system would end it, and not refuse.
   static StatusOr<std::unique_ptr<Daemon>> create(Options options);
@@ -102,6 +105,10 @@ public:
   StatusOr<std::shared_ptr<PlaneBytes>> withdraw(const Session& owner, const std::string& name,
                                                  const std::set<std::string>& from);
   Gpus& gpus() { return *gpus_; }
+  [[nodiscard]] const Gpus& gpus() const { return *gpus_; }
+  [[nodiscard]] const GpuFaults& gpu_faults() const { return gpu_faults_; }
+  // Called with each GPU that is used ("cuda:0"), and again when it is lost. Empty ends it.
+  void watch_gpus(std::function<void(const std::string& device, bool serves)> watch);
   // Moves the bytes of a plane in the session's turns, with whatever else uses them before or after, and
   // tells `done`, from any thread. PLANE_BUDGET: for that time they are there twice. QUOTA, SYSTEM,
   // OUT_OF_MEMORY.
@@ -205,6 +212,12 @@ private:
   Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique_ptr<Engine> engine);
   Status restore(RestoredState& state, const std::function<void()>& each);
   void mark_torn(const Ledger::Cut& cut);
+  void gpu_used(const run::cuda::DeviceInfo& gpu);
+  // A GPU's context is lost: from any thread, which goes on.
+  void gpu_lost(const run::cuda::DeviceInfo& gpu, const Status& why);
+  void report_lost(const run::cuda::DeviceInfo& gpu, const Status& why,
+                   const std::vector<GraphHash>& computing);
+  void replace_if_free();
   // While everything is restored: bytes that several entries are over, by their ids, and who opened what.
   struct Restoring {
     RestoredState& state;
@@ -238,6 +251,16 @@ private:
   std::atomic<bool> handing_over_ = false;
   const std::shared_ptr<PlaneBudget> budget_;  // also of scratch memory, which graphs hold
   std::unique_ptr<Engine> engine_;
+  const std::function<void(const std::string&, const std::vector<BlamedGraph>&)> replace_worker_;
+  GpuFaults gpu_faults_;
+  std::mutex gpu_watch_mutex_;
+  std::function<void(const std::string& device, bool serves)> gpu_watch_;
+  struct Replacement {
+    std::string why;
+    std::vector<BlamedGraph> blamed;
+    bool told = false;  // that it waits
+  };
+  std::optional<Replacement> replacement_;  // of this worker by another one: it is to be asked for
   const std::shared_ptr<Gpus> gpus_;
   Heap heap_;
   Underway underway_;

@@ -123,6 +123,7 @@ Status Daemon::restore_run(Restoring& restoring, const StateKey& key, const std:
 // Entries come in the order of their keys: a session before what it holds, and runs first.
 Status Daemon::restore_entry(Restoring& restoring, const StateKey& key, const std::string& text) {
   if (key.kind == StateKind::strike) return quarantine_.restore(text);
+  if (key.kind == StateKind::gpu_fault) return gpu_faults_.restore(key.id, text);
   if (key.kind == StateKind::session) {
     v1::SessionRecord record;
     if (!record.ParseFromString(text)) return nonsense();

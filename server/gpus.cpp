@@ -10,6 +10,36 @@ GpuMemory::~GpuMemory() {
   gpus_->give_back(*unit_, charged_, 1);
 }
 
+Gpus::Gpus(codegen::Compiler& compiler, run::cuda::Devices::Chosen chosen, std::uint64_t budget_bytes,
+           Events events)
+    : devices_(compiler, std::move(chosen),
+               [this](const auto& gpu, const Status& why) { tell_lost(gpu, why); }),
+      budget_bytes_(budget_bytes),
+      events_(std::move(events)) {}
+
+void Gpus::forget_events() {
+  const std::lock_guard lock(events_mutex_);
+  events_ = {};
+}
+
+void Gpus::tell_lost(const run::cuda::DeviceInfo& gpu, const Status& why) {
+  const std::lock_guard lock(events_mutex_);
+  if (events_.lost) events_.lost(gpu, why);
+}
+
+StatusOr<std::shared_ptr<const run::cuda::Devices::Unit>> Gpus::find(std::string_view device) {
+  EAGLE_ASSIGN_OR_RETURN(auto unit, devices_.find(device));
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = used_.insert(unit->info().uuid).second;
+  }
+  if (!first) return unit;
+  const std::lock_guard lock(events_mutex_);
+  if (events_.used) events_.used(unit->info());
+  return unit;
+}
+
 std::uint64_t Gpus::budget_of(const run::cuda::DeviceInfo& info) const {
   return budget_bytes_ != 0 ? budget_bytes_ : info.bytes / 4 * 3;
 }
@@ -83,7 +113,7 @@ std::vector<Gpus::Use> Gpus::uses() const {
     const std::lock_guard lock(mutex_);
     const auto found = taken_.find(unit->info().uuid);
     const Taken taken = found == taken_.end() ? Taken() : found->second;
-    all.push_back({unit->info(), taken.planes, taken.bytes, budget_of(unit->info())});
+    all.push_back({unit->info(), taken.planes, taken.bytes, budget_of(unit->info()), unit->device->lost()});
   }
   return all;
 }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,18 +43,23 @@ private:
 // Thread-safe. Memory that it made keeps it.
 class Gpus : public std::enable_shared_from_this<Gpus> {
 public:
+  // Called from whichever thread it happens on, which may hold locks. Both may be empty.
+  struct Events {
+    std::function<void(const run::cuda::DeviceInfo& gpu)> used;                     // for the first time
+    std::function<void(const run::cuda::DeviceInfo& gpu, const Status& why)> lost;  // Device::OnLost
+  };
   // `compiler` outlives it. `budget_bytes`: that planes may take of each; 0: three quarters of what it has.
-  Gpus(codegen::Compiler& compiler, run::cuda::Devices::Chosen chosen, std::uint64_t budget_bytes)
-      : devices_(compiler, std::move(chosen)), budget_bytes_(budget_bytes) {}
+  Gpus(codegen::Compiler& compiler, run::cuda::Devices::Chosen chosen, std::uint64_t budget_bytes,
+       Events events = {});
+  // Memory that lives on tells nobody of anything any more.
+  void forget_events();
 
   // Zeros, for other processes to open. What Devices::find says of the name; PLANE_BUDGET with what was
   // asked, is used and is there; OUT_OF_MEMORY where others have taken the GPU's memory.
   StatusOr<std::shared_ptr<const GpuMemory>> make(std::string_view device, std::uint64_t bytes);
 
   // As Devices::find.
-  StatusOr<std::shared_ptr<const run::cuda::Devices::Unit>> find(std::string_view device) {
-    return devices_.find(device);
-  }
+  StatusOr<std::shared_ptr<const run::cuda::Devices::Unit>> find(std::string_view device);
   // Counts so many bytes that are no plane, `what` for people ("scratch planes"), for as long as the result
   // is. PLANE_BUDGET.
   StatusOr<std::shared_ptr<const void>> hold(std::shared_ptr<const run::cuda::Devices::Unit> unit,
@@ -63,6 +70,7 @@ public:
     std::uint64_t planes = 0;
     std::uint64_t plane_bytes = 0;
     std::uint64_t budget_bytes = 0;
+    bool lost = false;
   };
   // Of those that are in use.
   [[nodiscard]] std::vector<Use> uses() const;
@@ -78,10 +86,15 @@ private:
                 std::uint64_t planes);
   void give_back(const run::cuda::Devices::Unit& unit, std::uint64_t bytes, std::uint64_t planes);
 
+  void tell_lost(const run::cuda::DeviceInfo& gpu, const Status& why);
+
   run::cuda::Devices devices_;
   const std::uint64_t budget_bytes_;
   mutable std::mutex mutex_;
   std::map<std::string, Taken> taken_;  // by UUID
+  std::set<std::string> used_;          // UUIDs
+  std::mutex events_mutex_;
+  Events events_;
 };
 
 // "auto", "none", or UUIDs with commas. BAD_VALUE.

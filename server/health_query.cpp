@@ -37,7 +37,8 @@ StatusOr<std::string> health_of(const ProgramOptions& options, const std::string
   const grpc::Status asked = stub->Check(&context, request, &response);
   if (asked.error_code() == grpc::StatusCode::NOT_FOUND) {
     return Status(Reason::unknown_name, "--health: there is no service '" + service +
-                                            "'; expected \"\", eagled.ready or eagled.device.cpu");
+                                            "'; expected \"\", eagled.ready, eagled.device.cpu, or "
+                                            "eagled.device.cuda:0 once that GPU is used");
   }
   if (!asked.ok()) {
     return Status(Reason::connection_lost,

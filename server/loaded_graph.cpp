@@ -160,6 +160,9 @@ LoadedGraph::LoadedGraph(PlaneStore::Planes planes, std::unique_ptr<run::BuiltGr
   for (graph::Leaf& leaf : graph::leaves(built_->graph())) touches.push_back(std::move(leaf.touches));
   nodes_ = touches.size();
   footprint_ = Footprint::of(touches, bytes_of(by_index_));
+  for (const auto& plane : planes_) {
+    if (plane->gpu() != nullptr) gpu_ = plane->gpu()->unit()->info().uuid;
+  }
 }
 
 Status LoadedGraph::check_planes() const {

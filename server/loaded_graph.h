@@ -73,6 +73,9 @@ public:
   [[nodiscard]] const run::BuiltGraph& built() const { return *built_; }
   [[nodiscard]] std::size_t nodes() const { return nodes_; }  // leaves
   [[nodiscard]] bool has_host_nodes() const { return has_host_nodes_; }
+  // The UUID of the GPU that it runs on; empty: on the CPU.
+  [[nodiscard]] const std::string& gpu() const { return gpu_; }
+  [[nodiscard]] const GraphHash& hash() const { return hash_; }
 
   // UNKNOWN_PLANE when the client has released a plane of this graph: the bytes are still there, but the
   // id may be somebody else's by now.
@@ -121,6 +124,7 @@ private:
   Tenant::Share share_;
   std::size_t nodes_ = 0;
   bool has_host_nodes_ = false;
+  std::string gpu_;
   Ledger* ledger_ = nullptr;
   std::uint64_t session_ = 0;
   GraphHash hash_{};

@@ -356,10 +356,13 @@ Status work(ProgramOptions& options, WorkerLink& link, const LogSinks& log) {
   arm_faults(inheritance.state.epoch);
   EAGLE_ASSIGN_OR_RETURN(Ledger ledger, Ledger::open(std::move(inheritance.ledger)));
   // The link outlives the daemon.
-  Serving::Survival survival{std::shared_ptr<StateLog>(&link, [](StateLog*) {}), std::move(inheritance.state),
-                             std::make_unique<Ledger>(std::move(ledger)),
-                             [&link](bool goes_round) { link.beat(goes_round); },
-                             [&link] { link.still_starts(); }};
+  Serving::Survival survival{
+      std::shared_ptr<StateLog>(&link, [](StateLog*) {}),
+      std::move(inheritance.state),
+      std::make_unique<Ledger>(std::move(ledger)),
+      [&link](bool goes_round) { link.beat(goes_round); },
+      [&link] { link.still_starts(); },
+      [&link](const std::string& why, const std::vector<BlamedGraph>& blamed) { link.replace(why, blamed); }};
   const auto configuration = std::make_shared<Configuration>(options);
   Surroundings surroundings = surroundings_of(configuration, log);
   surroundings.end = [&link](std::optional<std::uint32_t> within_s) { link.end(within_s); };

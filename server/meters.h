@@ -81,6 +81,7 @@ struct Meters {
   Counter host_calls = 0;
   Counter ring_launches = 0;
   Counter drain_cancelled = 0;
+  Counter gpu_faults = 0;
   // Calls and side requests that were answered with an error, by Reason.
   std::array<Counter, reason_count> refusals = {};
   // Of those who wanted a session, or showed the secret of none.

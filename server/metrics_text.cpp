@@ -257,6 +257,8 @@ std::string metrics_text(Daemon& daemon) {
                 meters.ring_launches.load(relaxed));
   writer.single("eagled_host_calls_total", "counter", "Calls of clients' own functions.",
                 meters.host_calls.load(relaxed));
+  writer.single("eagled_gpu_faults_total", "counter", "GPUs that this worker lost to a fault.",
+                meters.gpu_faults.load(relaxed));
   writer.single("eagled_drain_cancelled_total", "counter", "Launches and runs that a drain cut short.",
                 meters.drain_cancelled.load(relaxed));
   write_refusals(meters, writer);

@@ -22,6 +22,13 @@ namespace eagle::server {
 constexpr std::uint32_t deaths_of_a_tenant = 6;
 constexpr std::chrono::hours struck_for{1};
 
+// A graph that a death is laid to.
+struct BlamedGraph {
+  GraphHash hash{};
+  std::string tenant;
+  std::string graph;  // its name
+};
+
 // Thread-safe.
 class Quarantine {
 public:

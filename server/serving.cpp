@@ -162,6 +162,7 @@ StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets
   daemon.restored = std::move(survival.restored);
   daemon.ledger = std::move(survival.ledger);
   daemon.restores = std::move(survival.still_starts);
+  daemon.replace_worker = std::move(survival.replace);
   EAGLE_ASSIGN_OR_RETURN(serving.daemon_, Daemon::create(std::move(daemon)));
   follow(options, *serving.daemon_);
   if (const Status cache = serving.daemon_->engine().compiler().disk_cache(); !cache.ok()) {
@@ -184,6 +185,11 @@ StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets
   }
   EAGLE_RETURN_IF_ERROR(serving.serve_unix(options, std::move(unix_socket), surroundings, std::move(beat)));
   EAGLE_RETURN_IF_ERROR(serving.tcp_->start(*serving.daemon_, surroundings));
+  serving.daemon_->watch_gpus(
+      [&rpc = *serving.rpc_, &tcp = *serving.tcp_](const std::string& device, bool serves) {
+        rpc.set_device(device, serves);
+        tcp.set_device(device, serves);
+      });
   std::string all;
   for (const std::string& endpoint : endpoints) all += (all.empty() ? "" : ", ") + endpoint;
   spdlog::info("eagled {} serves {} threads={} plane_budget={} bytes", EAGLE_VERSION, all,
@@ -192,6 +198,7 @@ StatusOr<Serving> Serving::start(const ProgramOptions& options, ListeningSockets
 }
 
 void Serving::clear() {
+  if (daemon_) daemon_->watch_gpus({});
   web_.reset();
   metrics_.reset();
   dashboard_.reset();

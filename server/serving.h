@@ -47,6 +47,7 @@ public:
     std::unique_ptr<Ledger> ledger;
     std::function<void(bool goes_round)> beat;
     std::function<void()> still_starts;
+    std::function<void(const std::string& why, const std::vector<BlamedGraph>& blamed)> replace;
   };
   // `listening`: the sockets of `options.listen`, by endpoint.
   static StatusOr<Serving> start(const ProgramOptions& options, ListeningSockets listening, Survival survival,

@@ -14,7 +14,7 @@ namespace eagle::server {
 // `torn`: by the plane's id, what of its bytes is half written. `process`: one that may have mapped the
 // session's planes. `name`: a published array. `run`, `run_plane`, `run_progress`: a submitted run, what of
 // it may be fetched, and how far it is while it computes. `outcomes`: of launches that were enqueued, and are
-// still to be asked for.
+// still to be asked for. `gpu_fault`: by its number, a GPU that was lost.
 enum class StateKind : std::uint8_t {
   session = 1,
   plane = 2,
@@ -28,11 +28,12 @@ enum class StateKind : std::uint8_t {
   run_plane = 10,
   outcomes = 11,
   run_progress = 12,
+  gpu_fault = 13,
 };
-constexpr StateKind last_state_kind = StateKind::run_progress;
+constexpr StateKind last_state_kind = StateKind::gpu_fault;
 
-// What an entry is about. A session's own entry has id 0, and goes with everything of that session; strikes
-// and submitted runs belong to no session (0).
+// What an entry is about. A session's own entry has id 0, and goes with everything of that session; strikes,
+// submitted runs and faults of GPUs belong to no session (0).
 struct StateKey {
   std::uint64_t session = 0;
   StateKind kind = StateKind::session;

@@ -94,6 +94,33 @@ void describe(const Session& session, std::uint64_t id, const v1::GraphDescripti
   message.set_nodes(nodes);
 }
 
+namespace {
+
+void describe(const Gpus::Use& use, v1::GpuInfo& message) {
+  message.set_device("cuda:" + std::to_string(use.info.ordinal));
+  message.set_name(use.info.name);
+  message.set_uuid(use.info.uuid);
+  message.set_planes(use.planes);
+  message.set_plane_bytes(use.plane_bytes);
+  message.set_plane_budget_bytes(use.budget_bytes);
+  message.set_lost(use.lost);
+}
+
+// What was whose, others are not told.
+void describe(const v1::GpuFault& fault, std::string_view tenant, bool sees_all, v1::GpuFault& message) {
+  message = fault;
+  if (sees_all) return;
+  message.clear_sessions();
+  for (const v1::GpuFault::Session& session : fault.sessions()) {
+    if (session.tenant() == tenant) *message.add_sessions() = session;
+  }
+  if (message.tenant() == tenant) return;
+  message.clear_tenant();
+  message.clear_graph();
+}
+
+}  // namespace
+
 void describe(const Daemon& daemon, const Surroundings& surroundings, std::string_view tenant, bool sees_all,
               v1::InfoReply& reply) {
   const DaemonInfo info = daemon.info();
@@ -120,6 +147,9 @@ void describe(const Daemon& daemon, const Surroundings& surroundings, std::strin
     if (sees_all || report.name == tenant) describe(report, *reply.add_tenants());
   }
   for (const std::string& endpoint : surroundings.listen) reply.add_listen(endpoint);
+  for (const Gpus::Use& use : daemon.gpus().uses()) describe(use, *reply.add_gpus());
+  for (const GpuFaults::Fault& fault : daemon.gpu_faults().list())
+    describe(*fault, tenant, sees_all, *reply.add_gpu_faults());
 }
 
 }  // namespace eagle::server

@@ -201,6 +201,12 @@ void TcpServing::set_serving(bool serving) {
   }
 }
 
+void TcpServing::set_device(const std::string& device, bool serves) {
+  for (State::One& one : state_->listeners) {
+    if (one.rpc) one.rpc->set_device(device, serves);
+  }
+}
+
 void TcpServing::answer_all(std::chrono::milliseconds patience) {
   for (State::One& one : state_->listeners) {
     if (one.rpc) one.rpc->answer_all(patience);

@@ -41,6 +41,8 @@ public:
   Status start(Daemon& daemon, const Surroundings& surroundings);
   // As RpcServer::set_serving.
   void set_serving(bool serving);
+  // As RpcServer::set_device.
+  void set_device(const std::string& device, bool serves);
   // What is connected stays connected.
   void stop_accepting();
   // As RpcServer::answer_all.

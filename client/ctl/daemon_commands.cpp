@@ -37,6 +37,41 @@ Json to_json(const v1::TenantInfo& tenant) {
           {"longest_queue_wait_s", tenant.longest_queue_wait_s()}};
 }
 
+Json to_json(const v1::GpuInfo& gpu) {
+  return {{"device", gpu.device()},
+          {"name", gpu.name()},
+          {"uuid", gpu.uuid()},
+          {"planes", gpu.planes()},
+          {"plane_bytes", gpu.plane_bytes()},
+          {"plane_budget_bytes", gpu.plane_budget_bytes()},
+          {"lost", gpu.lost()}};
+}
+
+Json to_json(const v1::GpuFault& fault) {
+  Json sessions = Json::array();
+  for (const v1::GpuFault::Session& session : fault.sessions()) {
+    sessions.push_back({{"session", session.session()},
+                        {"client", session.client()},
+                        {"tenant", session.tenant()},
+                        {"planes", session.planes()},
+                        {"plane_bytes", session.plane_bytes()},
+                        {"graphs", session.graphs()},
+                        {"plane_labels", Json(session.plane_labels())},
+                        {"graph_names", Json(session.graph_names())}});
+  }
+  return {{"device", fault.device()},
+          {"gpu", fault.gpu()},
+          {"why", fault.why()},
+          {"at_s", fault.at_s()},
+          {"worker", fault.worker()},
+          {"planes", fault.planes()},
+          {"plane_bytes", fault.plane_bytes()},
+          {"graphs", fault.graphs()},
+          {"sessions", sessions},
+          {"graph", fault.graph()},
+          {"tenant", fault.tenant()}};
+}
+
 Json to_json(const SessionInfo& session, const v1::InfoReply& info) {
   Json json = {{"endpoint", session.endpoint},
                {"transport", session.transport},
@@ -62,7 +97,35 @@ Json to_json(const SessionInfo& session, const v1::InfoReply& info) {
                {"tenant", info.tenant()},
                {"tenants", Json::array()}};
   for (const v1::TenantInfo& tenant : info.tenants()) json["tenants"].push_back(to_json(tenant));
+  json["gpus"] = Json::array();
+  for (const v1::GpuInfo& gpu : info.gpus()) json["gpus"].push_back(to_json(gpu));
+  json["gpu_faults"] = Json::array();
+  for (const v1::GpuFault& fault : info.gpu_faults()) json["gpu_faults"].push_back(to_json(fault));
   return json;
+}
+
+// The GPUs that are used, and the faults that there were; empty where there is neither.
+std::string gpus_of(const v1::InfoReply& info) {
+  std::string text;
+  Table table(
+      {{"GPU"}, {"NAME", Align::left, 32}, {"PLANES", Align::right}, {"BYTES", Align::right}, {"STATE"}});
+  for (const v1::GpuInfo& gpu : info.gpus()) {
+    table.add({gpu.device(), gpu.name(), count_text(gpu.planes()),
+               bytes_text(gpu.plane_bytes()) + " of " + bytes_text(gpu.plane_budget_bytes()),
+               gpu.lost() ? "lost" : "serves"});
+  }
+  if (!table.empty()) text += '\n' + table.text();
+  for (const v1::GpuFault& fault : info.gpu_faults()) {
+    text += "\nworker " + std::to_string(fault.worker()) + " lost " + fault.gpu() + ": " + fault.why() +
+            "\n  " + plural(fault.planes(), "plane") + " of " + bytes_text(fault.plane_bytes()) + ", " +
+            plural(fault.graphs(), "graph") +
+            (fault.graph().empty() ? "" : "; '" + fault.graph() + "' computed there") + "\n";
+    for (const v1::GpuFault::Session& session : fault.sessions()) {
+      text += "  of " + session.client() + " (" + session.tenant() +
+              "): " + plural(session.planes(), "plane") + ", " + plural(session.graphs(), "graph") + "\n";
+    }
+  }
+  return text;
 }
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
@@ -130,7 +193,7 @@ StatusOr<Exit> info(const Options& options) {
   if (options.json) {
     print_json(to_json(session, reply));
   } else {
-    std::cout << summary_of(session, reply) << '\n' << tenants_of(reply);
+    std::cout << summary_of(session, reply) << '\n' << tenants_of(reply) << gpus_of(reply);
   }
   return Exit::well;
 }
@@ -355,8 +418,9 @@ void add_daemon_commands(CLI::App& app, Chosen& chosen) {
       ->final_callback([&chosen] { chosen.command = sessions; });
   CLI::App* const health_command = app.add_subcommand("health", "Whether the daemon takes work");
   const auto service = std::make_shared<std::string>();
-  health_command->add_option("SERVICE", *service,
-                             "Of it: eagled.ready or eagled.device.cpu; without one: the daemon");
+  health_command->add_option(
+      "SERVICE", *service,
+      "Of it: eagled.ready, eagled.device.cpu, eagled.device.cuda:0; without one: the daemon");
   health_command->final_callback([&chosen, service] {
     chosen.command = [service](const Options& options) { return health(options, *service); };
   });

@@ -26,6 +26,8 @@ _eaglectl() {
     --most-bytes) COMPREPLY=(); return ;;
     --launches) COMPREPLY=(); return ;;
     --samples) COMPREPLY=(); return ;;
+    --device) COMPREPLY=(); return ;;
+    --launches) COMPREPLY=(); return ;;
   esac
   local commands='info top sessions health planes graphs show explain graph kernel timeline quarantine pardon drain log log-level metrics support-bundle doctor record replay bench verify'
   for one in "${COMP_WORDS[@]:1:COMP_CWORD - 1}"; do
@@ -108,7 +110,8 @@ _eaglectl() {
       flags+=' --help --launches --samples'
       ;;
     verify)
-      flags+=' --help'
+      flags+=' --help --device --launches'
+      [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -W "$(eaglectl graphs 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$word"); return; }
       ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$word")

@@ -28,6 +28,8 @@ std::string_view name_of(StageSchedule schedule) {
       return "cuda_graph";
     case StageSchedule::host_call:
       return "host_call";
+    case StageSchedule::client_replay:
+      return "client_replay";
     case StageSchedule::host_loop:
       return "host_loop";
   }
@@ -36,7 +38,7 @@ std::string_view name_of(StageSchedule schedule) {
 
 StageSchedule schedule_named(std::string_view name) {
   using enum StageSchedule;
-  for (const StageSchedule one : {branch_tasks, cuda_graph, host_call, host_loop}) {
+  for (const StageSchedule one : {branch_tasks, cuda_graph, host_call, client_replay, host_loop}) {
     if (name == name_of(one)) return one;
   }
   return work_share;

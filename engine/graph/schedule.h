@@ -11,9 +11,16 @@
 
 namespace eagle::graph {
 
-// On a GPU a stage is part of a CUDA graph, or the host's: a callable of the client, or a conditional that
-// the device cannot decide.
-enum class StageSchedule : std::uint8_t { work_share, branch_tasks, cuda_graph, host_call, host_loop };
+// On a GPU a stage is part of a CUDA graph, or the host's: a callable of the client; one that enqueues or
+// replays work of its own on that GPU; or a conditional that the device cannot decide.
+enum class StageSchedule : std::uint8_t {
+  work_share,
+  branch_tasks,
+  cuda_graph,
+  host_call,
+  client_replay,
+  host_loop
+};
 std::string_view name_of(StageSchedule schedule);  // "work_share"
 // `work_share` for a name that is none.
 StageSchedule schedule_named(std::string_view name);

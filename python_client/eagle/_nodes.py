@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import types
 from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 
@@ -75,21 +76,81 @@ class Node:
 
 
 def child(owner: Any, *, reads: Planes | None = None, writes: Planes | None = None, name: str | None = None) -> Node:
-    """A graph that a framework captured on a GPU, as one node. Sessions of this version compute on the CPU.
+    """A CUDA graph that a framework captured in this process, as one node of a graph on the same GPU.
 
-    Raises MixedDevices, always: call the model in an :func:`opaque`.
+    ``owner`` is a ``torch.cuda.CUDAGraph``, a ``warp.Graph``, or anything with a method ``replay()``; it is kept for as
+    long as the node is. Declare the arrays that it reads and writes, which were captured as they are
+    (``torch.from_dlpack(x)``): it has their addresses, and is replayed by this process between two CUDA graphs of the
+    launch (``client_replay`` in ``graph.schedule``), which waits for it. What ``owner`` raises, of a graph that was
+    reset, say, the launch raises; one that was captured again is replayed as it is now.
+
+    Raises MixedDevices where none of the arrays lies on a GPU: call the model in an :func:`opaque`. EagleError:
+    TypeError for an owner that cannot be replayed.
 
     >>> from eagle.graph import child
     >>> child(object(), reads={}, writes={})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    eagle.MixedDevices: child: a captured CUDA graph runs on a GPU, and this graph runs on the CPU; call the model...
+    eagle.MixedDevices: child: a captured CUDA graph runs on a GPU, and none of its arrays lies on one; call the ...
     """
+    read_arrays, written_arrays = _named("child: reads", reads, "in"), _named("child: writes", writes, "out")
+    there = {key: array for key, array in {**read_arrays, **written_arrays}.items() if _on_gpu(array)}
+    if not there:
+        raise refusal(
+            "MIXED_DEVICES",
+            "child: a captured CUDA graph runs on a GPU, and none of its arrays lies on one; call the model in an "
+            "eagle.graph.opaque(fn, reads=..., writes=...)",
+        )
+    replay = _replay_of(owner)
+    captured = {key: array._pointer()[0] for key, array in there.items()}
+
+    def call() -> None:
+        for key, array in there.items():
+            if array._pointer()[0] != captured[key]:
+                raise refusal(
+                    "BAD_VALUE",
+                    f"child: '{key}' lies at another address than when the node was made, and the captured graph has "
+                    "that one; capture it again over this array, and make the node anew",
+                )
+        replay()
+        _core.wait_for_stream(next(iter(there.values()))._pointer()[2], None)
+
+    return _calling("child", name, "stream", read_arrays, written_arrays, call, owner)
+
+
+def _replay_of(owner: Any) -> Callable[[], Any]:
+    warp = sys.modules.get("warp")
+    if warp is not None and isinstance(owner, getattr(warp, "Graph", ())):
+        return lambda: warp.capture_launch(owner)
+    if callable(getattr(owner, "replay", None)):
+        return lambda: owner.replay()
     raise refusal(
-        "MIXED_DEVICES",
-        "child: a captured CUDA graph runs on a GPU, and this graph runs on the CPU; call the model in an "
-        "eagle.graph.opaque(fn, reads=..., writes=...)",
+        "WRONG_TYPE",
+        "child: expected a torch.cuda.CUDAGraph, a warp.Graph, or an object with a method replay(), found "
+        f"{type(owner).__name__}",
     )
+
+
+def _on_gpu(array: Any) -> bool:
+    return isinstance(array, Plane) and array.device != "cpu"
+
+
+def _calling(
+    kind: str,
+    name: str | None,
+    tier: str,
+    reads: dict[str, Any],
+    writes: dict[str, Any],
+    call: Callable[[], Any],
+    payload: Any,
+) -> Node:
+    """A node of this program's own code."""
+    number = next(_numbers)
+    node = _core.host_node(number, reads, writes, tier)
+    made = Node._made(kind, name, node, [*reads.values(), *writes.values()], {number: call}, payload)
+    made._written = list(writes.values())
+    made._planes = {**reads, **writes}
+    return made
 
 
 def copy(
@@ -132,9 +193,12 @@ def opaque(
 
     ``reads`` and ``writes`` are dicts of arrays by name; a list or a bare array gets the names ``in0``,
     ``in1``, ... and ``out0``, ``out1``, ... Declare every array that ``fn`` touches: edges and refusals know
-    no others. Where they are on another machine (:class:`eagle.Plane`), ``fn`` is called with them by name,
-    ``fn(x=array, ...)``: their values are fetched before, and those of ``writes`` sent after. ``stream`` and ``eager``
-    say how the node runs on a GPU; on the CPU it is a plain call.
+    no others. Where they are on another machine or on a GPU (:class:`eagle.Plane`), ``fn`` is called with them by name,
+    ``fn(x=array, ...)``: their values are fetched before, and those of ``writes`` sent after. With ``stream``, a torch,
+    CuPy or Warp stream or the handle of one, ``fn`` gets the arrays of a GPU as they are
+    (``torch.from_dlpack(x)``), enqueues its work on that stream, and the launch waits for it (``client_replay`` in
+    ``graph.schedule``). ``eager`` says that ``fn`` is to run at each launch, which is what every callable does here:
+    one process cannot capture what another one enqueues. On the CPU both are plain calls.
 
     Raises EagleError: TypeError for what cannot be called, for non-arrays, masked arrays and arrays of
     objects.
@@ -154,18 +218,15 @@ def opaque(
         raise refusal("BAD_VALUE", "opaque: stream= and eager= exclude each other; choose one")
     read_arrays, written_arrays = _named("opaque: reads", reads, "in"), _named("opaque: writes", writes, "out")
     tier = "stream" if stream is not None else "eager" if eager else "captured"
-    number = next(_numbers)
-    node = _core.host_node(number, read_arrays, written_arrays, tier)
     kind = {"captured": "opaque", "stream": "opaque_stream", "eager": "opaque_host"}[tier]
-    call = _with_arrays(fn, read_arrays, written_arrays)
-    made = Node._made(kind, name, node, [*read_arrays.values(), *written_arrays.values()], {number: call}, fn)
-    made._written = list(written_arrays.values())
-    made._planes = {**read_arrays, **written_arrays}
-    return made
+    call = _with_arrays(fn, read_arrays, written_arrays, stream)
+    return _calling(kind, name, tier, read_arrays, written_arrays, call, fn)
 
 
-def _with_arrays(fn: Callable[..., Any], reads: dict[str, Any], writes: dict[str, Any]) -> Callable[[], Any]:
-    """``fn`` as the graph calls it: with the arrays by name where they are on another machine."""
+def _with_arrays(
+    fn: Callable[..., Any], reads: dict[str, Any], writes: dict[str, Any], stream: Any = None
+) -> Callable[[], Any]:
+    """``fn`` as the graph calls it: with the arrays by name where they are on another machine or on a GPU."""
     if not any(isinstance(array, Plane) for array in (*reads.values(), *writes.values())):
         return fn
     both = [name for name in reads if name in writes and reads[name] is not writes[name]]
@@ -175,18 +236,22 @@ def _with_arrays(fn: Callable[..., Any], reads: dict[str, Any], writes: dict[str
             f"opaque: '{both[0]}' is one array in reads and another one in writes; the callable gets its arrays by "
             "name, so give each its own",
         )
+    there = [array for array in (*reads.values(), *writes.values()) if stream is not None and _on_gpu(array)]
 
     def call() -> Any:
-        given = {name: _given(array, False) for name, array in reads.items()}
-        given.update((name, _given(array, True)) for name, array in writes.items())
-        return fn(**given)
+        given = {name: _given(array, False, stream) for name, array in reads.items()}
+        given.update((name, _given(array, True, stream)) for name, array in writes.items())
+        result = fn(**given)
+        if there:
+            _core.wait_for_stream(there[0]._pointer()[2], _handle_of(stream))
+        return result
 
     return call
 
 
-def _given(array: Any, written: bool) -> Any:
+def _given(array: Any, written: bool, stream: Any = None) -> Any:
     """What a callable gets for an array that its node declares."""
-    if not isinstance(array, Plane):
+    if not isinstance(array, Plane) or (stream is not None and _on_gpu(array)):
         return array
     local = array._given()
     if not written:
@@ -203,6 +268,13 @@ def _check_stream(stream: Any) -> None:
         "WRONG_TYPE",
         f"opaque: stream: expected a torch, CuPy or Warp stream or an integer handle, found {type(stream).__name__}",
     )
+
+
+def _handle_of(stream: Any) -> int:
+    for known in ("cuda_stream", "ptr"):
+        if hasattr(stream, known):
+            return int(getattr(stream, known) or 0)
+    return int(stream.__cuda_stream__()[1] if hasattr(stream, "__cuda_stream__") else stream)
 
 
 def reduce(x: Array, out: Array, *, op: str = "sum", compensated: bool = False) -> Node:

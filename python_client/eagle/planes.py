@@ -142,6 +142,10 @@ class Plane:
             "stream": None,
         }
 
+    def _pointer(self) -> tuple[int, int, str]:
+        """Its first element for CUDA here: the address, the GPU's number in this process, its UUID."""
+        return _core.on_device(self._session._core, self._local)
+
     def __dlpack_device__(self) -> tuple[int, int]:
         """``(kDLCUDA, the GPU's number in this process)``."""
         self._check_on_gpu()

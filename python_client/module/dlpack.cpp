@@ -4,6 +4,7 @@
 // renamed, and its memory is given back when the last array over it goes.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -21,6 +22,7 @@
 #include "eagle/client/session.h"
 #include "engine/plane/packed.h"
 #include "engine/plane/view.h"
+#include "engine/run/cuda/devices.h"
 #include "errors.h"
 #include "gil.h"
 
@@ -161,6 +163,14 @@ nb::tuple on_device(const Session& session, nb::handle array) {
   return nb::make_tuple(address.pointer, address.ordinal, address.uuid);
 }
 
+void wait_for_stream(const std::string& uuid, std::optional<std::uint64_t> stream) {
+  const Status done = [&] {
+    const Released released;
+    return run::cuda::wait_for_stream(uuid, stream);
+  }();
+  check(done);
+}
+
 // What a capsule of ours keeps.
 struct Given {
   std::vector<std::int64_t> shape;
@@ -253,6 +263,7 @@ void bind_dlpack(nb::module_& m) {
   m.def("import_dlpack", import_dlpack);
   m.def("on_device", on_device);
   m.def("export_dlpack", export_dlpack);
+  m.def("wait_for_stream", wait_for_stream, nb::arg("uuid"), nb::arg("stream").none());
 }
 
 }  // namespace eagle::python

@@ -81,6 +81,7 @@ bool needs_session(const StateKey& key) {
     case StateKind::run:
     case StateKind::run_plane:
     case StateKind::run_progress:
+    case StateKind::gpu_fault:
       return false;
     default:
       return true;

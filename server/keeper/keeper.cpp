@@ -76,6 +76,8 @@ private:
   void drain(std::uint32_t seconds);
   [[nodiscard]] std::string state() const;  // for the service manager
 
+  void replace_worker(const v1::ReplaceMessage& asked);
+
   void begin_exchange();
   void take_answer();
   void refuse_exchange(const Status& why);
@@ -126,6 +128,7 @@ private:
   std::uint32_t epoch_ = 0;
   bool served_once_ = false;
   bool draining_ = false;
+  bool replacing_ = false;  // the worker hands over to the next one, as it asked for
   Clock::time_point drain_ends_;
   // Another program is to take this one's place: it is asked, or the worker drained for it.
   std::optional<Exchange> exchange_;
@@ -179,6 +182,7 @@ Status Keeper::start_worker() {
   went_round_ = heard_ = Clock::now();
   serves_ = false;
   handed_over_ = false;
+  replacing_ = false;
   outgoing_.clear();
   why_failed_.clear();
 
@@ -272,7 +276,7 @@ int Keeper::run() {
 
 Clock::time_point Keeper::patience_ends() const {
   if (start_again_) return *start_again_;
-  if (draining_ || handing_over_) return std::max(drain_ends_, heard_ + seconds(1));
+  if (draining_ || handing_over_ || replacing_) return std::max(drain_ends_, heard_ + seconds(1));
   return heard_ + (serves_ ? longest_silence : longest_start);
 }
 
@@ -335,6 +339,27 @@ void Keeper::reloaded(const std::string& wrong) {
 std::string Keeper::state() const {
   return "serving, worker " + std::to_string(epoch_ + 1) + " has pid " +
          std::to_string(worker_ ? worker_->pid() : 0);
+}
+
+// Something of the worker's process is spoilt that only another process has not. What it lays that to is
+// struck as for a death: else one graph could have workers replaced for ever.
+void Keeper::replace_worker(const v1::ReplaceMessage& asked) {
+  const std::int64_t now = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+  for (const v1::StrikeRecord& blamed : asked.blamed()) {
+    GraphHash hash{};
+    if (blamed.hash().size() != hash.size()) continue;
+    std::copy(blamed.hash().begin(), blamed.hash().end(), hash.begin());
+    const auto deaths = strike(estate_, hash, now, blamed.tenant(), blamed.graph());
+    if (!deaths.ok()) spdlog::error("{}", deaths.status().to_string());
+  }
+  if (draining_ || handing_over_ || replacing_ || !serves_) return;
+  spdlog::error("worker {} is to be replaced: {}", worker_->pid(), asked.why());
+  options_.notifier.status("replacing the worker: " + asked.why());
+  replacing_ = true;
+  drain_ends_ = Clock::now() + seconds(options_.drain_timeout_s) + longest_end;
+  v1::KeeperMessage message;
+  message.set_hand_over(options_.drain_timeout_s);
+  tell(message);
 }
 
 // ---- another program takes this one's place
@@ -493,6 +518,8 @@ void Keeper::hear(const v1::WorkerMessage& message, std::vector<UniqueFd> descri
     drain(message.has_end_within_s() ? message.end_within_s() : options_.drain_timeout_s);
   } else if (message.has_reloaded()) {
     reloaded(message.reloaded());
+  } else if (message.has_replace()) {
+    replace_worker(message.replace());
   } else if (message.has_serves()) {
     serves_ = true;
     crash_loop_.served();
@@ -531,6 +558,11 @@ void Keeper::after_death(const Ending& ending, bool handed_over, bool served) {
     if (!ending.exited || ending.status != 0)
       spdlog::error("the worker {} while it handed over", ending.text());
     become_another();
+    ++epoch_;
+    return start_next_worker();
+  }
+  if (std::exchange(replacing_, false) && ending.exited && ending.status == 0) {
+    spdlog::info("the worker has handed over; starting another");
     ++epoch_;
     return start_next_worker();
   }

@@ -34,7 +34,8 @@ Status drop_oldest(Estate& estate) {
 
 }  // namespace
 
-StatusOr<std::uint32_t> strike(Estate& estate, const GraphHash& hash, std::int64_t now_ns) {
+StatusOr<std::uint32_t> strike(Estate& estate, const GraphHash& hash, std::int64_t now_ns,
+                               const std::string& tenant, const std::string& graph) {
   const std::string_view bytes(reinterpret_cast<const char*>(hash.data()), hash.size());
   StateChange change;
   change.key = strike_key(hash);
@@ -48,6 +49,10 @@ StatusOr<std::uint32_t> strike(Estate& estate, const GraphHash& hash, std::int64
   record.set_hash(std::string(bytes));
   record.set_deaths(record.deaths() + 1);
   record.set_last_ns(now_ns);
+  if (!tenant.empty()) {
+    record.set_tenant(tenant);
+    record.set_graph(graph);
+  }
   change.value = record.SerializeAsString();
   EAGLE_RETURN_IF_ERROR(estate.put(change));
   return record.deaths();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "engine/base/status.h"
 #include "server/keeper/estate.h"
@@ -13,8 +14,9 @@ namespace eagle::server {
 // More are not kept: the one whose last death is longest ago goes.
 constexpr std::size_t most_strikes = 1024;
 
-// A worker died while this graph computed, at a time of the steady clock. How often it was so by now.
-// SYSTEM, BAD_MESSAGE.
-StatusOr<std::uint32_t> strike(Estate& estate, const GraphHash& hash, std::int64_t now_ns);
+// A worker died, or is to be replaced, while this graph computed, at a time of the steady clock. How often it
+// was so by now. `tenant` and `graph`: whose it is, where that is known. SYSTEM, BAD_MESSAGE.
+StatusOr<std::uint32_t> strike(Estate& estate, const GraphHash& hash, std::int64_t now_ns,
+                               const std::string& tenant = {}, const std::string& graph = {});
 
 }  // namespace eagle::server

@@ -116,6 +116,19 @@ void WorkerLink::serves() {
   say(message);
 }
 
+void WorkerLink::replace(const std::string& why, std::span<const BlamedGraph> blamed) {
+  constexpr std::size_t most_blamed = 16;
+  v1::WorkerMessage message;
+  message.mutable_replace()->set_why(why.substr(0, part_bytes / 2));
+  for (const BlamedGraph& one : blamed.first(std::min(most_blamed, blamed.size()))) {
+    v1::StrikeRecord& strike = *message.mutable_replace()->add_blamed();
+    strike.set_hash(one.hash.data(), one.hash.size());
+    strike.set_tenant(one.tenant);
+    strike.set_graph(one.graph);
+  }
+  say(message);
+}
+
 void WorkerLink::failed(const std::string& why) {
   v1::WorkerMessage message;
   message.set_failed(why.substr(0, part_bytes));

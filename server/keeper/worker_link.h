@@ -14,6 +14,7 @@
 
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
+#include "server/quarantine.h"
 #include "server/restored_state.h"
 #include "server/state_log.h"
 
@@ -58,6 +59,8 @@ public:
   void reloaded(const std::string& wrong);
   // The daemon is to end: work gets so long, or as configured.
   void end(std::optional<std::uint32_t> within_s);
+  // Another worker is to take the place of this one, which is then told to hand over.
+  void replace(const std::string& why, std::span<const BlamedGraph> blamed);
   void serves();
   void failed(const std::string& why);
 

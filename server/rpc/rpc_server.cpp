@@ -11,7 +11,9 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -32,6 +34,9 @@ constexpr unsigned certificate_interval_s = 10;
 }  // namespace
 
 struct RpcServer::State {
+  std::mutex devices_mutex;
+  std::map<std::string, bool> devices;  // GPUs, and whether each serves
+  bool serving = false;
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<grpc::Server> server;  // last: its calls use the services
@@ -130,6 +135,17 @@ void RpcServer::set_serving(bool serving) {
   grpc::HealthCheckServiceInterface& health = *state_->server->GetHealthCheckService();
   for (const char* service : {"", "eagled.ready", "eagled.device.cpu"})
     health.SetServingStatus(service, serving);
+  const std::lock_guard lock(state_->devices_mutex);
+  state_->serving = serving;
+  for (const auto& [device, serves] : state_->devices)
+    health.SetServingStatus("eagled.device." + device, serving && serves);
+}
+
+void RpcServer::set_device(const std::string& device, bool serves) {
+  const std::lock_guard lock(state_->devices_mutex);
+  state_->devices[device] = serves;
+  state_->server->GetHealthCheckService()->SetServingStatus("eagled.device." + device,
+                                                            state_->serving && serves);
 }
 
 // gRPC would cancel what is left at a deadline: there is none, and what is left ends with the process.

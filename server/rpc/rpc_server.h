@@ -29,6 +29,8 @@ public:
   // What grpc.health.v1 says of the daemon (""), of "eagled.ready" and of each "eagled.device.NAME": whether
   // they serve. They do from the start.
   void set_serving(bool serving);
+  // Of one GPU ("cuda:0"), from then on. Thread-safe, as the above.
+  void set_device(const std::string& device, bool serves);
   // Takes no more calls and waits until those that are under way are answered, or until `patience` is over.
   // The process is to end then: nothing else may be done with this object.
   void answer_all(std::chrono::milliseconds patience);

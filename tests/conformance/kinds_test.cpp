@@ -198,6 +198,8 @@ EAGLE_ON_EVERY_HOST(NodeKinds);
 
 TEST_P(NodeKinds, MakeTheirOutputsAnewInEachReplay) {
   for (const Kind& kind : kinds()) {
+    // Its callable stores on the GPU, and this one in memory of the host.
+    if (on_gpu() && std::string_view(kind.name) == "opaque stream") continue;
     for (const std::int64_t n : {1, 7, 5000}) {
       SCOPED_TRACE(std::string(kind.name) + ", n = " + std::to_string(n));
       const Made made = kind.make(session(), n);

@@ -31,7 +31,6 @@ constexpr std::array left = {
     Left{"Language", "StepsAreNumberedThroughARun", runs},
     Left{"Accumulation", "ASimulationAddsAndReducesStepByStep", runs},
     Left{"InnerGroups", "AreBranchTasksWhereAllOfTheirNodesAreSmallLaunches", threads},
-    Left{"Arrays", "CountInWhatTheHostHolds", "memory of a GPU has a budget and a count of its own"},
     Left{"Changes", "ScratchPlanesTakeTurnsAndBelongToOneGraph",
          "branches of a CUDA graph run side by side, so that scratch planes share nothing"},
     Left{"Graphs", "LookTheSameOnEveryHost", "the picture names the GPU, and how each stage runs there"},

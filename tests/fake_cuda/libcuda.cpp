@@ -263,8 +263,24 @@ Result cuStreamQuery(api::Stream stream) {
   });
 }
 
+// Of the current context.
+Result cuCtxSynchronize() {
+  for (;;) {
+    std::shared_future<void> ended;
+    const Result result = in_context([&](api::ContextRecord& context) {
+      for (const auto& stream : world().streams) {
+        if (stream->context == &context && begin(stream)) ended = stream->ended;
+      }
+      return api::success;
+    });
+    if (result != api::success || !ended.valid()) return result;
+    ended.wait();
+  }
+}
+
 // What comes meanwhile is waited for as well, as little as a driver promises that.
 Result cuStreamSynchronize(api::Stream stream) {
+  if (stream == nullptr) return cuCtxSynchronize();  // the default stream, which waits for others
   for (;;) {
     std::shared_future<void> ended;
     const Result result = in_context([&](api::ContextRecord&) {

@@ -24,9 +24,9 @@ Result of(PtxFault fault) {
   }
 }
 
-// Each kernel has the world to itself; between two of them others may have it.
+// Others have the world while a kernel runs: they may tell it to stop.
 Result run(api::ContextRecord& context, const api::Work& work) {
-  const std::lock_guard lock(world().mutex);
+  std::unique_lock lock(world().mutex);
   if (context.lost != api::success) return context.lost;
   if (++world().launched == pretence().fail_launch) return context.lost = api::illegal_address;
   std::vector<MemoryRange> memory;
@@ -42,6 +42,7 @@ Result run(api::ContextRecord& context, const api::Work& work) {
   launch.threads = work.threads;
   launch.memory = memory;
   launch.set_conditional = [](std::uint64_t handle, std::uint32_t value) {
+    const std::lock_guard its(world().mutex);
     const auto found = world().conditions.find(handle);
     if (found == world().conditions.end()) return false;
     found->second = value;
@@ -49,9 +50,12 @@ Result run(api::ContextRecord& context, const api::Work& work) {
   };
   launch.seed = pretence().seed + static_cast<std::uint64_t>(world().launched);
   launch.flips_bit = world().launched == pretence().flip_bit;
+  lock.unlock();
   const PtxOutcome outcome = run_ptx(launch);
+  lock.lock();
   if (outcome.fault != PtxFault::none) std::fprintf(stderr, "fake_cuda: %s\n", outcome.text.c_str());
-  return context.lost = of(outcome.fault);
+  if (outcome.fault != PtxFault::none) context.lost = of(outcome.fault);
+  return context.lost;
 }
 
 Result run(api::ContextRecord& context, const api::GraphExecRecord& exec);

@@ -1,5 +1,6 @@
 #include "engine/run/cuda/device.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -7,9 +8,29 @@
 
 namespace eagle::run::cuda {
 
+namespace {
+
+// After these the context is of no more use, as the driver's manual says of each.
+bool ends_context(api::Result result) {
+  constexpr std::array fatal = {
+      214,                      // an error of the memory that could not be corrected
+      220,                      // the same of NVLink
+      700,                      // an illegal address
+      702,                      // a kernel took too long
+      710,                      // an assertion in a kernel
+      714, 715, 716, 717, 718,  // the stack, an instruction, alignment, an address space, the program counter
+      719,                      // a kernel failed
+      999,                      // unknown
+  };
+  return std::find(fatal.begin(), fatal.end(), result) != fatal.end();
+}
+
+}  // namespace
+
 // ---- Device
 
-StatusOr<std::shared_ptr<const Device>> Device::open(std::shared_ptr<const Driver> driver, int ordinal) {
+StatusOr<std::shared_ptr<const Device>> Device::open(std::shared_ptr<const Driver> driver, int ordinal,
+                                                     OnLost on_lost) {
   EAGLE_ASSIGN_OR_RETURN(const std::vector<DeviceInfo> all, driver->devices());
   if (ordinal < 0 || static_cast<std::size_t>(ordinal) >= all.size()) {
     return Status(Reason::bad_value,
@@ -27,6 +48,7 @@ StatusOr<std::shared_ptr<const Device>> Device::open(std::shared_ptr<const Drive
       result != api::success)
     return driver->status(result, "cuDevicePrimaryCtxRetain of " + device->info_.name);
   device->driver_ = std::move(driver);
+  device->on_lost_ = std::move(on_lost);
   return std::shared_ptr<const Device>(std::move(device));
 }
 
@@ -37,9 +59,18 @@ Device::~Device() {
     driver_->call().cuDevicePrimaryCtxRelease(handle);
 }
 
+Status Device::failed(api::Result result, const char* what) const {
+  const Status said = driver_->status(result, what);
+  if (!ends_context(result)) return said;
+  const Status why(said.reason(), said.message() + "; " + text_of(info_) +
+                                      " is lost to this process, with all that it has there");
+  if (!lost_.exchange(true) && on_lost_) on_lost_(info_, why);
+  return why;
+}
+
 Device::Current::Current(const Device& device) : device_(device) {
   const api::Result result = device.driver().call().cuCtxPushCurrent(device.context_);
-  if (result != api::success) status_ = device.driver().status(result, "cuCtxPushCurrent");
+  if (result != api::success) status_ = device.failed(result, "cuCtxPushCurrent");
 }
 
 Device::Current::~Current() {

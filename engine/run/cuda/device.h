@@ -5,8 +5,10 @@
 // with contexts of its own (torch, cupy) finds them as they were.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,9 +21,14 @@ namespace eagle::run::cuda {
 
 class Device {
 public:
+  // Told once, from whichever thread sees it first, of a fault that the context never forgets (an illegal
+  // address, an error of the memory): every call of this process for that GPU fails from then on. Must not
+  // block, nor call the device.
+  using OnLost = std::function<void(const DeviceInfo& info, const Status& why)>;
   // The primary context of the device, which torch and the CUDA runtime use, too. BAD_VALUE for an ordinal
   // that is not there.
-  static StatusOr<std::shared_ptr<const Device>> open(std::shared_ptr<const Driver> driver, int ordinal);
+  static StatusOr<std::shared_ptr<const Device>> open(std::shared_ptr<const Driver> driver, int ordinal,
+                                                      OnLost on_lost = {});
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -51,14 +58,18 @@ public:
     const Current current(*this);
     EAGLE_RETURN_IF_ERROR(current.status());
     const api::Result result = call(driver_->call());
-    return result == api::success ? Status() : driver_->status(result, what);
+    return result == api::success ? Status() : failed(result, what);
   }
+  [[nodiscard]] bool lost() const { return lost_.load(std::memory_order_acquire); }
 
 private:
   Device() = default;
+  Status failed(api::Result result, const char* what) const;
   std::shared_ptr<const Driver> driver_;
   DeviceInfo info_;
   api::Context context_ = nullptr;
+  OnLost on_lost_;
+  mutable std::atomic<bool> lost_ = false;
 };
 
 struct DeviceHandle;  // device_sharing.h

@@ -90,9 +90,11 @@ private:
         open = false;
         std::fill(last.begin(), last.end(), nullptr);
         if (outermost) {
-          made_.schedule[leaves[i].stage] = std::holds_alternative<HostNode>(node.kind)
-                                                ? graph::StageSchedule::host_call
-                                                : graph::StageSchedule::host_loop;
+          const auto* host = std::get_if<HostNode>(&node.kind);
+          made_.schedule[leaves[i].stage] = host == nullptr ? graph::StageSchedule::host_loop
+                                            : host->tier == graph::HostTier::stream
+                                                ? graph::StageSchedule::client_replay
+                                                : graph::StageSchedule::host_call;
         }
         EAGLE_RETURN_IF_ERROR(on_host(node));
         continue;

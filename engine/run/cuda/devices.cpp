@@ -57,7 +57,7 @@ std::vector<std::shared_ptr<const Devices::Unit>> Devices::opened() const {
 StatusOr<std::shared_ptr<const Devices::Unit>> Devices::open(const DeviceInfo& info) {
   std::shared_ptr<const Unit>& known = opened_[info.ordinal];
   if (known != nullptr) return known;
-  auto device = Device::open(driver_, info.ordinal);
+  auto device = Device::open(driver_, info.ordinal, on_lost_);
   if (!device.ok()) {
     opened_.erase(info.ordinal);
     return device.status();
@@ -89,6 +89,16 @@ StatusOr<std::shared_ptr<const Devices::Unit>> Devices::find(std::string_view na
   return Status(Reason::bad_value,
                 where + ": there is none; the GPUs that may be used: " + listed(*all) +
                     (all->empty() ? "; look at CUDA_VISIBLE_DEVICES and nvidia-smi, or use 'cpu'" : ""));
+}
+
+Status wait_for_stream(std::string_view uuid, std::optional<std::uint64_t> stream) {
+  EAGLE_ASSIGN_OR_RETURN(const auto device, open_by_uuid(uuid));
+  if (!stream)
+    return device->run("cuCtxSynchronize",
+                       [](const api::Functions& call) { return call.cuCtxSynchronize(); });
+  return device->run("cuStreamSynchronize", [&](const api::Functions& call) {
+    return call.cuStreamSynchronize(reinterpret_cast<api::Stream>(*stream));
+  });
 }
 
 StatusOr<std::shared_ptr<const Device>> open_by_uuid(std::string_view uuid) {

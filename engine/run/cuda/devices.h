@@ -29,9 +29,9 @@ public:
     [[nodiscard]] std::string name() const { return "cuda:" + std::to_string(info().ordinal); }
   };
 
-  // `compiler` outlives it.
-  explicit Devices(codegen::Compiler& compiler, Chosen chosen = {})
-      : compiler_(compiler), chosen_(std::move(chosen)) {}
+  // `compiler` outlives it. `on_lost`: as of each Device.
+  explicit Devices(codegen::Compiler& compiler, Chosen chosen = {}, Device::OnLost on_lost = {})
+      : compiler_(compiler), chosen_(std::move(chosen)), on_lost_(std::move(on_lost)) {}
 
   // "cuda:1", "cuda" (the first one that may be used), or a UUID as nvidia-smi prints it. BAD_VALUE for what
   // is none of these, or not here, with what there is; SYSTEM where there is no driver.
@@ -46,6 +46,7 @@ private:
 
   codegen::Compiler& compiler_;
   const Chosen chosen_;
+  const Device::OnLost on_lost_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Driver> driver_;
   std::map<int, std::shared_ptr<const Unit>> opened_;  // by ordinal
@@ -54,6 +55,10 @@ private:
 // The GPU of this UUID, in this process. MIXED_DEVICES names it and those that are here; SYSTEM where there
 // is no driver.
 StatusOr<std::shared_ptr<const Device>> open_by_uuid(std::string_view uuid);
+
+// Waits for what a stream of this process has on the GPU of this UUID (0: the default one), or all of it has.
+// As open_by_uuid; a fault of what ran there.
+Status wait_for_stream(std::string_view uuid, std::optional<std::uint64_t> stream);
 
 // Whether a device's name means the CPU: empty, or "cpu".
 bool is_cpu(std::string_view device);

@@ -168,6 +168,7 @@ inline constexpr int jit_error_log_buffer_bytes = 6;
   X(cuModuleGetFunction, 2000, cuModuleGetFunction, (Function * function, Module module, const char* name)) \
   X(cuStreamCreate, 2000, cuStreamCreate, (Stream * stream, unsigned flags))                                \
   X(cuStreamSynchronize, 2000, cuStreamSynchronize, (Stream stream))                                        \
+  X(cuCtxSynchronize, 2000, cuCtxSynchronize, ())                                                           \
   X(cuStreamQuery, 2000, cuStreamQuery, (Stream stream))                                                    \
   X(cuStreamDestroy, 4000, cuStreamDestroy_v2, (Stream stream))                                             \
   X(cuLaunchKernel, 4000, cuLaunchKernel,                                                                   \
