@@ -1,5 +1,5 @@
 // IdleQueues: gRPC's completion queues, used by one call after another. To make one takes an epoll and its
-// descriptors, a fifth of what a small call takes.
+// descriptors, a fifth of what a small call takes. For the .cpp files of this folder only.
 #pragma once
 
 #include <grpcpp/completion_queue.h>

@@ -42,7 +42,7 @@ Result run(api::ContextRecord& context, const api::Work& work) {
   launch.threads = work.threads;
   launch.memory = memory;
   launch.set_conditional = [](std::uint64_t handle, std::uint32_t value) {
-    const std::lock_guard its(world().mutex);
+    const std::lock_guard alone(world().mutex);
     const auto found = world().conditions.find(handle);
     if (found == world().conditions.end()) return false;
     found->second = value;

@@ -225,6 +225,7 @@ class Stranger:
             yield "Graphs.Explain", whose, message("ExplainRequest")(**named, node={"index": 0})
             yield "Graphs.Inspect", whose, message("InspectRequest")(**named)
             yield "Graphs.Describe", whose, message("DescribeGraphRequest")(**named)
+            yield "Graphs.Verify", whose, message("VerifyRequest")(**named)
             yield "Graphs.ListKernel", whose, message("ListKernelRequest")(**named, kernel=0, form=1)
             yield "Graphs.Timeline", whose, message("GraphTimelineRequest")(**named)
         yield "Graphs.Release", "graph", message("ReleaseGraphRequest")(graph=ids.graph)

@@ -68,6 +68,7 @@ PRIVATE_HEADERS: dict[str, set[str]] = {
     },
     "gRPC": {
         "client/attachment.h",
+        "client/idle_queues.h",
         "client/remote_connection.h",
         "client/remote_link.h",
         "client/watched_call.h",
