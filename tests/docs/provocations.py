@@ -239,7 +239,7 @@ def _several_owners(worlds: Worlds) -> None:
 
 # ---- graphs
 
-_LOOKS = ("Edges", "Picture", "Explain", "Inspect", "Describe", "ListKernel", "Timeline")
+_LOOKS = ("Edges", "Picture", "Explain", "Inspect", "Describe", "ListKernel", "Timeline", "Verify")
 for _method in (*_LOOKS, "Release", "Restore", "Update"):
     _more: dict[str, Any] = {"Picture": {"format": 1}, "Explain": {"node": {"index": 0}}}.get(_method, {})
     if _method == "ListKernel":
@@ -258,6 +258,8 @@ provoke("Graphs.Explain BAD_MESSAGE", lambda w: w.ours.call("Graphs.Explain", gr
 provoke(
     "Graphs.ListKernel BAD_VALUE", lambda w: w.ours.call("Graphs.ListKernel", graph=w.ours.graph(), kernel=9, form=1)
 )
+provoke("Graphs.Verify BAD_VALUE", lambda w: w.ours.call("Graphs.Verify", graph=w.ours.graph(), launches=-1))
+provoke("Graphs.Verify SYSTEM", lambda w: w.ours.call("Graphs.Verify", graph=w.ours.graph()))  # there is no driver
 provoke("Graphs.ListKernel BAD_MESSAGE", lambda w: w.ours.call("Graphs.ListKernel", graph=w.ours.graph(), form=1))
 
 

@@ -63,6 +63,15 @@ LIKE = {
     ("Runs.SimulateWithCalls", "GRAPH_STATE"),  # of Runs.Simulate alone
     ("Runs.SimulateWithCalls", "COMPILE_FAILED"),
     ("Graphs.LaunchWithCalls", "CANCELLED"),
+    # These need a GPU: tests/integration/test_gpu_verify.py has one that is played; or as Launch and Build.
+    ("Graphs.Verify", "UNKNOWN_PLANE"),
+    ("Graphs.Verify", "GRAPH_STATE"),
+    ("Graphs.Verify", "GRAPH_QUARANTINED"),
+    ("Graphs.Verify", "COMPILE_FAILED"),
+    ("Graphs.Verify", "PLANE_BUDGET"),
+    ("Graphs.Verify", "OUT_OF_MEMORY"),
+    ("Graphs.Verify", "CANCELLED"),
+    ("Graphs.Verify", "DEADLINE"),
 }
 
 
