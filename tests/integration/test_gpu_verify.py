@@ -145,7 +145,7 @@ def test_a_daemon_without_a_gpu_says_so(short_path: Path, monkeypatch: pytest.Mo
         ("devices=1", (), ("--device", "cuda:4"), "device 'cuda:4': there is none; .*fake GPU 0"),
         ("devices=1", (), ("--device", "gpu"), "expected 'cpu', 'cuda:0'"),
         ("devices=1", ("--device-budget", "2097152"), (), "copies of planes of .* bytes do not fit on cuda:0"),
-        ("devices=1,fail_alloc=1", (), (), "bytes free of .*, and 3200000 were asked for"),
+        ("devices=1,fail_alloc=1", (), (), "bytes free of .*, and 3204096 were asked for"),
         ("devices=1,fail_launch=1", (), (), "CUDA_ERROR_ILLEGAL_ADDRESS"),
         ("devices=1,capability=70", (), (), "too old"),
     ],
