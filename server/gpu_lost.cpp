@@ -111,7 +111,7 @@ void Daemon::report_lost(const run::cuda::DeviceInfo& gpu, const Status& why,
     const std::lock_guard lock(gpu_watch_mutex_);
     if (gpu_watch_) gpu_watch_(device, false);
     const bool asked = replacement_.has_value();
-    if (!asked) replacement_.emplace();
+    if (!asked) replacement_.emplace(Replacement{{}, {}, false});
     replacement_->why += (asked ? ", " : "") + device + " is lost to a fault";
     replacement_->blamed.insert(replacement_->blamed.end(), blamed.begin(), blamed.end());
   }
