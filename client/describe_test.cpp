@@ -88,6 +88,24 @@ TEST(Describe, ArraysOfOneIdAndTwoGenerationsLieInTwoPlanes) {
   EXPECT_NE(read_view(message, 0).plane(), read_view(message, 1).plane());
 }
 
+// Of a plane with one array people are told of its bytes, wherever in the plane it begins.
+TEST(Describe, SaysWhereTheArrayOfAPlaneBegins) {
+  FakeHost host("session a");
+  std::vector<std::byte> memory(256);
+  struct Part final : Buffer {
+    Part(std::byte* data, std::uint64_t bytes) : Buffer(data, bytes) {}
+    ~Part() override { PlaneRegistry::of_process().remove(*this); }
+  };
+  const auto array = std::make_shared<Part>(memory.data() + 64, 80);
+  PlaneRegistry::of_process().add(
+      *array, {std::make_shared<const std::string>(host.name()), {1, 1}, 256, 64, "x", array, {}, true});
+  const ArrayView tail{array->data() + 16, DType::f64, 8, {8}, {8}, false, nullptr};
+  const auto [message, backing] = describe(host, {touching({{"x", tail}}, {})});
+  ASSERT_TRUE(backing.ok()) << backing.status().to_string();
+  EXPECT_EQ(message.planes(0).begins(), 64u);
+  EXPECT_EQ(read_view(message, 0).offset(), 80);
+}
+
 TEST(Describe, KeepsTheArraysOfTheSessionAlive) {
   FakeHost host("session a");
   auto buffer = *host.allocate(80, "x", Contents::zeros);

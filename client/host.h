@@ -51,6 +51,7 @@ struct PlaneAddress {
   std::string label;
   std::shared_ptr<Buffer> keep_alive;  // the array's own buffer
   bool alone = false;                  // nothing else lies in the plane
+  std::uint64_t begins = 0;            // the array, within the plane
 };
 
 // A graph that the host has built; released when it goes.

@@ -49,7 +49,8 @@ std::optional<PlaneAddress> PlaneRegistry::find(const std::string& session, cons
   std::shared_ptr<Buffer> buffer = entry.array.buffer.lock();
   if (!buffer) return std::nullopt;  // its last owner is just gone
   return PlaneAddress{entry.array.plane, entry.array.plane_bytes, entry.array.offset + offset,
-                      entry.array.label, std::move(buffer),       entry.array.alone};
+                      entry.array.label, std::move(buffer),       entry.array.alone,
+                      entry.array.offset};
 }
 
 std::optional<std::string> PlaneRegistry::session_at(std::uintptr_t first, std::uintptr_t last) const {

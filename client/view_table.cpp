@@ -76,7 +76,9 @@ void describe(const ArrayView& array, v1::View& message) {
 std::uint32_t ViewTable::index_of(const PlaneAddress& address) {
   const auto [it, fresh] =
       shared_index_.try_emplace(address.plane, static_cast<std::uint32_t>(shared_.size()));
-  if (fresh) shared_.push_back({address.plane, address.plane_bytes, address.label});
+  if (fresh)
+    shared_.push_back(
+        {address.plane, address.plane_bytes, address.label, address.alone ? address.begins : 0});
   return it->second;
 }
 
@@ -84,7 +86,7 @@ std::uint32_t ViewTable::index_of(const std::shared_ptr<const ScratchPlane>& pla
   const auto [it, fresh] =
       scratch_index_.try_emplace(plane.get(), static_cast<std::uint32_t>(shared_.size()));
   if (fresh) {
-    shared_.push_back({{}, plane->bytes, plane->name});
+    shared_.push_back({{}, plane->bytes, plane->name, 0});
     keep_alive_.push_back(plane);
   }
   return it->second;
@@ -141,6 +143,7 @@ void ViewTable::finish(const std::function<v1::PlaneDeclaration&()>& declare, Ba
     }
     declaration.set_bytes(plane.bytes);
     declaration.set_label(plane.label);
+    declaration.set_begins(plane.begins);
     backing.private_planes.emplace_back();
   }
 

@@ -36,6 +36,7 @@ private:
     graph::PlaneId id;  // 0: a scratch plane
     std::uint64_t bytes = 0;
     std::string label;
+    std::uint64_t begins = 0;  // its array, where that is alone in it
   };
   std::uint32_t index_of(const std::shared_ptr<const ScratchPlane>& plane);
 

@@ -422,7 +422,8 @@ void Daemon::look_at_work() {
 }
 
 void Daemon::look_at_heap() {
-  if (heap_.has_much_free()) static_cast<void>(large_memory_pool_.submit(Heap::give_back));
+  if (heap_.has_much_free() && !large_memory_pool_.submit([this] { heap_.give_back(); }).ok())
+    heap_.give_back();
 }
 
 std::string Daemon::what_runs() const {

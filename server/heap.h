@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 
 namespace eagle::server {
 
@@ -16,14 +17,17 @@ public:
   // Whether it is worth giving back: more than `may_stay` is free, and since it last was so as much was
   // freed, or the process has grown by as much. Quick where it never had much. From one thread, now and then.
   [[nodiscard]] bool has_much_free();
-  // Takes as long as there are free blocks. From any thread.
-  static void give_back();
+  // Takes as long as there are free blocks. From any thread, each time that it was worth it.
+  void give_back();
 
 private:
-  std::uint64_t least_ = 0;  // that the process ever had
-  // Since it was last worth it, and what there was less of later.
+  std::uint64_t least_ = 0;  // that the process ever had; of who asks
+  std::mutex mutex_;
+  // Since it was last given back, and what there was less of later. What was in use at that moment and is
+  // freed soon is seen because it is looked at afterwards, not before.
   std::uint64_t had_ = 0;
   std::uint64_t free_ = 0;
+  bool giving_ = false;
 };
 
 }  // namespace eagle::server

@@ -61,12 +61,31 @@ TEST(Heap, GivesBackWhatWasFreedAndAsksForItOnce) {
       EXPECT_FALSE(heap.has_much_free()) << "it is in use";
       blocks.free();
       EXPECT_TRUE(heap.has_much_free());
-      EXPECT_FALSE(heap.has_much_free()) << "nothing was freed since";
-      Heap::give_back();
+      EXPECT_FALSE(heap.has_much_free()) << "it is about to be given back";
+      heap.give_back();
       EXPECT_LT(resident(), before + Heap::may_stay);
       EXPECT_FALSE(heap.has_much_free());
     }).join();
   }
+}
+
+// As by a message that comes while memory is given back and goes soon after.
+TEST(Heap, WhatIsFreedAfterwardsIsGivenBackToo) {
+  if (!allocator_is_the_c_librarys()) GTEST_SKIP() << "the allocator is a sanitizer's";
+  Heap heap;
+  EXPECT_FALSE(heap.has_much_free());
+  const std::uint64_t before = resident();
+  std::jthread([&] {
+    Blocks first(many);
+    first.free();
+    EXPECT_TRUE(heap.has_much_free());
+    Blocks second(many);  // out of what is free still
+    heap.give_back();
+    second.free();
+    EXPECT_TRUE(heap.has_much_free());
+    heap.give_back();
+    EXPECT_LT(resident(), before + Heap::may_stay);
+  }).join();
 }
 
 TEST(Heap, IsAskedForNothingWhileWhatItHasIsInUse) {

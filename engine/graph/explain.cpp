@@ -41,6 +41,9 @@ void meet(const Graph& graph, Hazard kind, const NamedView& source, const NamedV
   if (!meeting.exact) meeting.last = meeting.shared.first;
   meeting.first_in_source = meeting.shared.first - plane::extent(source.view).first;
   meeting.first_in_destination = meeting.shared.first - plane::extent(destination.view).first;
+  const auto begins = static_cast<std::int64_t>(graph.planes[source.view.plane].begins);
+  meeting.shared.first -= begins;
+  meeting.last -= begins;
   meetings.push_back(std::move(meeting));
 }
 

@@ -38,7 +38,7 @@ struct Meeting {
   std::string source_plane;  // each node's own name
   std::string destination_plane;
   std::string memory;         // the label of the region
-  plane::SharedBytes shared;  // `first` is a byte of the region
+  plane::SharedBytes shared;  // `first` is a byte of the region, from where its array begins
   std::int64_t last = 0;      // the highest byte of the region that they share, or `first` if not `exact`
   bool exact = true;  // false: a search was capped, so "they share bytes" or the count is the safe answer
   std::int64_t first_in_source = 0;  // `shared.first` from the lowest byte of each view

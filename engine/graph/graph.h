@@ -39,6 +39,7 @@ struct Plane {
   bool scratch = false;           // memory of the graph itself, made by the engine
   std::uint64_t bytes = 0;
   std::string label;
+  std::uint64_t begins = 0;  // the array of that label, from which bytes are counted for people; <= bytes
 };
 
 struct NamedView {

@@ -57,6 +57,12 @@ StatusOr<Plane> read_plane_within(const v1::PlaneDeclaration& message, std::stri
     return Status(Reason::bad_value, std::string(where) + ": expected at most " + std::to_string(most) +
                                          " bytes, found " + std::to_string(plane.bytes));
   }
+  plane.begins = message.begins();
+  if (plane.begins > plane.bytes) {
+    return Status(Reason::bad_value, std::string(where) + ": expected an array that begins within its " +
+                                         std::to_string(plane.bytes) + " bytes, found one that begins at " +
+                                         std::to_string(plane.begins));
+  }
   switch (message.memory_case()) {
     case v1::PlaneDeclaration::kPlane:
       EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message.plane(), where));
