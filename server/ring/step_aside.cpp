@@ -10,7 +10,7 @@ namespace {
 // A move takes ten microseconds where the other processor is idle, and a time slice where it is not.
 constexpr double longest_move_s = 200e-6;
 constexpr double shortest_pause_s = 2e-3;
-constexpr double longest_pause_s = 2;
+constexpr double longest_pause_s = 50e-3;
 
 }  // namespace
 
