@@ -5,40 +5,21 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import eagle
 import numpy as np
 import pytest
-from harness import BUILD, Beside, Daemon, children, eaglectl, wait_until
+from harness import Beside, Daemon, children, eaglectl, wait_until
 from models import affine
 
-DRIVER = str(BUILD / "fake_cuda/libcuda.so.1")
 GPU = "cuda:0"
+FAILS = "devices=2,fail_launch=3"
 FAULT = "CUDA_ERROR_ILLEGAL_ADDRESS"
 
-
-@pytest.fixture(autouse=True)
-def driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EAGLE_CUDA_DRIVER", DRIVER)
-    monkeypatch.setenv("EAGLE_FAKE_CUDA", "devices=2")
-
-
-@pytest.fixture
-def start(short_path: Path) -> Iterator[Callable[..., Daemon]]:
-    running: list[Daemon] = []
-
-    def start(*options: str, pretend: str = "devices=2,fail_launch=3") -> Daemon:
-        folder = short_path / str(len(running))
-        folder.mkdir()
-        running.append(Daemon(folder, *options, environment={"EAGLE_FAKE_CUDA": pretend}))
-        return running[-1]
-
-    yield start
-    for daemon in running:
-        assert daemon.stop() == 0, daemon.log()
+pytestmark = pytest.mark.usefixtures("fake_gpus")
 
 
 def drift(session: eagle.Session, name: str = "drift", **where: str) -> tuple[eagle.Graph, Any]:
@@ -56,8 +37,8 @@ def health(daemon: Daemon, service: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_fault_costs_the_gpus_arrays_and_nothing_else(start: Callable[..., Daemon]) -> None:
-    daemon = start()
+def test_a_fault_costs_the_gpus_arrays_and_nothing_else(gpu_daemon: Callable[..., Daemon]) -> None:
+    daemon = gpu_daemon(pretend=FAILS)
     with eagle.connect(daemon.endpoint) as session, eagle.connect(daemon.endpoint) as other:
         g, x = drift(session, device=GPU)
         on_host, kept = drift(session, "on the host")
@@ -82,8 +63,8 @@ def test_a_fault_costs_the_gpus_arrays_and_nothing_else(start: Callable[..., Dae
         assert y.numpy().tolist() == [2.0] * 4
 
 
-def test_what_was_lost_is_told_by_session_graph_and_plane(start: Callable[..., Daemon]) -> None:
-    daemon = start()
+def test_what_was_lost_is_told_by_session_graph_and_plane(gpu_daemon: Callable[..., Daemon]) -> None:
+    daemon = gpu_daemon(pretend=FAILS)
     with eagle.connect(daemon.endpoint) as session, eagle.connect(daemon.endpoint) as other:
         g, x = drift(session, device=GPU)
         lost_too = other.zeros(8, name="salt", device=GPU)
@@ -109,8 +90,10 @@ def test_what_was_lost_is_told_by_session_graph_and_plane(start: Callable[..., D
             assert re.search(words, daemon.log()), daemon.log()
 
 
-def test_the_worker_stays_for_as_long_as_something_lies_on_its_other_gpus(start: Callable[..., Daemon]) -> None:
-    daemon = start()
+def test_the_worker_stays_for_as_long_as_something_lies_on_its_other_gpus(
+    gpu_daemon: Callable[..., Daemon],
+) -> None:
+    daemon = gpu_daemon(pretend=FAILS)
     with eagle.connect(daemon.endpoint) as session, eagle.connect(daemon.endpoint) as other:
         g, _ = drift(session, device=GPU)
         h, safe = drift(other, "safe", device="cuda:1")
@@ -129,9 +112,9 @@ def test_the_worker_stays_for_as_long_as_something_lies_on_its_other_gpus(start:
         assert session.full(3, 1.0, device=GPU).numpy().tolist() == [1.0] * 3
 
 
-def test_the_gpus_health_is_told(start: Callable[..., Daemon]) -> None:
+def test_the_gpus_health_is_told(gpu_daemon: Callable[..., Daemon]) -> None:
     # Without a keeper nobody takes this worker's place, so there is time to look.
-    daemon = start("--no-keeper")
+    daemon = gpu_daemon("--no-keeper", pretend=FAILS)
     with eagle.connect(daemon.endpoint) as session:
         assert "there is no service 'eagled.device.cuda:0'" in health(daemon, "eagled.device.cuda:0")
         g, x = drift(session, device=GPU)
@@ -156,8 +139,8 @@ def test_the_gpus_health_is_told(start: Callable[..., Daemon]) -> None:
         assert daemon.info()["gpus"][0]["lost"]
 
 
-def test_work_on_the_cpu_is_finished_before_the_worker_goes(start: Callable[..., Daemon]) -> None:
-    daemon = start()
+def test_work_on_the_cpu_is_finished_before_the_worker_goes(gpu_daemon: Callable[..., Daemon]) -> None:
+    daemon = gpu_daemon(pretend=FAILS)
     with eagle.connect(daemon.endpoint) as session, eagle.connect(daemon.endpoint) as other:
         g, _ = drift(session, device=GPU)
         long, kept = drift(other, "long")
@@ -170,8 +153,8 @@ def test_work_on_the_cpu_is_finished_before_the_worker_goes(start: Callable[...,
         another_worker(daemon)
 
 
-def test_a_graph_whose_gpu_faults_again_is_not_built_any_more(start: Callable[..., Daemon]) -> None:
-    daemon = start(pretend="devices=1,fail_launch=1")
+def test_a_graph_whose_gpu_faults_again_is_not_built_any_more(gpu_daemon: Callable[..., Daemon]) -> None:
+    daemon = gpu_daemon(pretend="devices=1,fail_launch=1")
     with eagle.connect(daemon.endpoint) as session:
         for restarts in (1, 2):
             g, _ = drift(session, device=GPU)
@@ -212,8 +195,10 @@ with eagle.local() as session:
 # ---- out of memory
 
 
-def test_memory_that_is_not_there_is_refused_with_sizes_and_nothing_is_lost(start: Callable[..., Daemon]) -> None:
-    daemon = start(pretend="devices=1,fail_alloc=4")
+def test_memory_that_is_not_there_is_refused_with_sizes_and_nothing_is_lost(
+    gpu_daemon: Callable[..., Daemon],
+) -> None:
+    daemon = gpu_daemon(pretend="devices=1,fail_alloc=4")
     with eagle.connect(daemon.endpoint) as session:
         x = session.full(4, 2.0, device=GPU)
         before = daemon.info()["gpus"]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import eagle
 import numpy as np
 import pytest
 from eagle.graph import opaque
-from harness import BUILD, Daemon, eaglectl
+from harness import Daemon, eaglectl
 from models import add_into, affine, count_up
+
+pytestmark = pytest.mark.usefixtures("fake_gpus")
 
 
 @eagle.kernel
@@ -30,37 +31,12 @@ def wind(
             v = v + eagle.math.exp(-u * u)
 
 
-DRIVER = str(BUILD / "fake_cuda/libcuda.so.1")
 GPU = "cuda:0"
 
 
-@pytest.fixture(autouse=True)
-def driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EAGLE_CUDA_DRIVER", DRIVER)
-    monkeypatch.setenv("EAGLE_FAKE_CUDA", "devices=2")
-
-
 @pytest.fixture
-def start(short_path: Path) -> Iterator[Callable[..., Daemon]]:
-    running: list[Daemon] = []
-
-    def start(*options: str, pretend: str = "devices=2") -> Daemon:
-        folder = short_path / str(len(running))
-        folder.mkdir()
-        running.append(Daemon(folder, *options, environment={"EAGLE_FAKE_CUDA": pretend}))
-        return running[-1]
-
-    yield start
-    for daemon in running:
-        assert daemon.stop() == 0, daemon.log()
-
-
-@pytest.fixture(params=["local", "daemon"])
-def session(request: pytest.FixtureRequest) -> Iterator[eagle.Session]:
-    opened = eagle.local() if request.param == "local" else None
-    opened = opened or eagle.connect(request.getfixturevalue("start")().endpoint)
-    with opened:
-        yield opened
+def session(gpu_session: eagle.Session) -> eagle.Session:
+    return gpu_session
 
 
 def test_a_graph_runs_where_its_arrays_are(session: eagle.Session) -> None:
@@ -175,8 +151,8 @@ def test_scratch_lies_on_the_gpu(session: eagle.Session) -> None:
 
 
 @pytest.mark.parametrize("pretend", ["version=12040", "version=12010"])
-def test_loops_are_the_devices_or_the_hosts(start: Callable[..., Daemon], pretend: str) -> None:
-    with eagle.connect(start(pretend=pretend).endpoint) as session:
+def test_loops_are_the_devices_or_the_hosts(gpu_daemon: Callable[..., Daemon], pretend: str) -> None:
+    with eagle.connect(gpu_daemon(pretend=pretend).endpoint) as session:
         x, left = session.zeros(4, device=GPU), session.asarray(np.array([3]), device=GPU)
         index, one = session.zeros(1, dtype=np.int64, device=GPU), session.zeros(1, device=GPU)
         body = [eagle.plan(affine).bind(x=x, y=x, a=1.0, b=1.0)]
@@ -225,8 +201,8 @@ def test_runs_until_samples_are_done_are_refused_with_the_way_out(session: eagle
         eagle.simulate(count_up, max_steps=5, x=x, step=step, limit=3.0, done=done)
 
 
-def test_an_operator_sees_where_a_graph_runs(start: Callable[..., Daemon]) -> None:
-    daemon = start()
+def test_an_operator_sees_where_a_graph_runs(gpu_daemon: Callable[..., Daemon]) -> None:
+    daemon = gpu_daemon()
     with eagle.connect(daemon.endpoint) as session:
         x = session.zeros(3, device=GPU)
         g = eagle.Graph(name="drift").add(eagle.plan(affine).bind(x=x, y=x, a=1.0, b=1.0)).build().launch()
@@ -234,10 +210,10 @@ def test_an_operator_sees_where_a_graph_runs(start: Callable[..., Daemon]) -> No
         assert g.backend == GPU
 
 
-def test_two_sessions_build_and_launch_at_once(start: Callable[..., Daemon]) -> None:
+def test_two_sessions_build_and_launch_at_once(gpu_daemon: Callable[..., Daemon]) -> None:
     from harness import Beside
 
-    daemon = start()
+    daemon = gpu_daemon()
 
     def work(number: int) -> list[float]:
         with eagle.connect(daemon.endpoint) as session:

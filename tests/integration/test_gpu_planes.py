@@ -8,51 +8,26 @@ import ctypes
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import eagle
 import numpy as np
 import pytest
 from eagle import _core
-from harness import BUILD, ROOT, Daemon, children, eaglectl, new_token, python_script, tcp_endpoint, wait_until
+from harness import ROOT, Daemon, children, eaglectl, new_token, python_script, tcp_endpoint, wait_until
 from models import affine
 
-DRIVER = str(BUILD / "fake_cuda/libcuda.so.1")
 MIB = 1 << 20
 GPU_0 = "GPU-5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a00"
 WAYS = {"cuda_vmm_fd": "devices=2,descriptors=1", "cuda_ipc": "devices=2,descriptors=0"}
 
-
-@pytest.fixture(autouse=True)
-def driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The GPUs of this process; it reads what they pretend once."""
-    monkeypatch.setenv("EAGLE_CUDA_DRIVER", DRIVER)
-    monkeypatch.setenv("EAGLE_FAKE_CUDA", "devices=2")
+pytestmark = pytest.mark.usefixtures("fake_gpus")
 
 
 @pytest.fixture
-def start(short_path: Path) -> Iterator[Callable[..., Daemon]]:
-    """Starts daemons with GPUs that pretend what the test says."""
-    running: list[Daemon] = []
-
-    def start(*options: str, pretend: str = "devices=2", **environment: str) -> Daemon:
-        folder = short_path / str(len(running))
-        folder.mkdir()
-        running.append(Daemon(folder, *options, environment={"EAGLE_FAKE_CUDA": pretend, **environment}))
-        return running[-1]
-
-    yield start
-    for daemon in running:
-        assert daemon.stop() == 0, daemon.log()
-
-
-@pytest.fixture(params=["local", "daemon"])
-def session(request: pytest.FixtureRequest) -> Iterator[eagle.Session]:
-    opened = eagle.local() if request.param == "local" else None
-    opened = opened or eagle.connect(request.getfixturevalue("start")().endpoint)
-    with opened:
-        yield opened
+def session(gpu_session: eagle.Session) -> eagle.Session:
+    return gpu_session
 
 
 def seen(plane: eagle.Plane) -> np.ndarray:
@@ -140,8 +115,8 @@ def check_is_opened(x: eagle.Plane) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_client_opens_the_memory_that_the_daemon_owns(start: Callable[..., Daemon], way: str) -> None:
-    with eagle.connect(start(pretend=WAYS[way]).endpoint) as session:
+def test_a_client_opens_the_memory_that_the_daemon_owns(gpu_daemon: Callable[..., Daemon], way: str) -> None:
+    with eagle.connect(gpu_daemon(pretend=WAYS[way]).endpoint) as session:
         x = session.zeros((2, 3), device="cuda:0")
         assert x.transport == way
         assert ("descriptor" in x.transport_why) == (way == "cuda_ipc")
@@ -177,11 +152,11 @@ def test_what_a_capsule_cannot_say_is_refused(session: eagle.Session) -> None:
         x.__dlpack__(dl_device=(1, 0))
 
 
-def test_memory_of_the_host_has_no_cuda_interface(start: Callable[..., Daemon]) -> None:
+def test_memory_of_the_host_has_no_cuda_interface(gpu_daemon: Callable[..., Daemon]) -> None:
     token, row = new_token("one")
-    tokens = Path(start().path.parent / "tokens")
+    tokens = Path(gpu_daemon().path.parent / "tokens")
     tokens.write_text(row + "\n")
-    daemon = start("--listen", "dns:127.0.0.1:0", "--tokens", str(tokens))
+    daemon = gpu_daemon("--listen", "dns:127.0.0.1:0", "--tokens", str(tokens))
     with eagle.connect(tcp_endpoint(daemon), auth=token) as session:
         assert not hasattr(session.zeros(3), "__cuda_array_interface__")
         # Over TCP an array on a GPU is had by its values.
@@ -196,8 +171,8 @@ def test_memory_of_the_host_has_no_cuda_interface(start: Callable[..., Daemon]) 
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_memory_that_somebody_has_open_is_not_freed(start: Callable[..., Daemon], way: str) -> None:
-    daemon = start(pretend=WAYS[way])
+def test_memory_that_somebody_has_open_is_not_freed(gpu_daemon: Callable[..., Daemon], way: str) -> None:
+    daemon = gpu_daemon(pretend=WAYS[way])
     owner, other = eagle.connect(daemon.endpoint), eagle.connect(daemon.endpoint)
     x = owner.publish(owner.asarray([1.0, 2.0], device="cuda:0"), "speed")
     y = other.open("speed")
@@ -217,8 +192,8 @@ def test_memory_that_somebody_has_open_is_not_freed(start: Callable[..., Daemon]
     assert here.tolist() == [5.0, 2.0]
 
 
-def test_part_of_an_array_is_published_as_a_copy_on_its_gpu(start: Callable[..., Daemon]) -> None:
-    with eagle.connect(start().endpoint) as session:
+def test_part_of_an_array_is_published_as_a_copy_on_its_gpu(gpu_daemon: Callable[..., Daemon]) -> None:
+    with eagle.connect(gpu_daemon().endpoint) as session:
         x = session.asarray(np.arange(10.0), device="cuda:1")
         part = session.publish(x[1::3], "part")
         assert isinstance(part, eagle.Plane)
@@ -228,15 +203,15 @@ def test_part_of_an_array_is_published_as_a_copy_on_its_gpu(start: Callable[...,
         session.withdraw("part")
 
 
-def test_moving_bytes_away_on_a_gpu_is_refused(start: Callable[..., Daemon]) -> None:
-    with eagle.connect(start().endpoint) as session:
+def test_moving_bytes_away_on_a_gpu_is_refused(gpu_daemon: Callable[..., Daemon]) -> None:
+    with eagle.connect(gpu_daemon().endpoint) as session:
         session.publish(session.zeros(4, device="cuda:0"), "speed")
         with pytest.raises(eagle.EagleError, match="cannot be moved away from who has opened it"):
             session.withdraw("speed", seal_off=True)
 
 
-def test_planes_of_a_client_that_is_killed_are_freed(start: Callable[..., Daemon], tmp_path: Path) -> None:
-    daemon = start("--device-budget", "4M", pretend=WAYS["cuda_ipc"])
+def test_planes_of_a_client_that_is_killed_are_freed(gpu_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    daemon = gpu_daemon("--device-budget", "4M", pretend=WAYS["cuda_ipc"])
     script = tmp_path / "client.py"
     script.write_text(
         "import sys, eagle\n"
@@ -267,8 +242,8 @@ def test_planes_of_a_client_that_is_killed_are_freed(start: Callable[..., Daemon
 # ---- accounts
 
 
-def test_each_gpu_has_a_budget_of_its_own(start: Callable[..., Daemon]) -> None:
-    daemon = start("--device-budget", "4M")
+def test_each_gpu_has_a_budget_of_its_own(gpu_daemon: Callable[..., Daemon]) -> None:
+    daemon = gpu_daemon("--device-budget", "4M")
     with eagle.connect(daemon.endpoint) as session:
         first = session.zeros(1, device="cuda:0")
         second = session.zeros(2 * MIB // 8, device="cuda:0")
@@ -287,9 +262,9 @@ def test_each_gpu_has_a_budget_of_its_own(start: Callable[..., Daemon]) -> None:
 
 
 def test_a_gpu_whose_memory_others_have_refuses_with_both_sizes_and_loses_nothing(
-    start: Callable[..., Daemon],
+    gpu_daemon: Callable[..., Daemon],
 ) -> None:
-    daemon = start("--device-budget", "1G", pretend="bytes=6000000")
+    daemon = gpu_daemon("--device-budget", "1G", pretend="bytes=6000000")
     with eagle.connect(daemon.endpoint) as session:
         x = session.asarray(np.arange(1000.0), device="cuda:0")
         with pytest.raises(MemoryError, match="3902848 bytes free of 6000000, and 80000000 were asked for") as refused:
@@ -300,10 +275,10 @@ def test_a_gpu_whose_memory_others_have_refuses_with_both_sizes_and_loses_nothin
         assert y.numpy().tolist() == [2.0] * 10
 
 
-def test_a_tenant_has_a_quota_of_gpu_memory(start: Callable[..., Daemon], tmp_path: Path) -> None:
+def test_a_tenant_has_a_quota_of_gpu_memory(gpu_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
     config = tmp_path / "eagled.toml"
     config.write_text(f'[[tenant]]\nprincipal = "uid:{os.getuid()}"\ngpu_bytes = "2M"\n')
-    with eagle.connect(start("--config", str(config)).endpoint) as session:
+    with eagle.connect(gpu_daemon("--config", str(config)).endpoint) as session:
         x = session.zeros(1, device="cuda:0")
         with pytest.raises(eagle.EagleError, match="tenant_gpu_bytes"):
             session.zeros(1, device="cuda:1")
@@ -313,8 +288,8 @@ def test_a_tenant_has_a_quota_of_gpu_memory(start: Callable[..., Daemon], tmp_pa
 # ---- what goes wrong
 
 
-def test_a_gpu_that_this_process_does_not_see_is_named(start: Callable[..., Daemon], tmp_path: Path) -> None:
-    daemon = start()
+def test_a_gpu_that_this_process_does_not_see_is_named(gpu_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    daemon = gpu_daemon()
     script = tmp_path / "client.py"
     script.write_text(
         "import sys, eagle\n"
@@ -345,30 +320,30 @@ def test_a_gpu_that_this_process_does_not_see_is_named(start: Callable[..., Daem
     assert none.endswith("[1.5, 1.5, 1.5]\n")
 
 
-def test_a_daemon_without_a_driver_names_the_cure(start: Callable[..., Daemon]) -> None:
-    with eagle.connect(start(EAGLE_CUDA_DRIVER="/nowhere/libcuda.so.1").endpoint) as session:
+def test_a_daemon_without_a_driver_names_the_cure(gpu_daemon: Callable[..., Daemon]) -> None:
+    with eagle.connect(gpu_daemon(EAGLE_CUDA_DRIVER="/nowhere/libcuda.so.1").endpoint) as session:
         with pytest.raises(RuntimeError, match=r"device 'cuda:0': no CUDA driver.*install NVIDIA's driver"):
             session.zeros(3, device="cuda:0")
         assert session.zeros(3).tolist() == [0.0] * 3
 
 
-def test_devices_that_are_none_are_refused_with_those_that_are(start: Callable[..., Daemon]) -> None:
-    with eagle.connect(start().endpoint) as session:
+def test_devices_that_are_none_are_refused_with_those_that_are(gpu_daemon: Callable[..., Daemon]) -> None:
+    with eagle.connect(gpu_daemon().endpoint) as session:
         with pytest.raises(ValueError, match=r"device 'cuda:7': there is none.*cuda:1 \(fake GPU 1"):
             session.zeros(3, device="cuda:7")
         with pytest.raises(ValueError, match="device 'tpu': expected 'cpu', 'cuda:0'"):
             session.zeros(3, device="tpu")
         assert session.zeros(3, device=GPU_0).device == "cuda:0"
     none = pytest.raises(ValueError, match=r"device 'cuda:0': there is none.*nvidia-smi")
-    with eagle.connect(start(pretend="devices=0").endpoint) as session, none:
+    with eagle.connect(gpu_daemon(pretend="devices=0").endpoint) as session, none:
         session.zeros(3, device="cuda:0")
 
 
-def test_an_operator_chooses_the_gpus(start: Callable[..., Daemon]) -> None:
+def test_an_operator_chooses_the_gpus(gpu_daemon: Callable[..., Daemon]) -> None:
     none = pytest.raises(ValueError, match="--devices none")
-    with eagle.connect(start("--devices", "none").endpoint) as session, none:
+    with eagle.connect(gpu_daemon("--devices", "none").endpoint) as session, none:
         session.zeros(3, device="cuda")
-    with eagle.connect(start("--devices", GPU_0[:-1] + "1").endpoint) as session:
+    with eagle.connect(gpu_daemon("--devices", GPU_0[:-1] + "1").endpoint) as session:
         assert session.zeros(3, device="cuda").device == "cuda:1"
         with pytest.raises(ValueError, match="device 'cuda:0': there is none"):
             session.zeros(3, device="cuda:0")
@@ -380,8 +355,8 @@ def test_a_graph_of_the_cpu_refuses_an_array_on_a_gpu_by_both_names(session: eag
         eagle.plan(affine).bind(x=x, y=y, a=1.0, b=1.0).launch()
 
 
-def test_what_lay_on_a_gpu_is_lost_with_the_worker_and_named(start: Callable[..., Daemon]) -> None:
-    daemon = start()
+def test_what_lay_on_a_gpu_is_lost_with_the_worker_and_named(gpu_daemon: Callable[..., Daemon]) -> None:
+    daemon = gpu_daemon()
     with eagle.connect(daemon.endpoint) as session:
         x, y = session.zeros(3, device="cuda:0"), session.full(3, 2.0)
         os.kill(daemon.pid, signal.SIGKILL)
@@ -395,10 +370,10 @@ def test_what_lay_on_a_gpu_is_lost_with_the_worker_and_named(start: Callable[...
         assert again.numpy().tolist() == [1.0] * 3
 
 
-def test_the_programs_of_the_page_run(start: Callable[..., Daemon], tmp_path: Path) -> None:
+def test_the_programs_of_the_page_run(gpu_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
     page = (ROOT / "docs/manual/gpu.md").read_text()
     program = tmp_path / "page.py"
     program.write_text("\n".join(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)))
-    ran = python_script(program, environment={"EAGLE_ENDPOINT": start().endpoint})
+    ran = python_script(program, environment={"EAGLE_ENDPOINT": gpu_daemon().endpoint})
     _, err = ran.communicate(timeout=60)
     assert ran.returncode == 0, err

@@ -6,8 +6,6 @@ A stand-in plays the framework: it has the memory of the fake driver by its addr
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import eagle
@@ -15,37 +13,16 @@ import numpy as np
 import pytest
 from eagle import _core
 from eagle.graph import child, opaque
-from harness import BUILD, Daemon
 from models import affine
 
 GPU = "cuda:0"
 
-
-@pytest.fixture(autouse=True)
-def driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EAGLE_CUDA_DRIVER", str(BUILD / "fake_cuda/libcuda.so.1"))
-    monkeypatch.setenv("EAGLE_FAKE_CUDA", "devices=2")
+pytestmark = pytest.mark.usefixtures("fake_gpus")
 
 
 @pytest.fixture
-def start(short_path: Path) -> Iterator[Callable[..., Daemon]]:
-    running: list[Daemon] = []
-
-    def start(*options: str) -> Daemon:
-        running.append(Daemon(short_path, *options, environment={"EAGLE_FAKE_CUDA": "devices=2"}))
-        return running[-1]
-
-    yield start
-    for daemon in running:
-        assert daemon.stop() == 0, daemon.log()
-
-
-@pytest.fixture(params=["local", "daemon"])
-def session(request: pytest.FixtureRequest) -> Iterator[eagle.Session]:
-    opened = eagle.local() if request.param == "local" else None
-    opened = opened or eagle.connect(request.getfixturevalue("start")().endpoint)
-    with opened:
-        yield opened
+def session(gpu_session: eagle.Session) -> eagle.Session:
+    return gpu_session
 
 
 def at(pointer: int, size: int) -> np.ndarray:

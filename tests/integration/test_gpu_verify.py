@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +12,12 @@ import eagle
 import numpy as np
 import pytest
 from eagle.graph import opaque
-from harness import BUILD, Beside, Daemon, eaglectl
+from harness import Beside, Daemon, eaglectl
 from models import add_into, affine
 
-DRIVER = str(BUILD / "fake_cuda/libcuda.so.1")
 GPU = "cuda:0"
 
-
-@pytest.fixture(autouse=True)
-def driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EAGLE_CUDA_DRIVER", DRIVER)
-
-
-@pytest.fixture
-def start(short_path: Path) -> Iterator[Callable[..., Daemon]]:
-    running: list[Daemon] = []
-
-    def start(*options: str, pretend: str = "devices=2") -> Daemon:
-        folder = short_path / str(len(running))
-        folder.mkdir()
-        running.append(Daemon(folder, *options, environment={"EAGLE_FAKE_CUDA": pretend}))
-        return running[-1]
-
-    yield start
-    for daemon in running:
-        assert daemon.stop() == 0, daemon.log()
+pytestmark = pytest.mark.usefixtures("fake_gpus")
 
 
 def verify(daemon: Daemon, *words: str) -> tuple[int, Any]:
@@ -57,9 +38,9 @@ def two_nodes(session: eagle.Session, **where: str) -> tuple[eagle.Graph, list[A
 
 @pytest.mark.parametrize("where", [{}, {"device": GPU}], ids=["host", "gpu"])
 def test_a_graph_that_computes_the_same_is_said_to_and_its_arrays_stay(
-    start: Callable[..., Daemon], where: dict[str, str]
+    gpu_daemon: Callable[..., Daemon], where: dict[str, str]
 ) -> None:
-    daemon = start()
+    daemon = gpu_daemon()
     with eagle.connect(daemon.endpoint) as session:
         g, arrays = two_nodes(session, **where)
         before = [np.asarray(array).tobytes() for array in arrays]
@@ -76,8 +57,8 @@ def test_a_graph_that_computes_the_same_is_said_to_and_its_arrays_stay(
 
 
 @pytest.mark.parametrize("where", [{}, {"device": GPU}], ids=["host", "gpu"])
-def test_a_wrong_bit_is_found_by_array_index_and_ulps(start: Callable[..., Daemon], where: dict[str, str]) -> None:
-    daemon = start(pretend="devices=1,flip_bit=1")  # the first launch of a kernel: of `scale`, when it is verified
+def test_a_wrong_bit_is_found_by_array_index_and_ulps(gpu_daemon: Callable[..., Daemon], where: dict[str, str]) -> None:
+    daemon = gpu_daemon(pretend="devices=1,flip_bit=1")  # the first launch of a kernel: of `scale`, when it is verified
     with eagle.connect(daemon.endpoint) as session:
         _, arrays = two_nodes(session, **where)
         before = [np.asarray(array).tobytes() for array in arrays]
@@ -94,16 +75,16 @@ def test_a_wrong_bit_is_found_by_array_index_and_ulps(start: Callable[..., Daemo
         assert verify(daemon, "drift")[0] == 0  # no launch after the first is wrong
 
 
-def test_numbers_that_params_were_given_since_are_used(start: Callable[..., Daemon]) -> None:
-    daemon = start(pretend="devices=1,flip_bit=1")
+def test_numbers_that_params_were_given_since_are_used(gpu_daemon: Callable[..., Daemon]) -> None:
+    daemon = gpu_daemon(pretend="devices=1,flip_bit=1")
     with eagle.connect(daemon.endpoint) as session:
         g, _ = two_nodes(session)
         g.update({"a": 0.0, "b": 8.0})
         assert verify(daemon, "drift")[1]["difference"]["cpu"] == "8"
 
 
-def test_loops_scratch_and_reductions_are_compared(start: Callable[..., Daemon]) -> None:
-    daemon = start()
+def test_loops_scratch_and_reductions_are_compared(gpu_daemon: Callable[..., Daemon]) -> None:
+    daemon = gpu_daemon()
     with eagle.connect(daemon.endpoint) as session:
         x, total = session.full(20, 1.0), session.zeros(1)
         left = session.asarray(np.array([1]))
@@ -151,9 +132,13 @@ def test_a_daemon_without_a_gpu_says_so(short_path: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_what_a_gpu_cannot_do_is_said_by_name(
-    start: Callable[..., Daemon], pretend: str, options: tuple[str, ...], words: tuple[str, ...], expected: str
+    gpu_daemon: Callable[..., Daemon],
+    pretend: str,
+    options: tuple[str, ...],
+    words: tuple[str, ...],
+    expected: str,
 ) -> None:
-    daemon = start(*options, pretend=pretend)
+    daemon = gpu_daemon(*options, pretend=pretend)
     with eagle.connect(daemon.endpoint) as session:
         g, arrays = two_nodes(session)
         big = session.zeros(400_000)
@@ -166,8 +151,8 @@ def test_what_a_gpu_cannot_do_is_said_by_name(
         kept.launch()
 
 
-def test_a_graph_with_callables_is_refused_by_the_callables_name(start: Callable[..., Daemon]) -> None:
-    daemon = start()
+def test_a_graph_with_callables_is_refused_by_the_callables_name(gpu_daemon: Callable[..., Daemon]) -> None:
+    daemon = gpu_daemon()
     with eagle.connect(daemon.endpoint) as session:
         x = session.zeros(4)
         g = eagle.Graph(name="mine")
@@ -177,8 +162,8 @@ def test_a_graph_with_callables_is_refused_by_the_callables_name(start: Callable
         assert "'my callable' is a callable of its program" in said
 
 
-def test_only_graphs_that_there_are_are_verified(start: Callable[..., Daemon]) -> None:
-    daemon = start()
+def test_only_graphs_that_there_are_are_verified(gpu_daemon: Callable[..., Daemon]) -> None:
+    daemon = gpu_daemon()
     with eagle.connect(daemon.endpoint) as session:
         g, _ = two_nodes(session)
         assert g.backend == "cpu"
@@ -187,8 +172,8 @@ def test_only_graphs_that_there_are_are_verified(start: Callable[..., Daemon]) -
         assert verify(daemon, "--device", "cuda:0")[0] == 2
 
 
-def test_a_launch_meanwhile_is_seen_whole_or_not_at_all(start: Callable[..., Daemon]) -> None:
-    daemon = start()
+def test_a_launch_meanwhile_is_seen_whole_or_not_at_all(gpu_daemon: Callable[..., Daemon]) -> None:
+    daemon = gpu_daemon()
     with eagle.connect(daemon.endpoint) as session:
         x = session.zeros(1000)
         g = eagle.Graph(name="counts").add(eagle.plan(affine).bind(x=x, y=x, a=1.0, b=1.0)).build()
