@@ -45,9 +45,7 @@ public:
   // `number`: of the array among those of its session.
   static StatusOr<Block> allocate(std::uint64_t bytes, std::uint64_t number) {
     Block block;
-    if (bytes > most_bytes) {
-      block.memory_ = nullptr;
-    } else if (bytes >= mapped_from) {
+    if (bytes >= mapped_from && bytes <= most_bytes) {
       block.lead_ = plane::stagger_of(number);
       block.mapped_ = bytes + block.lead_;
       void* const found =
@@ -55,7 +53,7 @@ public:
       block.memory_ = found == MAP_FAILED ? nullptr : found;
       if (block.memory_ != nullptr && bytes >= huge_from)
         plane::ask_for_huge_pages(static_cast<std::byte*>(block.memory_), block.mapped_);
-    } else {
+    } else if (bytes < mapped_from) {
       block.memory_ = ::operator new(plane::staggered(bytes), alignment, std::nothrow);
       if (block.memory_ != nullptr) std::memset(block.memory_, 0, bytes);
     }

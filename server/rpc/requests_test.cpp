@@ -3,12 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
-#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +19,7 @@ namespace eagle::server {
 namespace {
 
 using google::protobuf::MethodDescriptor;
+using server::testing::Remote;
 using server::testing::Rpc;
 using server::testing::Served;
 using ::testing::HasSubstr;
@@ -241,13 +239,8 @@ TEST_F(Requests, CompressedOnesAreRefusedAndNotUnpacked) {
 
 // Without certificate and token, as the only ones that need not have either.
 TEST_F(Requests, WhoeverComesOverTcpIsHeldToTheSame) {
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
-  const auto remote = RpcServer::start_remote(served_->daemon(), Surroundings{.listen = {"dns:test"}},
-                                              {Identity::anonymous, nullptr}, {});
-  ASSERT_TRUE(remote.ok()) << remote.status().to_string();
-  (*remote)->adopt(UniqueFd(ends[0]));
-  const auto channel = grpc::CreateInsecureChannelFromFd("test", ends[1]);
+  const Remote remote(served_->daemon());
+  const auto& channel = remote.channel();
   EXPECT_EQ(send(channel, "/eagle.v1.Sessions/Attach", garbage).told.reason(), Reason::bad_message);
   const std::string large(std::size_t{served_->daemon().limits().request_bytes} + 1, 'x');
   for (const char* path :

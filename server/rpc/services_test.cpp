@@ -1,7 +1,5 @@
 #include <gmock/gmock.h>
-#include <grpcpp/create_channel_posix.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
 #include <array>
 #include <chrono>
@@ -20,6 +18,7 @@ using server::testing::add_increment;
 using server::testing::Conversation;
 using server::testing::GraphScene;
 using server::testing::Mapping;
+using server::testing::Remote;
 using server::testing::Rpc;
 using server::testing::Served;
 using server::testing::SideClient;
@@ -312,13 +311,8 @@ TEST_F(Rpc, StreamsWhoseClientSaysNothingEnd) {
     EXPECT_EQ(rpc::status_of(run->Finish(), context).reason(), Reason::deadline);
   }
   // As a client over TCP, who has shown nothing yet.
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
-  const auto remote = RpcServer::start_remote(served_->daemon(), Surroundings{.listen = {"dns:test"}},
-                                              {Identity::anonymous, nullptr}, {});
-  ASSERT_TRUE(remote.ok()) << remote.status().to_string();
-  (*remote)->adopt(UniqueFd(ends[0]));
-  const auto sessions = v1::Sessions::NewStub(grpc::CreateInsecureChannelFromFd("test", ends[1]));
+  const Remote remote(served_->daemon());
+  const auto sessions = v1::Sessions::NewStub(remote.channel());
   grpc::ClientContext context;
   const auto stream = sessions->Attach(&context);
   v1::AttachServerMessage message;
@@ -350,13 +344,8 @@ TEST_F(Rpc, StreamsThatHaveNotOpenedASessionAreBoundedInNumber) {
   Daemon::Options options;
   options.limits.unnamed_streams = 1;
   serve(std::move(options));
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
-  const auto remote = RpcServer::start_remote(served_->daemon(), Surroundings{.listen = {"dns:test"}},
-                                              {Identity::anonymous, nullptr}, {});
-  ASSERT_TRUE(remote.ok()) << remote.status().to_string();
-  (*remote)->adopt(UniqueFd(ends[0]));
-  const auto sessions = v1::Sessions::NewStub(grpc::CreateInsecureChannelFromFd("test", ends[1]));
+  const Remote remote(served_->daemon());
+  const auto sessions = v1::Sessions::NewStub(remote.channel());
   v1::AttachClientMessage open;
   open.mutable_open()->mutable_hello()->mutable_protocol()->set_min(1);
   open.mutable_open()->mutable_hello()->mutable_protocol()->set_max(1);

@@ -3,9 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -19,6 +22,25 @@
 #include "server/testing_client.h"
 
 namespace eagle::server::testing {
+
+// A server for TCP, and a client's end of a connection to it, without certificate and token.
+class Remote {
+public:
+  explicit Remote(Daemon& daemon)
+      : server_(RpcServer::start_remote(daemon, Surroundings{.listen = {"dns:test"}},
+                                        {Identity::anonymous, nullptr}, {})) {
+    std::array<int, 2> ends{-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
+    EXPECT_TRUE(server_.ok()) << server_.status().to_string();
+    (*server_)->adopt(UniqueFd(ends[0]));
+    channel_ = grpc::CreateInsecureChannelFromFd("test", ends[1]);
+  }
+  [[nodiscard]] const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+
+private:
+  StatusOr<std::unique_ptr<RpcServer>> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
 
 class Rpc : public ::testing::Test {
 protected:
