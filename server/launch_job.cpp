@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/base/clock.h"
-#include "engine/run/host.h"
 #include "server/log_context.h"
 
 namespace eagle::server {
@@ -101,7 +100,7 @@ Status LaunchJob::stop_status() const {
 Job::Next LaunchJob::advance() {
   Status failure;
   bool unanswered = false;
-  {
+  if (has_asked_) {
     const std::lock_guard lock(mutex_);
     failure = std::exchange(host_failure_, Status());
     unanswered = unanswered_;
@@ -134,6 +133,7 @@ Job::Next LaunchJob::advance() {
 }
 
 Job::Next LaunchJob::ask() {
+  has_asked_ = true;
   executor_.park(*this);  // first: once `parked_` is set, whoever cancels resumes the job
   std::uint64_t sequence = 0;
   {
@@ -189,7 +189,6 @@ void LaunchJob::stop(const Status& why) {
 
 LaunchReport LaunchJob::report() const {
   LaunchReport report;
-  report.host = run::this_host();
   report.launches = replay_->launches();
   report.threads = graph_->built().threads();
   report.wall_s = seconds_since(*began_);

@@ -71,6 +71,7 @@ private:
   LaunchEvents events_;
   std::optional<run::Replay> replay_;
   std::optional<std::chrono::steady_clock::time_point> began_;
+  bool has_asked_ = false;  // its client to run a callable
 
   mutable std::mutex mutex_;
   bool parked_ = false;         // a host call is open

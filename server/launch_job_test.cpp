@@ -65,7 +65,7 @@ TEST_F(LaunchJobTest, RunsTheGraphThatOften) {
   const LaunchOutcome outcome = launch({graph, 1000, 0});
   ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
   EXPECT_EQ(outcome->launches, 1000);
-  EXPECT_EQ(outcome->host.pid, ::getpid());
+  EXPECT_EQ(outcome->host().pid, ::getpid());
   EXPECT_EQ(x_.values[3], 1000.0);
   EXPECT_EQ((*session_->graph(graph))->launches(), 1000u);
 }

@@ -25,7 +25,7 @@ LaunchReport report_of(const v1::OutcomesRecord::Outcome& message) {
 }
 
 void describe(const LaunchReport& report, v1::OutcomesRecord::Outcome& message) {
-  run::describe(report.host, *message.mutable_host());
+  run::describe(report.host(), *message.mutable_host());
   message.set_launches(report.launches);
   message.set_threads(report.threads);
   message.set_wall_s(report.wall_s);
@@ -46,7 +46,7 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
   std::optional<LaunchOutcome> known;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(request.launch_id);
+    const auto found = find(request.launch_id);
     if (found == entries_.end()) {
       if (lost(request.launch_id) || (manner.in_order && request.launch_id <= lost_through_))
         return lost_with_its_worker(request.launch_id);
@@ -57,7 +57,7 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
                           std::to_string(limits_.outcomes) +
                           " of a session (outcomes): it may have run; use a new, larger id to run it");
       }
-      add({request, std::move(receiver), {}, std::nullopt, manner.asked_for_later});
+      last_added_ = add({request, std::move(receiver), {}, std::nullopt, manner.asked_for_later});
       return Admission::first;
     }
     Entry& entry = found->second;
@@ -104,7 +104,7 @@ void LaunchOutcomes::settle(std::uint64_t launch_id, const LaunchOutcome& outcom
   std::vector<Receiver> others;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = entries_.find(launch_id);
+    const auto found = find(launch_id);
     if (found == entries_.end()) return;
     std::swap(receiver, found->second.receiver);
     others.swap(found->second.others);
@@ -113,6 +113,7 @@ void LaunchOutcomes::settle(std::uint64_t launch_id, const LaunchOutcome& outcom
       bytes_ += size_of(outcome);
       keep(found);
     } else {
+      if (found == last_added_) last_added_ = entries_.end();
       entries_.erase(found);
       add_unused(launch_id, launch_id);
     }
@@ -165,34 +166,41 @@ void LaunchOutcomes::keep(Entries::iterator settled) {
   if (settled->second.awaited) {
     awaited_.insert(settled->first);
   } else {
-    settled_.push_back(settled->first);
+    settled_.push_back(settled);
   }
   while (!settled_.empty() && (settled_.size() > limits_.outcomes || bytes_ > limits_.outcome_bytes)) {
     forget(settled_.front());
     settled_.pop_front();
   }
   while (!awaited_.empty() && (awaited_.size() > limits_.outcomes || bytes_ > limits_.outcome_bytes)) {
-    forget(*awaited_.begin());
+    forget(entries_.find(*awaited_.begin()));
     awaited_.erase(awaited_.begin());
   }
 }
 
-void LaunchOutcomes::forget(std::uint64_t launch_id) {
-  const auto entry = entries_.find(launch_id);
-  bytes_ -= size_of(*entry->second.outcome);
-  spare_ = entries_.extract(entry);
+void LaunchOutcomes::forget(Entries::iterator settled) {
+  bytes_ -= size_of(*settled->second.outcome);
+  if (settled == last_added_) last_added_ = entries_.end();
+  spare_ = entries_.extract(settled);
   spare_.mapped().outcome.reset();
 }
 
+// No id above the highest is known.
+LaunchOutcomes::Entries::iterator LaunchOutcomes::find(std::uint64_t launch_id) {
+  if (launch_id > highest_) return entries_.end();
+  if (last_added_ != entries_.end() && last_added_->first == launch_id) return last_added_;
+  return entries_.find(launch_id);
+}
+
 // Most launches have the largest id so far, and come when as many are known as may be.
-void LaunchOutcomes::add(Entry entry) {
+LaunchOutcomes::Entries::iterator LaunchOutcomes::add(Entry entry) {
   if (spare_.empty()) {
-    entries_.emplace_hint(entries_.end(), entry.request.launch_id, std::move(entry));
-    return;
+    const std::uint64_t id = entry.request.launch_id;
+    return entries_.emplace_hint(entries_.end(), id, std::move(entry));
   }
   spare_.key() = entry.request.launch_id;
   spare_.mapped() = std::move(entry);
-  entries_.insert(entries_.end(), std::move(spare_));
+  return entries_.insert(entries_.end(), std::move(spare_));
 }
 
 bool LaunchOutcomes::take_unused(std::uint64_t launch_id) {

@@ -20,12 +20,15 @@
 namespace eagle::server {
 
 struct LaunchReport {
-  run::HostIdentity host;
-  std::int64_t launches = 0;  // whole replays
+  std::optional<run::HostIdentity> earlier_host;  // where an earlier worker ran it
+  std::int64_t launches = 0;                      // whole replays
   std::int64_t threads = 1;
   double wall_s = 0;
   std::vector<std::int64_t> iterations;
   run::KernelCounts counts;
+
+  // Asked for by few, and so not copied by every launch.
+  [[nodiscard]] run::HostIdentity host() const { return earlier_host ? *earlier_host : run::this_host(); }
 };
 using LaunchOutcome = StatusOr<LaunchReport>;
 
@@ -95,9 +98,10 @@ private:
   // True where this id never began anything, which it may from now on.
   bool take_unused(std::uint64_t launch_id);
   void add_unused(std::uint64_t first, std::uint64_t last);
-  void add(Entry entry);  // of an id that is not known
+  [[nodiscard]] Entries::iterator find(std::uint64_t launch_id);
+  Entries::iterator add(Entry entry);  // of an id that is not known
   void keep(Entries::iterator settled);
-  void forget(std::uint64_t launch_id);
+  void forget(Entries::iterator settled);
   [[nodiscard]] bool lost(std::uint64_t launch_id) const {
     return launch_id <= lost_through_ && begun_.may_have(launch_id);
   }
@@ -107,7 +111,10 @@ private:
   std::mutex mutex_;
   Entries entries_;
   Entries::node_type spare_;  // of an outcome that was forgotten: the next launch has it
-  std::deque<std::uint64_t>
+  // Found without a search, which takes as long as all the rest: the launch that was admitted last is mostly
+  // the one that is settled next.
+  Entries::iterator last_added_ = entries_.end();
+  std::deque<Entries::iterator>
       settled_;                      // with an outcome, in the order of their ends, without the awaited ones
   std::set<std::uint64_t> awaited_;  // with an outcome that nobody has asked for yet
   std::size_t bytes_ = 0;            // of all outcomes

@@ -57,6 +57,8 @@ void Tenant::set_policy(const TenantPolicy& policy) {
   behind_until_.store(Clock::time_point::min(), relaxed);
   const std::lock_guard lock(mutex_);
   policy_ = policy;
+  for (std::size_t i = 0; i < held_kinds; ++i) quotas_[i].store(policy.quotas[i], relaxed);
+  bounds_computing_.store(policy.device_share > 0, relaxed);
 }
 
 Tenant::Flow& Tenant::flow() {
@@ -68,11 +70,7 @@ Tenant::Flow& Tenant::flow() {
 
 StatusOr<Tenant::Share> Tenant::hold(Held kind, std::uint64_t amount) {
   const auto index = static_cast<std::size_t>(kind);
-  std::uint64_t quota = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    quota = policy_.quotas[index];
-  }
+  const std::uint64_t quota = quotas_[index].load(relaxed);
   std::uint64_t held = held_[index].load(relaxed);
   do {
     if (quota != 0 && (amount > quota || held > quota - amount)) {
@@ -107,6 +105,7 @@ Status Tenant::may_compile(Clock::time_point now) {
 }
 
 Status Tenant::may_compute(Clock::time_point now) {
+  if (!bounds_computing_.load(relaxed)) return {};
   std::unique_lock lock(mutex_);
   const double bound = policy_.device_share;
   const double wait_s = bound > 0 ? computing_.wait(bound, now) : 0;
@@ -123,8 +122,9 @@ void Tenant::note_compiled(double seconds, Clock::time_point now) {
 
 void Tenant::note_computed(double seconds, Clock::time_point now) {
   count(meter_->device_ns, static_cast<std::uint64_t>(seconds * 1e9));
+  device_s_.store(device_s_.load(relaxed) + seconds, relaxed);
+  if (!bounds_computing_.load(relaxed)) return;
   const std::lock_guard lock(mutex_);
-  device_s_ += seconds;
   const double share = policy_.device_share;
   if (share <= 0) return;
   computing_.use(seconds, share, now, longest_device_debt_s);
@@ -133,9 +133,8 @@ void Tenant::note_computed(double seconds, Clock::time_point now) {
 }
 
 void Tenant::note_wait(double seconds) {
-  const std::lock_guard lock(mutex_);
-  wait_s_ += seconds;
-  longest_wait_s_ = std::max(longest_wait_s_, seconds);
+  wait_s_.store(wait_s_.load(relaxed) + seconds, relaxed);
+  if (seconds > longest_wait_s_.load(relaxed)) longest_wait_s_.store(seconds, relaxed);
 }
 
 TenantReport Tenant::report() const {
@@ -147,10 +146,10 @@ TenantReport Tenant::report() const {
   const std::lock_guard lock(mutex_);
   report.weight = policy_.weight;
   report.priority = policy_.priority;
-  report.device_s = device_s_;
+  report.device_s = device_s_.load(relaxed);
   report.compile_s = compile_s_;
-  report.queue_wait_s = wait_s_;
-  report.longest_queue_wait_s = longest_wait_s_;
+  report.queue_wait_s = wait_s_.load(relaxed);
+  report.longest_queue_wait_s = longest_wait_s_.load(relaxed);
   return report;
 }
 

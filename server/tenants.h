@@ -124,6 +124,8 @@ public:
   Status may_compile(Clock::time_point now = Clock::now());
   Status may_compute(Clock::time_point now = Clock::now());
   void note_compiled(double seconds, Clock::time_point now = Clock::now());
+  // By one thread at a time, the executor's. Where the tenant has no bound they take no lock: every launch
+  // comes by here.
   void note_computed(double seconds, Clock::time_point now = Clock::now());
   void note_wait(double seconds);
   void note_end() { ended_.fetch_add(1, relaxed); }
@@ -147,16 +149,18 @@ private:
   std::atomic<double> weight_ = 1;  // for `flow`, without a lock
   std::atomic<int> priority_ = 0;
   std::atomic<Clock::time_point> behind_until_ = Clock::time_point::min();
+  std::array<std::atomic<std::uint64_t>, held_kinds> quotas_ = {};
+  std::atomic<bool> bounds_computing_ = false;  // whether there is a device_share
+  std::atomic<double> device_s_ = 0;
+  std::atomic<double> wait_s_ = 0;
+  std::atomic<double> longest_wait_s_ = 0;
   Flow flow_;
 
   mutable std::mutex mutex_;
   TenantPolicy policy_;
   Allowance compiling_;
   Allowance computing_;
-  double device_s_ = 0;
   double compile_s_ = 0;
-  double wait_s_ = 0;
-  double longest_wait_s_ = 0;
 };
 
 // A principal's tenant where no other rule says so: the principal as text; "anonymous" for all that are

@@ -14,7 +14,7 @@ LaunchRequest request_of(const v1::LaunchRequest& message, const Session& sessio
 }
 
 void describe(const LaunchReport& report, v1::LaunchReport& message) {
-  run::describe(report.host, *message.mutable_host());
+  run::describe(report.host(), *message.mutable_host());
   message.set_launches(report.launches);
   message.set_threads(report.threads);
   message.set_wall_s(report.wall_s);
