@@ -1,18 +1,17 @@
 #include "client/local_host.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "client/local_device.h"
+#include "client/local_memory.h"
 #include "client/local_planes.h"
 #include "client/local_runs.h"
 #include "client/plane_registry.h"
@@ -22,10 +21,8 @@
 #include "eagle/v1/run.pb.h"
 #include "engine/codegen/disk_cache.h"
 #include "engine/engine.h"
-#include "engine/plane/huge_pages.h"
 #include "engine/plane/memory.h"
 #include "engine/plane/packed.h"
-#include "engine/plane/stagger.h"
 #include "engine/run/cuda/device_transfer.h"
 #include "engine/run/cuda/devices.h"
 #include "engine/run/cuda/graph_backend.h"
@@ -38,58 +35,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Zeroed bytes at a multiple of 64, apart from those of other blocks (engine/plane/stagger.h). Small blocks
-// come from the heap; large ones from the kernel, which makes their pages when they are first touched.
-class Block {
-public:
-  // `number`: of the array among those of its session.
-  static StatusOr<Block> allocate(std::uint64_t bytes, std::uint64_t number) {
-    Block block;
-    if (bytes >= mapped_from && bytes <= most_bytes) {
-      block.lead_ = plane::stagger_of(number);
-      block.mapped_ = bytes + block.lead_;
-      void* const found =
-          ::mmap(nullptr, block.mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      block.memory_ = found == MAP_FAILED ? nullptr : found;
-      if (block.memory_ != nullptr && bytes >= huge_from)
-        plane::ask_for_huge_pages(static_cast<std::byte*>(block.memory_), block.mapped_);
-    } else if (bytes < mapped_from) {
-      block.memory_ = ::operator new(plane::staggered(bytes), alignment, std::nothrow);
-      if (block.memory_ != nullptr) std::memset(block.memory_, 0, bytes);
-    }
-    if (block.memory_ == nullptr) {
-      return Status(Reason::out_of_memory,
-                    "the system has no " + std::to_string(bytes) + " bytes for an array");
-    }
-    return block;
-  }
-  Block(Block&& other) noexcept
-      : memory_(std::exchange(other.memory_, nullptr)), mapped_(other.mapped_), lead_(other.lead_) {}
-  Block& operator=(Block&&) = delete;
-  ~Block() {
-    if (memory_ == nullptr) return;
-    if (mapped_ > 0) {
-      ::munmap(memory_, mapped_);
-    } else {
-      ::operator delete(memory_, alignment);
-    }
-  }
-  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(memory_) + lead_; }
-
-private:
-  static constexpr std::align_val_t alignment{64};
-  static constexpr std::uint64_t mapped_from = 256u << 10;
-  static constexpr std::uint64_t huge_from = 4u << 20;                 // where huge pages pay, as for numpy
-  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 62;  // which no system has
-  Block() = default;
-  void* memory_ = nullptr;
-  std::uint64_t mapped_ = 0;  // bytes; 0: from the heap
-  std::uint64_t lead_ = 0;    // before the first byte of the array
-};
-
 class LocalBuffer final : public Buffer {
 public:
-  LocalBuffer(Block block, std::uint64_t bytes, std::shared_ptr<LocalPlanes> planes)
+  LocalBuffer(LocalMemory::Block block, std::uint64_t bytes, std::shared_ptr<LocalPlanes> planes)
       : Buffer(block.data(), bytes), block_(std::move(block)), planes_(std::move(planes)) {}
   ~LocalBuffer() override {
     if (id_ == 0) return;
@@ -99,7 +47,7 @@ public:
   void entered(std::uint64_t id) { id_ = id; }
 
 private:
-  Block block_;
+  LocalMemory::Block block_;
   std::shared_ptr<LocalPlanes> planes_;
   std::uint64_t id_ = 0;
 };
@@ -371,6 +319,7 @@ public:
   Status close() override {
     shared_->close();
     runs_.close();
+    memory_->close();
     return {};
   }
   HostRuns* runs() override { return &runs_; }
@@ -411,10 +360,12 @@ public:
     return LocalGraphs::draw(*built, format);
   }
 
-  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label, Contents) override {
+  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label,
+                                             Contents contents) override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("allocate"));
     bytes = std::max<std::uint64_t>(bytes, 1);  // an empty array has an address too
-    EAGLE_ASSIGN_OR_RETURN(Block block, Block::allocate(bytes, planes_->next_number()));
+    EAGLE_ASSIGN_OR_RETURN(LocalMemory::Block block,
+                           memory_->allocate(bytes, planes_->next_number(), contents));
     const auto buffer = std::make_shared<LocalBuffer>(std::move(block), bytes, planes_);
     const std::uint64_t id = planes_->enter(buffer);
     buffer->entered(id);
@@ -578,6 +529,7 @@ private:
 
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<LocalPlanes> planes_ = std::make_shared<LocalPlanes>();
+  const std::shared_ptr<LocalMemory> memory_ = std::make_shared<LocalMemory>();
   Clock::time_point start_ = Clock::now();
   LocalRuns runs_{*shared_->engine,
                   [this](const auto& planes, std::span<const run::PlaneMemory> private_planes) {
