@@ -38,7 +38,7 @@ from eagle._addresses import param_rows, plane_rows
 from eagle._edges import Edge, Edges
 from eagle._explain import Meeting, NodeExplanation, PairExplanation, PlaneExplanation, explain
 from eagle._graph_files import Storable
-from eagle._imported import Watched, refuse_moved, watched_after, watched_of
+from eagle._imported import Imported, Watched, refuse_moved, watched_after, watched_of
 from eagle._kinds import NodeKind, register_node_kind
 from eagle._nodes import (
     Conditional,
@@ -120,6 +120,8 @@ class Graph(Storable):
         self._recorded = _flag("Graph: record", record)
         self._found = session  # where the graph belongs: as asked for, else by the first array of a session
         self._adds: list[_Add] = []
+        self._has_imported = False  # arrays whose memory is another package's: most graphs are spared the look for them
+        self._last_rebind = BoundPlan._last_rebind
         self._rebound = False  # to other arrays than those of `_adds`
         self._changing = threading.Lock()  # held by adds and build; never waited for
         self._home = session
@@ -130,7 +132,7 @@ class Graph(Storable):
         self._report: GraphReport | Literal["unread"] | None = None
         self._counters: tuple[Conditional, ...] | None = None  # the loops of the graph, once it was launched
         self._scratch: tuple[ScratchUse, ...] = ()
-        self._execution = Execution("", (), 0, 0)
+        self._execution: Execution | None = None  # of the core, for who asks
         self._enqueued = 0  # runs that `synchronize` will report
         self._numbers = itertools.count()  # of scratch planes without a name
         self._record: GraphRecord | None = None
@@ -222,7 +224,9 @@ class Graph(Storable):
         with self._exclusively(method):
             arrays = [array for add in adds for array in add.arrays()]
             for array in arrays:
-                if isinstance(array, Scratch) and array._graph is not self:
+                if isinstance(array, Imported):
+                    self._has_imported = True
+                elif isinstance(array, Scratch) and array._graph is not self:
                     raise refusal(
                         "SCRATCH_PLANE",
                         f"{method}: the {array._label()} is another graph's, and only nodes of that graph can touch "
@@ -270,7 +274,7 @@ class Graph(Storable):
                 self._core.set_recorded(self._recorded)
                 raise
             self._recorded = recorded
-            self._watched = [row for add in self._adds for row in add.watched()]
+            self._watched = [row for add in self._adds for row in add.watched()] if self._has_imported else []
             self._look_at(self._core)
         return self
 
@@ -402,6 +406,7 @@ class Graph(Storable):
         Busy, GraphState before the build, EagleError for another dtype (TypeError) or shape (ValueError).
         """
         core = self._built("rebind")
+        _ = self.report  # it is of the planes and the execution that were
         rows = plane_rows("rebind", {**(planes or {}), **named})
         core.rebind(rows)
         self._rebound = True
@@ -480,6 +485,9 @@ class Graph(Storable):
         """What the last launch said about itself; None before the first."""
         if self._report == "unread":
             said = LaunchReport.of(self._built("report").report())
+            if self._execution is None:
+                fusion, groups, left_out, size = self._built("report").execution()
+                self._execution = Execution(fusion, tuple(ExecutedGroup(*row) for row in groups), left_out, size)
             self._report = GraphReport(*said, self._scratch, self._execution)
         return self._report
 
@@ -554,10 +562,8 @@ class Graph(Storable):
 
     def _look_at(self, core: _core.Graph) -> None:
         """What became of scratch planes and kernels at the build."""
-        _ = self.report  # it is of the planes and the execution that were
         self._scratch = tuple(ScratchUse(*row) for row in core.scratch())
-        fusion, groups, left_out, size = core.execution()
-        self._execution = Execution(fusion, tuple(ExecutedGroup(*row) for row in groups), left_out, size)
+        self._execution = None
 
     def _count_trips(self, number: int) -> None:
         """What the loops of the graph say of the last launch, of ``number`` runs."""
@@ -574,8 +580,11 @@ class Graph(Storable):
 
     def _take_rebound(self) -> None:
         """A plan that was bound again since it was added is what it is now; from the build on it is by value."""
-        if self._home is None or not any(add.changed() for add in self._adds):
+        if self._home is None or self._last_rebind is BoundPlan._last_rebind:
             return
+        if not any(add.changed() for add in self._adds):
+            return
+        self._has_imported = True  # perhaps
         home, self._core, self._home = self._home, None, None  # frees conditionals, as `_move` does
         self._core = self._replayed(home)
         self._home = home

@@ -135,6 +135,8 @@ class BoundPlan:
     names, outputs included.
     """
 
+    _last_rebind = object()  # another one after each `rebind` of any plan: where it is the same, no plan has changed
+
     def __init__(self, plan: Plan, arguments: dict[str, Any], session: Session | None = None) -> None:
         self.kernel = plan.kernel
         self._plan = plan
@@ -200,6 +202,7 @@ class BoundPlan:
                     f"{old.dtype} {old.shape}, found {value.dtype} {value.shape}; bind the plan anew for another kind",
                 )
         self._bind({**self._arguments, **arguments})
+        BoundPlan._last_rebind = object()
         return self
 
     @property
