@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/lent.h"
 #include "client/view_table.h"
 #include "client/watched_call.h"
 #include "engine/graph/address.h"
@@ -231,7 +232,8 @@ public:
                 std::span<const run::PlaneMemory> /*private_planes*/) override {
     v1::RebindRequest request;
     request.set_graph(id_);
-    *request.mutable_description() = description;
+    const Lent lent(request, description, &v1::RebindRequest::unsafe_arena_set_allocated_description,
+                    &v1::RebindRequest::unsafe_arena_release_description);
     v1::RebindReply reply;
     EAGLE_RETURN_IF_ERROR(
         connection_->call("rebind", &RemoteLink::Stubs::graphs, &v1::Graphs::Stub::Rebind, request, reply));

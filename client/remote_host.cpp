@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/host_views.h"
+#include "client/lent.h"
 #include "client/plane_registry.h"
 #include "client/progress_teller.h"
 #include "client/remote_admin.h"
@@ -111,7 +112,8 @@ public:
   StatusOr<std::unique_ptr<HostGraph>> build(const v1::GraphDescription& description,
                                              std::span<const run::PlaneMemory> /*private_planes*/) override {
     v1::BuildRequest request;
-    *request.mutable_graph() = description;
+    const Lent graph(request, description, &v1::BuildRequest::unsafe_arena_set_allocated_graph,
+                     &v1::BuildRequest::unsafe_arena_release_graph);
     for (int repeats = 0;;) {
       EAGLE_RETURN_IF_ERROR(connection_->check("build"));
       auto built = try_build(request);

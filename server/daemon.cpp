@@ -127,7 +127,8 @@ GivenUp Daemon::given_up_with(const Session& session, const GivenUp& given_up) c
 
 StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescription& description,
                                       const GivenUp& given_up) {
-  const GraphHash hash = hash_of(description, session.tenant()->name());
+  const std::string described = description.SerializeAsString();
+  const GraphHash hash = hash_of(described, session.tenant()->name());
   EAGLE_RETURN_IF_ERROR(quarantine_.check(hash, session.tenant()->name(), description.name()));
   EAGLE_RETURN_IF_ERROR(session.tenant()->may_compile());
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
@@ -144,7 +145,7 @@ StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescripti
   result.loaded->note_in(ledger_.get(), session.id(), hash);
   EAGLE_ASSIGN_OR_RETURN(result.graph, session.add(result.loaded));
   const Status written =
-      session.records().built(result.graph, description, static_cast<std::uint32_t>(result.loaded->nodes()));
+      session.records().built(result.graph, described, static_cast<std::uint32_t>(result.loaded->nodes()));
   if (!written.ok()) {
     static_cast<void>(session.release_graph(result.graph));
     return written;

@@ -1,6 +1,9 @@
 #include "server/graph_records.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/message.h>
+#include <google/protobuf/wire_format_lite.h>
 
 #include <algorithm>
 #include <utility>
@@ -19,6 +22,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
+using google::protobuf::internal::WireFormatLite;
 
 // The numbers of Params in `to` become those in `from`; both describe the same graph over different planes.
 void copy_params(const Message& from, Message& to) {
@@ -50,11 +54,20 @@ std::uint64_t bytes_of_graph(const std::string& record, std::uint32_t nodes) {
          GraphRecords::bytes_a_described_byte * record.size();
 }
 
-std::string graph_record_text(const v1::GraphDescription& description, std::uint32_t nodes) {
-  v1::GraphRecord record;
-  *record.mutable_description() = description;
-  record.set_nodes(nodes);
-  return record.SerializeAsString();
+// A GraphRecord. Not by way of a message: that would be a copy of the description, and a large one.
+std::string graph_record_text(std::string_view described, std::uint32_t nodes) {
+  std::string record;
+  {
+    google::protobuf::io::StringOutputStream text(&record);
+    google::protobuf::io::CodedOutputStream out(&text);
+    WireFormatLite::WriteTag(v1::GraphRecord::kDescriptionFieldNumber,
+                             WireFormatLite::WIRETYPE_LENGTH_DELIMITED, &out);
+    out.WriteVarint32(static_cast<std::uint32_t>(described.size()));
+    out.WriteRaw(described.data(), static_cast<int>(described.size()));
+  }
+  v1::GraphRecord others;
+  others.set_nodes(nodes);
+  return record + others.SerializeAsString();
 }
 
 v1::GraphRecord read_graph_record(const std::string& record) {
@@ -99,10 +112,22 @@ void merge(const google::protobuf::RepeatedPtrField<v1::ParamUpdate>& more, v1::
 }  // namespace
 
 GraphHash hash_of(const v1::GraphDescription& description, const std::string& tenant) {
-  v1::GraphDescription bare = description;
-  bare.clear_planes();
+  return hash_of(description.SerializeAsString(), tenant);
+}
+
+GraphHash hash_of(std::string_view described, const std::string& tenant) {
   // No name of a tenant goes on as a description begins: the zero ends it.
-  const std::string text = tenant + '\0' + bare.SerializeAsString();
+  std::string text = tenant + '\0';
+  google::protobuf::io::CodedInputStream fields(reinterpret_cast<const std::uint8_t*>(described.data()),
+                                                static_cast<int>(described.size()));
+  for (int begin = 0;;) {
+    const std::uint32_t tag = fields.ReadTag();
+    if (tag == 0 || !WireFormatLite::SkipField(&fields, tag)) break;
+    const int end = fields.CurrentPosition();
+    if (WireFormatLite::GetTagFieldNumber(tag) != v1::GraphDescription::kPlanesFieldNumber)
+      text.append(described.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
+    begin = end;
+  }
   const Digest digest = digest_of({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
   GraphHash hash;
   std::copy_n(digest.begin(), hash.size(), hash.begin());
@@ -149,10 +174,9 @@ Status GraphRecords::write(StateKind kind, std::uint64_t graph, std::string reco
   return log_->write({&change, 1});
 }
 
-Status GraphRecords::built(std::uint64_t graph, const v1::GraphDescription& description,
-                           std::uint32_t nodes) {
+Status GraphRecords::built(std::uint64_t graph, std::string_view described, std::uint32_t nodes) {
+  std::string record = graph_record_text(described, nodes);
   const std::lock_guard lock(mutex_);
-  std::string record = graph_record_text(description, nodes);
   Costs costs;
   costs.graph = bytes_of_graph(record, nodes);
   EAGLE_RETURN_IF_ERROR(charge(costs, costs.graph));
@@ -196,7 +220,7 @@ Status GraphRecords::rebound(std::uint64_t graph, const v1::GraphDescription& de
   const v1::GraphRecord before = read_graph_record(found->second.graph);
   v1::GraphDescription after = description;
   copy_params(before.description(), after);
-  std::string record = graph_record_text(after, before.nodes());
+  std::string record = graph_record_text(after.SerializeAsString(), before.nodes());
   Costs& costs = costs_[graph];
   const std::uint64_t bytes = bytes_of_graph(record, before.nodes());
   EAGLE_RETURN_IF_ERROR(charge(costs, bytes + costs.params));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -31,7 +32,9 @@ class UpdateRequest;
 namespace eagle::server {
 
 // Of a description without its planes and whose it is, so that it is known again in another session of that
-// tenant, and what a tenant's graphs bring about is laid to nobody else.
+// tenant, and what a tenant's graphs bring about is laid to nobody else. `described`: the description as
+// bytes.
+GraphHash hash_of(std::string_view described, const std::string& tenant);
 GraphHash hash_of(const v1::GraphDescription& description, const std::string& tenant);
 
 // `Message`: v1::UpdateRequest, v1::ParamsRecord. MALFORMED_GRAPH for one without a number.
@@ -58,7 +61,7 @@ public:
   GraphRecords(const GraphRecords&) = delete;
   GraphRecords& operator=(const GraphRecords&) = delete;
 
-  Status built(std::uint64_t graph, const v1::GraphDescription& description, std::uint32_t nodes);
+  Status built(std::uint64_t graph, std::string_view described, std::uint32_t nodes);
   // Before the graph gets the numbers: whether there is room for them.
   Status reserve(std::uint64_t graph, const v1::UpdateRequest& request);
   Status updated(std::uint64_t graph, const v1::UpdateRequest& request);

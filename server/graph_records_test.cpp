@@ -43,7 +43,7 @@ std::uint64_t cost_of(const v1::GraphDescription& description) {
 
 TEST_F(GraphRecordsTest, AGraphIsChargedUntilItIsReleased) {
   const auto first = description(1'000);
-  ASSERT_TRUE(records_.built(1, first, 1).ok());
+  ASSERT_TRUE(records_.built(1, first.SerializeAsString(), 1).ok());
   EXPECT_EQ(budget_.other_bytes(), cost_of(first));
   EXPECT_EQ(held(), cost_of(first));
   EXPECT_EQ(budget_.used_planes(), 0u);
@@ -53,9 +53,9 @@ TEST_F(GraphRecordsTest, AGraphIsChargedUntilItIsReleased) {
 }
 
 TEST_F(GraphRecordsTest, WhatDoesNotFitIsRefusedByNameAndNothingIsKept) {
-  ASSERT_TRUE(records_.built(1, description(5'000), 1).ok());
+  ASSERT_TRUE(records_.built(1, description(5'000).SerializeAsString(), 1).ok());
   const std::uint64_t before = budget_.other_bytes();
-  const Status refused = records_.built(2, description(5'000), 1);
+  const Status refused = records_.built(2, description(5'000).SerializeAsString(), 1);
   EXPECT_EQ(refused.reason(), Reason::plane_budget);
   EXPECT_NE(refused.message().find("the description of a graph"), std::string::npos) << refused.message();
   EXPECT_EQ(budget_.other_bytes(), before);
@@ -67,12 +67,12 @@ TEST_F(GraphRecordsTest, ItCountsForTheTenant) {
   TenantPolicy policy;
   policy.quotas[static_cast<std::size_t>(Held::plane_bytes)] = cost_of(description(2'500));
   tenant_->set_policy(policy);
-  EXPECT_EQ(records_.built(1, description(3'000), 1).reason(), Reason::quota);
-  EXPECT_TRUE(records_.built(1, description(2'000), 1).ok());
+  EXPECT_EQ(records_.built(1, description(3'000).SerializeAsString(), 1).reason(), Reason::quota);
+  EXPECT_TRUE(records_.built(1, description(2'000).SerializeAsString(), 1).ok());
 }
 
 TEST_F(GraphRecordsTest, NumbersOfParamsAreChargedOnceHoweverOftenTheyChange) {
-  ASSERT_TRUE(records_.built(1, description(100), 1).ok());
+  ASSERT_TRUE(records_.built(1, description(100).SerializeAsString(), 1).ok());
   v1::UpdateRequest request;
   request.set_graph(1);
   auto& param = *request.add_params();
@@ -106,7 +106,7 @@ TEST(WithoutALog, ADescriptionIsChargedAllTheSame) {
   PlaneBudget budget(100'000, 10);
   {
     GraphRecords records(nullptr, 1, budget, nullptr);
-    ASSERT_TRUE(records.built(1, description(1'000), 1).ok());
+    ASSERT_TRUE(records.built(1, description(1'000).SerializeAsString(), 1).ok());
     EXPECT_EQ(budget.other_bytes(), cost_of(description(1'000)));
   }
   EXPECT_EQ(budget.other_bytes(), 0u);
@@ -115,7 +115,7 @@ TEST(WithoutALog, ADescriptionIsChargedAllTheSame) {
 TEST(WithoutALog, AGraphIsKeptAsItIsByNowUntilItIsReleased) {
   PlaneBudget budget(100'000, 10);
   GraphRecords records(nullptr, 1, budget, nullptr);
-  ASSERT_TRUE(records.built(1, description(10), 1).ok());
+  ASSERT_TRUE(records.built(1, description(10).SerializeAsString(), 1).ok());
   v1::UpdateRequest request;
   request.set_graph(1);
   v1::ParamUpdate& param = *request.add_params();
@@ -140,6 +140,10 @@ TEST(TheHashOfAGraph, IsOfOneTenant) {
   EXPECT_EQ(hash_of(description(3), "a"), hash_of(description(3), "a"));
   EXPECT_NE(hash_of(description(3), "a"), hash_of(description(3), "b"));
   EXPECT_NE(hash_of(description(3), "a"), hash_of(description(4), "a"));
+  v1::GraphDescription elsewhere = description(3);
+  elsewhere.add_planes()->set_bytes(1 << 20);
+  elsewhere.add_planes()->set_label("another");
+  EXPECT_EQ(hash_of(elsewhere, "a"), hash_of(description(3), "a")) << "its planes are no part of it";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 // first the caller's secret, from the headers, then the message in bytes and its limits, and then the parser.
 #pragma once
 
+#include <google/protobuf/arena.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/impl/service_type.h>
@@ -81,6 +82,13 @@ protected:
   }
 
 private:
+  // Few pieces where there is much, and little where there is little.
+  static google::protobuf::ArenaOptions arena_options() {
+    google::protobuf::ArenaOptions options;
+    options.max_block_size = 256 << 10;
+    return options;
+  }
+
   template <typename Request, typename Reply>
   class Unary final : public PendingCall {
   public:
@@ -92,7 +100,9 @@ private:
     google::protobuf::Message& request() override { return request_; }
     void answer() override { answer_(*this, request_, reply_); }
 
-    Request request_;
+    // A description is tens of thousands of messages, which are given back in one piece.
+    google::protobuf::Arena arena_{arena_options()};
+    Request& request_ = *google::protobuf::Arena::CreateMessage<Request>(&arena_);
     Reply& reply_;
     const Answer& answer_;  // the service's
   };
