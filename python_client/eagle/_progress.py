@@ -6,9 +6,9 @@ import contextlib
 import importlib
 import sys
 import time
-from html import escape
 from typing import Any, Callable, NamedTuple
 
+from eagle._shown import escape
 from eagle.errors import refusal
 
 

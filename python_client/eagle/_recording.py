@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
-from pathlib import Path
-from typing import IO, Any, Iterable
+from typing import IO, TYPE_CHECKING, Any, Iterable
 
 import numpy as np
 
 from eagle._model import Model
 from eagle.errors import EagleError, refusal
 from eagle.session import Array, Session
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _CHUNK_BYTES = 8 << 20  # of the rows that wait to be written to a file
 _HEADER_BYTES = 256
@@ -30,14 +31,14 @@ class _RowFile:
     def __init__(self, path: Path, plane: Array) -> None:
         self._plane = plane
         self._rows = 0
-        self._place = Path(os.path.realpath(path))  # what a link leads to, and not the link
+        self._place = type(path)(os.path.realpath(path))  # what a link leads to, and not the link
         try:
             found: os.stat_result | None = os.stat(self._place)
         except FileNotFoundError:
             found = None
         if found is not None and not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EEXIST, "there is something that is no file")
-        self._hidden: Path | None = self._place.with_name(f".eagle-rows-{secrets.token_hex(8)}")
+        self._hidden: Path | None = self._place.with_name(f".eagle-rows-{os.urandom(8).hex()}")
         self._file: IO[bytes] = open(self._hidden, "xb")  # noqa: SIM115
         if found is not None:
             with contextlib.suppress(OSError):
@@ -196,7 +197,7 @@ def _paths(where: str, names: list[str], to: Any) -> dict[str, Path]:
         return _apart(where, {name: _path(where, to[name]) for name in names})
     path = _path(where, to)
     if "{name}" in str(path):
-        return _apart(where, {name: Path(str(path).replace("{name}", name)) for name in names})
+        return _apart(where, {name: type(path)(str(path).replace("{name}", name)) for name in names})
     if len(names) != 1:
         raise refusal(
             "BAD_VALUE",
@@ -209,6 +210,8 @@ def _paths(where: str, names: list[str], to: Any) -> dict[str, Path]:
 def _path(where: str, to: Any) -> Path:
     if not isinstance(to, (str, bytes, os.PathLike)):
         raise refusal("WRONG_TYPE", f"{where}: record_to: expected a path, found {type(to).__name__}")
+    from pathlib import Path  # takes its time, and most programs record to no file
+
     return Path(os.fsdecode(to))
 
 

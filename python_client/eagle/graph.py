@@ -26,11 +26,9 @@ eagle.Graph  2 nodes · 0 groups · backend: cpu
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import os
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Literal, Mapping, Sequence, overload
 
 from eagle import _core, _plot
@@ -527,7 +525,10 @@ class Graph(Storable):
         """
         content = _core.timeline(self._built("timeline"))
         if path is not None:
-            Path(path).write_text(content, encoding="utf-8")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(content)
+        import json  # takes its time
+
         events: dict[str, Any] = json.loads(content)
         return events
 

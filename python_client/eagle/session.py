@@ -8,14 +8,13 @@ import os
 import sys
 import threading
 import weakref
-from html import escape
 from typing import TYPE_CHECKING, Any, Iterable, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from eagle import _core
-from eagle._shown import bytes_text, pairs_html, pairs_text, rows_html, rows_text, seconds_text
+from eagle._shown import bytes_text, escape, pairs_html, pairs_text, rows_html, rows_text, seconds_text
 from eagle.errors import refusal, text
 from eagle.planes import Plane
 
