@@ -9,8 +9,6 @@
 #include <utility>
 
 #include "engine/base/futex.h"
-#include "engine/base/spin.h"
-#include "engine/base/ticks.h"
 #include "engine/run/host.h"
 
 namespace eagle {
@@ -21,9 +19,8 @@ using ring::State;
 // How often a launch that sleeps looks around.
 constexpr std::chrono::milliseconds ring_look_interval{4};
 // Waiting without sleeping pays where the worker is quick; longer than this a system call is cheap beside it.
-constexpr std::int64_t longest_spin_ns = 50'000;
-constexpr std::int64_t shortest_spin_ns = 2'000;
-constexpr std::uint64_t waits_between_trials = 64;
+constexpr double longest_spin_s = 50e-6;
+constexpr double shortest_spin_s = 2e-6;
 
 constexpr std::uint64_t bit(std::size_t slot) { return std::uint64_t{1} << slot; }
 
@@ -65,7 +62,8 @@ StatusOr<std::unique_ptr<RingClient>> RingClient::open(UniqueFd memory, UniqueFd
 RingClient::RingClient(plane::Memory memory, UniqueFd doorbell)
     : memory_(std::move(memory)),
       doorbell_(std::move(doorbell)),
-      spin_ns_(run::allowed_threads() > 1 ? longest_spin_ns : 0) {}
+      patience_(run::allowed_threads() > 1 ? shortest_spin_s : 0,
+                run::allowed_threads() > 1 ? longest_spin_s : 0) {}
 
 // The lowest free slot: those that were used last are in the caches.
 std::optional<std::size_t> RingClient::claim() {
@@ -91,29 +89,6 @@ void RingClient::ring_doorbell() {
   static_cast<void>(::write(doorbell_.get(), &one, sizeof one));
 }
 
-// Now and then a long wait is tried again: work that was too slow for waiting may be quick now.
-std::int64_t RingClient::time_to_spin() {
-  const std::int64_t spin = spin_ns_.load(std::memory_order_relaxed);
-  const bool again = waits_.fetch_add(1, std::memory_order_relaxed) % waits_between_trials == 0;
-  return again && spin > 0 ? longest_spin_ns : spin;
-}
-
-bool RingClient::spin(const ring::Slot& slot) {
-  const auto mine = [&] { return !is_the_workers(slot.word.load(std::memory_order_acquire)); };
-  const std::int64_t longest = time_to_spin();
-  if (longest == 0) return mine();
-  const Ticks start = ticks_now();
-  std::int64_t waited = 0;
-  do {
-    for (int i = 0; i < 32 && !mine(); ++i) pause_a_little();
-    waited = static_cast<std::int64_t>(1e9 * seconds_of(ticks_now() - start));
-  } while (!mine() && waited < longest);
-  const bool in_time = mine();
-  const std::int64_t next = in_time ? 4 * waited : longest / 2;
-  spin_ns_.store(std::clamp(next, shortest_spin_ns, longest_spin_ns), std::memory_order_relaxed);
-  return in_time;
-}
-
 // What nobody has begun.
 bool RingClient::take_back(ring::Slot& slot) {
   auto posted = static_cast<std::uint32_t>(State::posted);
@@ -122,7 +97,7 @@ bool RingClient::take_back(ring::Slot& slot) {
 }
 
 std::optional<State> RingClient::wait(ring::Slot& slot, const Caller& caller) {
-  bool mine = spin(slot);
+  bool mine = patience_.wait([&] { return !is_the_workers(slot.word.load(std::memory_order_acquire)); });
   if (!mine && caller.before_sleep) caller.before_sleep();
   while (!mine) {
     const std::uint32_t word = slot.word.load(std::memory_order_acquire);

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "eagle/client/run.h"
+#include "engine/base/patience.h"
 #include "engine/base/status.h"
 #include "engine/base/unique_fd.h"
 #include "engine/plane/memory.h"
@@ -86,8 +87,6 @@ private:
   std::optional<ring::State> wait_for_end(ring::Slot& slot, const Caller& caller);
   void give_back(std::size_t slot);
   void ring_doorbell();
-  [[nodiscard]] std::int64_t time_to_spin();
-  bool spin(const ring::Slot& slot);
   static bool take_back(ring::Slot& slot);
   // The word, once it is the client's turn: `free` where the launch was taken back; empty where `look` gave
   // up.
@@ -101,8 +100,7 @@ private:
   static_assert(ring::slot_count == 64);
   std::atomic<std::uint64_t> used_ = 0;
   std::atomic<std::uint64_t> abandoned_ = 0;  // of them, those that nobody waits for
-  std::atomic<std::int64_t> spin_ns_;         // how long it has been worth to wait without sleeping
-  std::atomic<std::uint64_t> waits_ = 0;
+  Patience patience_;
 };
 
 }  // namespace eagle

@@ -25,6 +25,10 @@ constexpr std::int64_t most_tile_samples = 16'384;
 // as much as adding.
 constexpr int threads_for_stripes = 4;
 constexpr std::size_t most_stripes = 64;
+// How long a thread waits for its turn without sleeping. Adding the notes of one tile takes tens of
+// microseconds: who sleeps through that comes late for the next one, too.
+constexpr double least_patience_s = 2e-6;
+constexpr double most_patience_s = 50e-6;
 // Notes that come one after the other have so many words of room.
 constexpr std::int64_t words_of_notes = 32 << 10;
 
@@ -70,6 +74,7 @@ std::optional<SharedLaunch> SharedLaunch::of(const graph::KernelLaunch& launch,
                                              const BoundLaunch& bound) {
   if (!kernel->shares()) return std::nullopt;
   SharedLaunch shared;
+  shared.patience_ = std::make_unique<Patience>(least_patience_s, most_patience_s);
   shared.kernel_ = std::move(kernel);
   shared.additions_ = kernel::additions_of(*shared.kernel_);
   shared.some_may_not_run_ = shared.kernel_->terminated_argument() >= 0 || kernel::has_loops(*shared.kernel_);
@@ -307,7 +312,7 @@ void SharedLaunch::add_in_turn(Tile& tile) const {
   Team& team = tile.team;
   if (team.stripes > 1) sort_notes(tile);
   for (std::size_t stripe = 0; stripe < team.stripes; ++stripe) {
-    team.turns[stripe].wait_for(tile.number);
+    team.turns[stripe].wait_for(tile.number, *patience_);
     if (stripe == 0) reduce_tile(tile, team.piece.spaces[0]);
     if (team.stripes == 1) {
       add_notes(tile);
@@ -353,9 +358,10 @@ void SharedLaunch::sort_notes(const Tile& tile) const {
 // tile is done.
 void SharedLaunch::flush(codegen::KernelCall* call) {
   Tile& tile = *static_cast<Call*>(call)->tile;
-  tile.team.turns[0].wait_for(tile.number);
+  const SharedLaunch& launch = *static_cast<Call*>(call)->launch;
+  tile.team.turns[0].wait_for(tile.number, *launch.patience_);
   tile.words = call->notes_used;
-  static_cast<Call*>(call)->launch->add_notes(tile);
+  launch.add_notes(tile);
   call->notes_used = 0;
 }
 

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/base/patience.h"
 #include "engine/graph/graph.h"
 #include "engine/kernel/additions.h"
 #include "engine/run/cpu/bound_launch.h"
@@ -109,6 +110,7 @@ private:
   std::vector<NotedCells> noted_;  // by accumulator
   bool some_may_not_run_ = false;  // a mask, or a loop that a cancel may end
   std::int64_t tile_samples_ = 0;
+  std::unique_ptr<Patience> patience_;  // of threads that wait for their turn
 };
 
 }  // namespace eagle::run

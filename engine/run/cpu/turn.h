@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "engine/base/patience.h"
+
 namespace eagle::run {
 
 // Pieces are numbered from 0. Whoever has done piece n waits for its turn, hands in, and passes the turn on.
@@ -15,15 +17,10 @@ public:
   void begin_at(std::int64_t piece) {
     turn_.store(static_cast<std::uint32_t>(piece), std::memory_order_relaxed);
   }
-  void wait_for(std::int64_t piece) {
+  void wait_for(std::int64_t piece, Patience& patience) {
     const auto wanted =
         static_cast<std::uint32_t>(piece);  // turns are close together, so the low half tells them apart
-    for (int spin = 0; spin < spins; ++spin) {
-      if (turn_.load(std::memory_order_acquire) == wanted) return;
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#endif
-    }
+    if (patience.wait([&] { return turn_.load(std::memory_order_acquire) == wanted; })) return;
     for (std::uint32_t now = turn_.load(std::memory_order_acquire); now != wanted;
          now = turn_.load(std::memory_order_acquire)) {
       turn_.wait(now, std::memory_order_acquire);
@@ -35,7 +32,6 @@ public:
   }
 
 private:
-  static constexpr int spins = 64;  // a few microseconds
   std::atomic<std::uint32_t> turn_ = 0;
 };
 
