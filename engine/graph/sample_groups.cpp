@@ -177,6 +177,7 @@ public:
       if (!fusable_ || kernel.real != real_ || !kernel::can_fuse(kernel)) return false;
       if (made_.launches.size() >= limits_.launches || values_ + values > limits_.values) return false;
       if (arguments_ + kernel.arguments.size() > limits_.arguments) return false;
+      if (!sees_a_plane_of(added)) return false;  // most launches that exchange nothing end here
     }
     const bool unclear = clashes(kernel, added, accesses);
     if (!first && unclear) return false;
@@ -242,6 +243,13 @@ private:
             table,
             table ? bound.layout.samples : 0,
             std::move(extents)};
+  }
+
+  [[nodiscard]] bool sees_a_plane_of(const KernelLaunch& launch) const {
+    return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const Bound& bound) {
+      return bound.view &&
+             std::find(made_.planes.begin(), made_.planes.end(), bound.view->plane) != made_.planes.end();
+    });
   }
 
   struct Seen {

@@ -61,6 +61,10 @@ StatusOr<BoundLaunch> BoundLaunch::bind(const graph::KernelLaunch& launch, const
   bound.code_ = std::move(code);
   bound.samples_ = launch.samples;
   bound.total_samples_ = launch.samples;
+  bound.planes_.reserve(launch.arguments.size());
+  bound.component_strides_.reserve(launch.arguments.size());
+  bound.params_.reserve(launch.arguments.size());
+  bound.lengths_.reserve(launch.arguments.size());
   for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
     const graph::Bound& argument = launch.arguments[i];
     std::byte* address = nullptr;
