@@ -36,7 +36,7 @@ StatusOr<UniqueFd> sealed_image(const void* bytes, std::uint64_t count) {
 }
 
 Status check_image(int fd, const CodeHeader& header) {
-  struct stat file{};
+  struct stat file {};
   if (::fstat(fd, &file) != 0) return {Reason::compile_failed, "compiled code came without its image"};
   if (static_cast<std::uint64_t>(file.st_size) != header.image_bytes ||
       header.entry_offset >= header.image_bytes) {

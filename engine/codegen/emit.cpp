@@ -1,8 +1,6 @@
 #include "engine/codegen/emit.h"
 
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/MC/MCSubtargetInfo.h>
-#include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -11,7 +9,6 @@
 
 #include "engine/codegen/entry.h"
 #include "engine/codegen/lanes.h"
-#include "engine/codegen/large_kernel.h"
 #include "engine/codegen/straight_line.h"
 #include "engine/codegen/streaming.h"
 #include "engine/codegen/uniform.h"
@@ -25,34 +22,6 @@ using kernel::Scalar;
 using llvm::BasicBlock;
 using llvm::Value;
 
-// The bytes of the widest value that lives in vector lanes. Masks cost nothing: they are mask bits.
-int widest_bytes(const Kernel& kernel) {
-  int widest = 1;
-  for (const kernel::Type& type : kernel.value_types) {
-    if (type.scalar != Scalar::boolean) widest = std::max(widest, kernel::bytes_of(type.scalar));
-  }
-  for (const kernel::Argument& argument : kernel.arguments) {
-    if (kernel::is_committed(argument.role) && argument.type.scalar != Scalar::boolean) {
-      widest = std::max(widest, kernel::bytes_of(argument.type.scalar));
-    }
-  }
-  return widest == 1 ? 4 : widest;
-}
-
-bool has_avx512(const llvm::TargetMachine& machine) {
-  return machine.getTargetTriple().isX86() &&
-         machine.getMCSubtargetInfo()->checkFeatures("+avx512f,+avx512vl,+avx512bw,+avx512dq");
-}
-
-bool is_device(const llvm::TargetMachine& machine) { return machine.getTargetTriple().isNVPTX(); }
-
-// Of the target's native vectors; a thread of a GPU has one lane.
-int vector_bytes(const llvm::TargetMachine& machine) {
-  if (is_device(machine)) return 8;
-  if (has_avx512(machine)) return 64;
-  return machine.getTargetTriple().isX86() && machine.getMCSubtargetInfo()->checkFeatures("+avx2") ? 32 : 16;
-}
-
 // More Params than this would be spilled between blocks of samples, and LLVM's scheduler, which sees them all
 // in registers, would line up what is to run side by side.
 constexpr std::ptrdiff_t most_params_kept = 6;
@@ -60,16 +29,6 @@ constexpr std::ptrdiff_t most_params_kept = 6;
 std::ptrdiff_t params_of(const Kernel& kernel) {
   return std::count_if(kernel.arguments.begin(), kernel.arguments.end(),
                        [](const kernel::Argument& argument) { return argument.role == Role::param; });
-}
-
-bool contains(const kernel::Region& region, kernel::Opcode code) {
-  for (const kernel::Op& op : region.ops) {
-    if (op.code == code) return true;
-    for (const kernel::Region& nested : op.regions) {
-      if (contains(nested, code)) return true;
-    }
-  }
-  return false;
 }
 
 // Emits the one function of a module. The shape of the code:
@@ -81,8 +40,10 @@ bool contains(const kernel::Region& region, kernel::Opcode code) {
 //     loop { step with masks } while somebody is live and steps are left
 //     store outputs and state, then the mask; count
 //
-// A kernel without a mask has the first loop alone. Carried values live in stack slots that SROA turns
-// into registers, which spares the emitter every phi.
+// A kernel without a mask has the first loop alone; so has one whose finished samples may run on beside the
+// live ones (may_run_on): what a sample commits is stored when it finishes, and what it computes afterwards
+// is not. Carried values live in stack slots that SROA turns into registers, which spares the emitter every
+// phi.
 class FunctionEmitter {
 public:
   FunctionEmitter(const Kernel& kernel, const Shape& shape, const llvm::TargetMachine& machine,
@@ -91,9 +52,11 @@ public:
         shape_(shape),
         access_(kernel::accesses(kernel)),
         uniform_(uniform_values(kernel)),
-        has_loops_(contains(kernel.body, kernel::Opcode::while_)),
+        has_loops_(kernel::has_loops(kernel)),
         may_stream_(may_stream(kernel)),
         straight_(is_straight_line(kernel)),
+        runs_on_(!is_device(machine) && may_run_on(kernel, uniform_)),
+        mask_registers_(vector_bytes(machine) == 64),
         many_params_(straight_ && !is_device(machine) && params_of(kernel) > most_params_kept),
         math_(module, machine, vector_bytes(machine) / 8),
         b_(module.getContext()),
@@ -203,12 +166,16 @@ private:
       only_step(s);
       return count_steps(s);
     }
-    if (masked) {
-      masked_steps(s, lanes);
+    if (runs_on_) {
+      steps_past_ends(s, lanes);
     } else {
-      plain_steps(s);
+      if (masked) {
+        masked_steps(s, lanes);
+      } else {
+        plain_steps(s);
+      }
+      store_planes(s);
     }
-    store_planes(s);
     if (masked) store_mask(s, lanes);
     if (launch_.note_slot != nullptr) store_note_words(s);
     count_steps(s);
@@ -447,6 +414,98 @@ private:
     b_.SetInsertPoint(done);
   }
 
+  // All lanes step, live or not. One that finishes is stored then, and those that never do at the end. Who is
+  // live is a bit of a number: vectors and mask registers are for the step.
+  void steps_past_ends(Block& s, LaneEmitter& lanes) {
+    BasicBlock* all_live = block("all_live");
+    BasicBlock* first_end = block("first_end");
+    BasicBlock* some_live = block("some_live_step");
+    BasicBlock* finish = block("finish");
+    BasicBlock* again = block("again");
+    BasicBlock* over = block("steps_are_over");
+    BasicBlock* store_all = block("store_all");
+    BasicBlock* store_live = block("store_live");
+    BasicBlock* done = block("stepped");
+    Value* live = slot(b_.getInt64Ty(), "live_bits");
+    Value* ended = slot(b_.getInt64Ty(), "ended_bits");
+    b_.CreateStore(lanes.bits(s.live_at_entry), live);
+    b_.CreateCondBr(lanes.all(s.live_at_entry), all_live, some_live);
+
+    // While all are live nobody asks which of those that are done were so before.
+    for (const bool all : {true, false}) {
+      BasicBlock* loop = all ? all_live : some_live;
+      BasicBlock* nobody = block("nobody_ends");
+      b_.SetInsertPoint(loop);
+      const StepResult result = step(s, {});
+      commit(s, result, {});
+      Value* left = b_.CreateICmpSLT(advance(s), max_steps_);
+      if (all) {
+        b_.CreateCondBr(lanes.any(result.finished), first_end, nobody);
+        b_.SetInsertPoint(first_end);
+        b_.CreateStore(lanes.bits(result.finished), ended);
+        b_.CreateBr(finish);
+      } else {
+        Value* bits = b_.CreateAnd(lanes.bits(result.finished), b_.CreateLoad(b_.getInt64Ty(), live));
+        b_.CreateStore(bits, ended);
+        b_.CreateCondBr(b_.CreateICmpNE(bits, b_.getInt64(0)), finish, nobody);
+      }
+      b_.SetInsertPoint(nobody);
+      b_.CreateCondBr(left, loop, over);
+    }
+
+    b_.SetInsertPoint(finish);
+    Value* bits = b_.CreateLoad(b_.getInt64Ty(), ended);
+    store_some(s, lanes.masks(bits));
+    Value* still = b_.CreateAnd(b_.CreateLoad(b_.getInt64Ty(), live), b_.CreateNot(bits));
+    b_.CreateStore(still, live);
+    b_.CreateCondBr(b_.CreateICmpNE(still, b_.getInt64(0)), again, done);
+    b_.SetInsertPoint(again);
+    Value* left = b_.CreateICmpSLT(b_.CreateLoad(b_.getInt64Ty(), s.step), max_steps_);
+    b_.CreateCondBr(left, some_live, over);
+
+    b_.SetInsertPoint(over);
+    const Values never = lanes.masks(b_.CreateLoad(b_.getInt64Ty(), live));
+    b_.CreateCondBr(lanes.all(never), store_all, store_live);
+    b_.SetInsertPoint(store_all);
+    store_planes(s);
+    b_.CreateBr(done);
+    b_.SetInsertPoint(store_live);
+    store_some(s, never);
+    b_.CreateBr(done);
+
+    b_.SetInsertPoint(done);
+    const Values left_live = lanes.masks(b_.CreateLoad(b_.getInt64Ty(), live));
+    for (std::size_t j = 0; j < left_live.size(); ++j) b_.CreateStore(left_live[j], s.live[j]);
+  }
+
+  // What the lanes of a mask hold; what lies in memory for the others stays.
+  void store_some(Block& s, const Values& mask) {
+    for (std::size_t a = 0; a < s.carried.size(); ++a) {
+      if (s.carried[a].empty()) continue;
+      const Scalar scalar = kernel_.arguments[a].type.scalar;
+      if (mask_registers_ && s.shape.width > 1 && scalar != Scalar::boolean) {
+        store_masked(s, a, mask);
+        continue;
+      }
+      const Values old = from_memory(load_parts(s, a, memory_type(s.shape, scalar)), scalar);
+      for (std::size_t part = 0; part < old.size(); ++part) {
+        Value* value = b_.CreateLoad(old[part]->getType(), s.carried[a][part]);
+        store_part(s, a, part, b_.CreateSelect(mask[part % mask.size()], value, old[part]), false);
+      }
+    }
+  }
+
+  void store_masked(const Block& s, std::size_t a, const Values& mask) {
+    const int copies = s.shape.copies;
+    for (std::size_t part = 0; part < s.carried[a].size(); ++part) {
+      auto* carried = llvm::cast<llvm::AllocaInst>(s.carried[a][part]);
+      const int index = static_cast<int>(part);
+      b_.CreateMaskedStore(b_.CreateLoad(carried->getAllocatedType(), carried),
+                           address(s, a, index / copies, index % copies), element_alignment(a),
+                           mask[part % mask.size()]);
+    }
+  }
+
   // ---- memory
 
   llvm::Type* memory_type(const Shape& shape, Scalar scalar) {
@@ -583,6 +642,8 @@ private:
   const bool has_loops_;
   const bool may_stream_;
   const bool straight_;
+  const bool runs_on_;  // finished samples do, beside live ones
+  const bool mask_registers_;
   const bool many_params_;  // they are loaded again for each block of samples
   MathFunctions math_;
   llvm::IRBuilder<> b_;
@@ -597,38 +658,6 @@ private:
 };
 
 }  // namespace
-
-namespace {
-
-int registers_of(const llvm::TargetMachine& machine) {
-  return has_avx512(machine) || !machine.getTargetTriple().isX86() ? 32 : 16;
-}
-
-// By one copy: what a straight line has in hand, or else what goes through the step loop, planes' values and
-// a few temporaries. More copies fill the pipes of latency-bound loops; spilling would cost more than they
-// bring.
-int registers_kept(const Kernel& kernel) {
-  if (is_straight_line(kernel)) return vectors_kept(kernel, uniform_values(kernel));
-  int kept = 3;
-  for (const kernel::Argument& argument : kernel.arguments) {
-    if (kernel::is_per_sample(argument.role) && argument.role != Role::terminated)
-      kept += argument.type.components();
-  }
-  return kept;
-}
-
-}  // namespace
-
-Shape shape_for(const Kernel& kernel, const llvm::TargetMachine& machine, int copies) {
-  Shape shape;
-  if (is_device(machine) || !kernel::additions_of(kernel).by_sample) return shape;
-  shape.width = vector_bytes(machine) / widest_bytes(kernel);
-  if (is_large(kernel)) return shape;
-  shape.copies =
-      copies > 0 ? copies : std::clamp(registers_of(machine) / registers_kept(kernel), 1, most_copies);
-  if (shape.copies == 3) shape.copies = 2;
-  return shape;
-}
 
 std::unique_ptr<llvm::Module> emit(const Kernel& kernel, const Shape& shape, llvm::LLVMContext& context,
                                    const llvm::TargetMachine& machine) {

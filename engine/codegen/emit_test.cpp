@@ -7,6 +7,7 @@
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <functional>
 #include <regex>
 #include <string>
 #include <utility>
@@ -182,6 +183,49 @@ TEST(StraightLine, HasNoMaskNoLoopNoStateAndNothingThatIsCounted) {
   sums.declare_reduction("total", {}, kernel::ReduceOp::sum);
   sums.commit("total", sums.scalar("x"));
   EXPECT_FALSE(is_straight_line(*sums.finish()));
+}
+
+kernel::Kernel ends_with(
+    const std::function<void(kernel::KernelBuilder&, kernel::KernelBuilder::Value)>& more) {
+  kernel::KernelBuilder b("ends");
+  const auto x = b.state("x", {});
+  b.terminated("done");
+  more(b, x);
+  b.commit("x", b.mul(x, b.real(0.5)));
+  b.commit("done", b.le(x, b.real(1)));
+  return *b.finish();
+}
+
+bool may_run_on(const kernel::Kernel& kernel) { return codegen::may_run_on(kernel, uniform_values(kernel)); }
+
+TEST(FinishedSamples, MayRunOnWhereNobodySeesIt) {
+  using Value = kernel::KernelBuilder::Value;
+  EXPECT_TRUE(may_run_on(ends_with([](auto&, Value) {})));
+  EXPECT_FALSE(may_run_on(chain(2)));                       // has no mask
+  EXPECT_FALSE(may_run_on(ends_with([](auto& b, Value x) {  // a division by zero is counted
+    const Value i = b.convert(x, kernel::Scalar::i64);
+    b.output("y", b.convert(b.op(kernel::Opcode::floor_div, {b.integer(7), i}), kernel::Scalar::f64));
+  })));
+  EXPECT_FALSE(may_run_on(ends_with([](auto& b, Value x) {
+    b.declare_reduction("total", {}, kernel::ReduceOp::sum);
+    b.commit("total", x);
+  })));
+  EXPECT_FALSE(may_run_on(ends_with([](auto& b, Value x) {
+    const Value five = b.begin_while({x}, 5)[0];
+    const Value body = b.while_condition(b.le(five, b.real(5)))[0];
+    b.output("y", b.end_while({b.add(body, b.real(1))})[0]);
+  })));
+  const auto chooses = [](int ops) {
+    return ends_with([ops](auto& b, Value x) {
+      b.begin_if(b.le(x, b.real(2)));
+      Value y = x;
+      for (int i = 0; i < ops; ++i) y = b.mul(y, y);
+      b.otherwise({y});
+      b.output("y", b.end_if({x})[0]);
+    });
+  };
+  EXPECT_TRUE(may_run_on(chooses(2)));
+  EXPECT_FALSE(may_run_on(chooses(30)));  // is jumped around where no lane takes it
 }
 
 // Of a chain whose every value is stored, none waits in memory for that.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "engine/codegen/flat.h"
 #include "engine/codegen/lanes.h"
 
 namespace eagle::codegen {
@@ -14,22 +15,8 @@ using kernel::Region;
 using llvm::BasicBlock;
 using llvm::Value;
 
-// Sides of a branch with at most this many ops are cheaper to compute than to jump around.
-constexpr std::size_t flat_ops = 12;
 // Trips of all loops of a call between two looks at the cancel flag; a power of two.
 constexpr std::uint64_t poll_trips = std::uint64_t{1} << 16;
-
-// Ops in a side; a loop, a gather or a random number is never cheap.
-std::size_t weight(const Region& region) {
-  std::size_t total = 0;
-  for (const kernel::Op& op : region.ops) {
-    const bool heavy =
-        op.code == Opcode::while_ || op.code == Opcode::gather || op.code == Opcode::random_words;
-    total += heavy ? flat_ops + 1 : 1;
-    for (const Region& nested : op.regions) total += weight(nested);
-  }
-  return total;
-}
 
 }  // namespace
 
@@ -49,10 +36,7 @@ std::vector<LaneValue> LaneEmitter::yields_of(const Region& region,
 
 void LaneEmitter::branch(const kernel::Op& op, const Masks& live) {
   if (values_[op.operands[0]].uniform) return uniform_choice(op, live);
-  const bool flat = op.code == Opcode::if_
-                        ? weight(op.regions[0]) + weight(op.regions[1]) <= flat_ops
-                        : op.dispatch && op.dispatch->policy == kernel::DispatchPolicy::predicated;
-  return flat ? flat_choice(op, live) : divergent_choice(op, live);
+  return is_flat(op) ? flat_choice(op, live) : divergent_choice(op, live);
 }
 
 // The lanes that execute a side of a divergent choice.

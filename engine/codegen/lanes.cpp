@@ -130,6 +130,26 @@ Value* LaneEmitter::count(const Masks& masks) {
   return sum;
 }
 
+Value* LaneEmitter::bits(const Masks& masks) {
+  Value* all = nullptr;
+  for (std::size_t j = 0; j < masks.size(); ++j) {
+    Value* some = b_.CreateZExt(bits_of(masks[j]), b_.getInt64Ty());
+    if (j > 0) some = b_.CreateShl(some, j * static_cast<std::size_t>(shape_.width));
+    all = all == nullptr ? some : b_.CreateOr(all, some);
+  }
+  return all;
+}
+
+Masks LaneEmitter::masks(Value* bits) {
+  Masks masks;
+  llvm::Type* type = b_.getIntNTy(static_cast<unsigned>(shape_.width));
+  for (std::size_t j = 0; j < static_cast<std::size_t>(shape_.copies); ++j) {
+    Value* some = b_.CreateTrunc(b_.CreateLShr(bits, j * static_cast<std::size_t>(shape_.width)), type);
+    masks.push_back(b_.CreateBitCast(some, lane_type(kernel::Scalar::boolean)));
+  }
+  return masks;
+}
+
 void LaneEmitter::tally(Value* slot, Value* set, const Masks& live, std::size_t part) {
   const bool uniform = set->getType()->isIntegerTy(1) && shape_.lanes() > 1;
   Value* counted = nullptr;

@@ -87,6 +87,9 @@ public:
   llvm::Value* all(const Masks& masks);
   // Lanes set, as i64.
   llvm::Value* count(const Masks& masks);
+  // All masks as one i64, a bit a lane from the lowest on, and back.
+  llvm::Value* bits(const Masks& masks);
+  Masks masks(llvm::Value* bits);
   // An alloca in the entry block, which SROA turns into registers.
   llvm::Value* slot(llvm::Type* type, const llvm::Twine& name);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "engine/codegen/flat.h"
 #include "engine/kernel/scalar_math.h"
 #include "engine/kernel/work.h"
 
@@ -67,6 +68,17 @@ bool is_straight_line(const Kernel& kernel) {
   bool counted = false;
   for_each_op(kernel.body.ops, [&](const Op& op) { counted |= is_counted(kernel, op); });
   return !counted;
+}
+
+bool may_run_on(const Kernel& kernel, const std::vector<bool>& uniform) {
+  if (kernel.terminated_argument() < 0 || kernel.shares() || kernel::has_loops(kernel)) return false;
+  bool may = true;
+  for_each_op(kernel.body.ops, [&](const Op& op) {
+    const bool chooses = op.code == Opcode::if_ || op.code == Opcode::switch_;
+    const bool jumps = chooses && !uniform[op.operands[0]] && !is_flat(op);
+    may = may && !is_counted(kernel, op) && !jumps;
+  });
+  return may;
 }
 
 int vectors_kept(const Kernel& kernel, const std::vector<bool>& uniform) {

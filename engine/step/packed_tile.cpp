@@ -2,23 +2,30 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace eagle::step {
 namespace {
 
 // to[t[i]] = from[f[i]], elements of one size; without indices: i itself.
+template <typename Element, bool to_indexed, bool from_indexed>
+void move_elements(std::byte* to, const std::int64_t* t, const std::byte* from, const std::int64_t* f,
+                   std::int64_t count) {
+  constexpr auto size = static_cast<std::int64_t>(sizeof(Element));
+  for (std::int64_t i = 0; i < count; ++i)
+    std::memcpy(to + (to_indexed ? t[i] : i) * size, from + (from_indexed ? f[i] : i) * size,
+                sizeof(Element));
+}
+
 template <typename Element>
 void move_elements(std::byte* to, const std::int64_t* t, const std::byte* from, const std::int64_t* f,
                    std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t target = t != nullptr ? t[i] : i;
-    const std::int64_t source = f != nullptr ? f[i] : i;
-    std::memcpy(to + target * static_cast<std::int64_t>(sizeof(Element)),
-                from + source * static_cast<std::int64_t>(sizeof(Element)), sizeof(Element));
-  }
+  if (t == nullptr) return move_elements<Element, false, true>(to, t, from, f, count);
+  if (f == nullptr) return move_elements<Element, true, false>(to, t, from, f, count);
+  move_elements<Element, true, true>(to, t, from, f, count);
 }
 
-// All components of a column.
+// All components of a column. At least one of `t` and `f` is there.
 void move_samples(const ColumnMemory& to, const std::int64_t* t, const ColumnMemory& from,
                   const std::int64_t* f, std::int64_t count) {
   for (int c = 0; c < to.components; ++c) {
@@ -34,21 +41,16 @@ void move_samples(const ColumnMemory& to, const std::int64_t* t, const ColumnMem
   }
 }
 
-// Few are set as a rule: eight at a time are passed over.
-template <typename Visit>
-void for_each_set(const std::byte* masks, std::int64_t count, const Visit& visit) {
-  std::int64_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    std::uint64_t eight = 0;
-    std::memcpy(&eight, masks + i, sizeof eight);
-    if (eight == 0) continue;
-    for (std::int64_t k = i; k < i + 8; ++k) {
-      if (masks[k] != std::byte{0}) visit(k);
-    }
+// The places in [begin, end) whose mask is set, or is not, in order; how many there are. `places` has room
+// for one more than there may be: nothing branches on a mask, which nobody could predict.
+std::int64_t find_places(const std::byte* masks, bool set, std::int64_t begin, std::int64_t end,
+                         std::int64_t* places) {
+  std::int64_t found = 0;
+  for (std::int64_t i = begin; i < end; ++i) {
+    places[found] = i;
+    found += (masks[i] != std::byte{0}) == set ? 1 : 0;
   }
-  for (; i < count; ++i) {
-    if (masks[i] != std::byte{0}) visit(i);
-  }
+  return found;
 }
 
 // Consecutive ones, to the start of `to`.
@@ -72,7 +74,9 @@ PackedTile::PackedTile(std::span<const ColumnMemory> columns, std::size_t mask, 
       capacity_(rounded(capacity, lanes)),
       lanes_(lanes),
       first_number_(first_number),
-      numbers_(static_cast<std::size_t>(capacity_)) {
+      numbers_(static_cast<std::size_t>(capacity_) + 1),
+      from_(numbers_.size()),
+      to_(numbers_.size()) {
   constexpr std::int64_t line = 64;
   std::int64_t at = 0;
   std::vector<std::int64_t> offsets;
@@ -112,8 +116,11 @@ void PackedTile::load(std::int64_t begin, std::int64_t end) {
   size_ = 0;
   batch_numbers_known_ = false;
   const std::byte* masks = mask_ == npos ? nullptr : home_[mask_].data;
-  for (std::int64_t i = begin; i < end; ++i) {
-    if (masks == nullptr || masks[i] == std::byte{0}) numbers_[static_cast<std::size_t>(size_++)] = i;
+  if (masks == nullptr) {
+    size_ = end - begin;
+    std::iota(numbers_.begin(), numbers_.begin() + size_, begin);
+  } else {
+    size_ = find_places(masks, false, begin, end, numbers_.data());
   }
   const bool all = size_ == end - begin;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
@@ -136,30 +143,23 @@ void PackedTile::store() const {
 
 void PackedTile::drop_finished() {
   const std::byte* masks = columns_[mask_].data;
-  from_.clear();
-  to_.clear();
-  for_each_set(masks, size_, [this](std::int64_t i) {
-    from_.push_back(i);
-    to_.push_back(numbers_[static_cast<std::size_t>(i)]);
-  });
-  const auto finished = static_cast<std::int64_t>(from_.size());
+  const std::int64_t finished = find_places(masks, true, 0, size_, from_.data());
   if (finished == 0) return;
   batch_numbers_known_ = false;
+  for (std::int64_t i = 0; i < finished; ++i)
+    to_[static_cast<std::size_t>(i)] = numbers_[static_cast<std::size_t>(from_[static_cast<std::size_t>(i)])];
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     if (home_[c].written) move_samples(home_[c], to_.data(), columns_[c], from_.data(), finished);
   }
   // Gaps before the new end are filled with the live samples behind it.
   const std::int64_t left = size_ - finished;
-  to_ = from_;
-  to_.erase(std::lower_bound(to_.begin(), to_.end(), left), to_.end());
-  from_.clear();
-  for (std::int64_t i = left; i < size_; ++i) {
-    if (masks[i] == std::byte{0}) from_.push_back(i);
-  }
-  for (ColumnMemory& column : columns_)
-    move_samples(column, to_.data(), column, from_.data(), static_cast<std::int64_t>(to_.size()));
-  for (std::size_t i = 0; i < to_.size(); ++i)
-    numbers_[static_cast<std::size_t>(to_[i])] = numbers_[static_cast<std::size_t>(from_[i])];
+  std::swap(from_, to_);
+  const std::int64_t gaps = std::lower_bound(to_.begin(), to_.begin() + finished, left) - to_.begin();
+  find_places(masks, false, left, size_, from_.data());
+  for (const ColumnMemory& column : columns_) move_samples(column, to_.data(), column, from_.data(), gaps);
+  for (std::int64_t i = 0; i < gaps; ++i)
+    numbers_[static_cast<std::size_t>(to_[static_cast<std::size_t>(i)])] =
+        numbers_[static_cast<std::size_t>(from_[static_cast<std::size_t>(i)])];
   size_ = left;
   pad();
 }
@@ -168,14 +168,14 @@ void PackedTile::order_by(std::span<const std::int64_t> keys) {
   // Counting: the samples of each key, then where each key begins.
   std::int64_t most = 0;
   for (std::int64_t i = 0; i < size_; ++i) most = std::max(most, keys[static_cast<std::size_t>(i)]);
-  to_.assign(static_cast<std::size_t>(most) + 2, 0);
+  counts_.assign(static_cast<std::size_t>(most) + 2, 0);
   for (std::int64_t i = 0; i < size_; ++i)
-    ++to_[static_cast<std::size_t>(keys[static_cast<std::size_t>(i)]) + 1];
-  for (std::size_t k = 1; k < to_.size(); ++k) to_[k] += to_[k - 1];
-  from_.resize(static_cast<std::size_t>(size_));
+    ++counts_[static_cast<std::size_t>(keys[static_cast<std::size_t>(i)]) + 1];
+  for (std::size_t k = 1; k < counts_.size(); ++k) counts_[k] += counts_[k - 1];
   for (std::int64_t i = 0; i < size_; ++i)
-    from_[static_cast<std::size_t>(to_[static_cast<std::size_t>(keys[static_cast<std::size_t>(i)])]++)] = i;
-  if (std::is_sorted(from_.begin(), from_.end())) return;
+    from_[static_cast<std::size_t>(counts_[static_cast<std::size_t>(keys[static_cast<std::size_t>(i)])]++)] =
+        i;
+  if (std::is_sorted(from_.begin(), from_.begin() + size_)) return;
   batch_numbers_known_ = false;
 
   scratch_numbers_.assign(numbers_.begin(), numbers_.begin() + size_);
@@ -198,11 +198,16 @@ void PackedTile::order_by(std::span<const std::int64_t> keys) {
 
 std::int64_t PackedTile::live_blocks() const {
   if (mask_ == npos) return (size_ + lanes_ - 1) / lanes_;
-  const std::byte* masks = columns_[mask_].data;
+  return count_live_blocks(columns_[mask_].data, size_, lanes_);
+}
+
+std::int64_t count_live_blocks(const std::byte* masks, std::int64_t samples, std::int64_t lanes) {
   std::int64_t blocks = 0;
-  for (std::int64_t first = 0; first < size_; first += lanes_) {
-    const std::int64_t last = std::min(first + lanes_, size_);
-    blocks += std::find(masks + first, masks + last, std::byte{0}) != masks + last ? 1 : 0;
+  for (std::int64_t first = 0; first < samples; first += lanes) {
+    const std::int64_t count = std::min(lanes, samples - first);
+    std::uint8_t clear = 0;  // no branch: the compiler makes vectors of it
+    for (std::int64_t i = 0; i < count; ++i) clear |= masks[first + i] == std::byte{0} ? 1 : 0;
+    blocks += clear;
   }
   return blocks;
 }

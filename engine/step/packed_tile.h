@@ -69,8 +69,11 @@ private:
   bool batch_numbers_known_ = false;
   std::vector<std::int64_t> numbers_;
   // Kept for the next call.
-  std::vector<std::int64_t> from_, to_, scratch_numbers_, batch_numbers_;
+  std::vector<std::int64_t> from_, to_, counts_, scratch_numbers_, batch_numbers_;
   std::vector<std::byte> scratch_;
 };
+
+// Blocks of `lanes` samples, of which the last may have fewer, with a mask that is not set.
+std::int64_t count_live_blocks(const std::byte* masks, std::int64_t samples, std::int64_t lanes);
 
 }  // namespace eagle::step

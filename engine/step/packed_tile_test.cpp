@@ -109,6 +109,16 @@ TEST(PackedTile, CountsBlocksWithLiveSamples) {
   EXPECT_EQ(tile.live_blocks(), 2);
 }
 
+TEST(CountLiveBlocks, TakesAnyByteButZeroAsFinished) {
+  const std::vector<std::byte> masks = {std::byte{1}, std::byte{2}, std::byte{255},
+                                        std::byte{1}, std::byte{0}, std::byte{1},
+                                        std::byte{1}, std::byte{1}, std::byte{7}};
+  EXPECT_EQ(count_live_blocks(masks.data(), 9, 4), 1);
+  EXPECT_EQ(count_live_blocks(masks.data() + 1, 8, 4), 1);
+  EXPECT_EQ(count_live_blocks(masks.data(), 8, 3), 1);
+  EXPECT_EQ(count_live_blocks(masks.data(), 0, 4), 0);
+}
+
 TEST(PackedTile, WithoutAMaskNothingIsPadded) {
   Home home;
   PackedTile tile(home.columns(), PackedTile::npos, 10, lanes);

@@ -204,6 +204,29 @@ TEST(Simulation, ManyPassesGiveTheBitsOfOne) {
   expect_same_bits(ensemble, expected);
 }
 
+// In passes that are shorter than a window nothing is packed between two windows.
+TEST(Simulation, ShortPassesBeginWithTheLiveSamplesTogether) {
+  constexpr std::size_t n = 10'000;
+  constexpr std::uint64_t seed = 20'261'201;
+  SCOPED_TRACE(::testing::Message() << "seed " << seed);
+  std::mt19937_64 random(seed);
+  Ensemble ensemble = first_of_a_million(n);
+  for (double& end : ensemble.t_end) end = std::uniform_real_distribution<double>(0.0, 1.0)(random);
+  Ensemble expected = ensemble;
+  const std::int64_t last = expected.step_plainly(2000);
+  auto engine = eagle::testing::make_engine(1);
+  RunScene scene = ensemble.scene(2000);
+  scene.message.set_steps_per_pass(first_window - 1);
+  const auto simulation = engine->simulate(scene.message, scene.memory, nullptr);
+  ASSERT_TRUE(simulation.ok()) << simulation.status().to_string();
+  while ((*simulation)->advance() != Simulation::Next::done) {
+  }
+  const RunResult result = (*simulation)->result();
+  EXPECT_EQ(result.report.steps, last);
+  EXPECT_GT(result.report.compactions, 0);
+  expect_same_bits(ensemble, expected);
+}
+
 // One plane under two names: each step reads what the one before it wrote.
 TEST(Simulation, AnInputThatIsAlsoTheOutputIsReadAnewInEachStep) {
   kernel::KernelBuilder k("doubling");

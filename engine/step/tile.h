@@ -14,6 +14,13 @@ struct GroupLook {
   Prediction prediction;  // at the last look
 };
 
+// What the last visit of a tile showed, by which the next one begins.
+struct Visit {
+  std::int64_t steps = 0;     // 0: there was none
+  std::int64_t finished = 0;  // samples
+  double block_step_s = 0;    // one step of one block with a live sample, when last looked at
+};
+
 struct Tile {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -22,6 +29,7 @@ struct Tile {
   std::int64_t rows = 0;          // recorded
   bool moved = false;             // some sample took part in the step in hand (stepwise)
   std::int64_t looked_at = -1;    // the step of the last look
+  Visit visit;                    // the last one that stepped
   std::vector<GroupLook> groups;  // by group of the model
 };
 

@@ -88,6 +88,9 @@ Progress& Progress::operator+=(const Progress& other) {
 
 void TileRunner::advance(Tile& tile, std::int64_t target) {
   window_ = first_window;
+  begin_packed(tile, target);
+  const Visit before = tile.visit;
+  tile.visit = {.block_step_s = before.block_step_s};
   while (tile.live > 0 && tile.steps < target && !progress_.stopped) {
     look(tile);
     const std::int64_t wanted = window(tile, target);
@@ -96,11 +99,14 @@ void TileRunner::advance(Tile& tile, std::int64_t target) {
     const Clock::time_point now = Clock::now();
     const double took_s = seconds(now - start);
     if (ran.steps > 0) step_s_ = took_s / static_cast<double>(ran.steps);
+    tile.visit.steps += ran.steps;
+    tile.visit.finished += ran.finished;
     record(tile);
     if (ran.cut_short || asked_to_stop(now)) progress_.stopped = true;
     if (slice_.time_is_over()) break;
     thin_out(tile, ran, took_s, target);
   }
+  if (tile.visit.steps == 0) tile.visit = before;
   unpack();
 }
 
@@ -237,40 +243,64 @@ void TileRunner::restore(std::int64_t begin, std::int64_t end) const {
 
 std::int64_t TileRunner::live_blocks(const Tile& tile) const {
   if (packed()) return packed_->live_blocks();
-  const std::byte* masks = model().masks();
-  std::int64_t blocks = 0;
-  for (std::int64_t first = tile.begin; first < tile.end; first += model().lanes) {
-    const std::int64_t last = std::min(first + model().lanes, tile.end);
-    blocks += std::find(masks + first, masks + last, std::byte{0}) != masks + last ? 1 : 0;
-  }
-  return blocks;
+  return count_live_blocks(model().masks() + tile.begin, tile.end - tile.begin, model().lanes);
+}
+
+bool TileRunner::may_thin_out(const Tile& tile) const {
+  return stepping_.may_pack && model().mask != none && tile.live > 0;
+}
+
+// What the last visit packed lies at home again: where it pays, this one begins with the live samples
+// together. Visits of heavy models are short, so that later looks would come too late.
+void TileRunner::begin_packed(const Tile& tile, std::int64_t target) {
+  if (!may_thin_out(tile) || tile.visit.steps == 0 || few_are_gone(tile)) return;
+  Thinning thinning = this->thinning(tile, target);
+  thinning.finished = tile.visit.finished;
+  thinning.window = tile.visit.steps;
+  thinning.block_step_s = tile.visit.block_step_s;
+  if (packing_pays(thinning)) bring_together(tile);
 }
 
 void TileRunner::thin_out(Tile& tile, const Ran& ran, double took_s, std::int64_t target) {
-  if (!stepping_.may_pack || model().mask == none) return;
-  if (tile.live == 0 || ran.steps == 0 || progress_.stopped) return;
+  if (!may_thin_out(tile) || ran.steps == 0 || progress_.stopped) return;
   if (ran.finished == 0) {
     window_ = std::min<std::int64_t>(window_ * 2, std::int64_t{1} << 40);
-    const std::int64_t places = packed() ? packed_->size() : tile.end - tile.begin;
-    if (tile.live * 8 > places * 7) return;
+    if (few_are_gone(tile)) return;
   }
-  Thinning thinning;
-  thinning.blocks = std::max<std::int64_t>(live_blocks(tile), 1);
-  thinning.packed = (tile.live + model().lanes - 1) / model().lanes;
-  thinning.live = tile.live;
+  Thinning thinning = this->thinning(tile, target);
   thinning.finished = ran.finished;
   thinning.window = ran.steps;
-  thinning.left = target - tile.steps;
   thinning.block_step_s = took_s / static_cast<double>(ran.steps * thinning.blocks);
-  double& each_s = packed() ? drop_s_ : pack_s_;
-  const auto samples = static_cast<double>(packed() ? packed_->size() : tile.live);
-  thinning.move_s = each_s * samples;
+  tile.visit.block_step_s = thinning.block_step_s;
   if (!packing_pays(thinning)) {
     if (ran.finished > 0) window_ = thinning_window(thinning);
     return;
   }
   if (ran.finished > 0) window_ = first_window;
+  bring_together(tile);
+}
+
+bool TileRunner::few_are_gone(const Tile& tile) const {
+  const std::int64_t places = packed() ? packed_->size() : tile.end - tile.begin;
+  return tile.live * 8 > places * 7;
+}
+
+// What the tile's places show; what its time showed is for the caller to add.
+Thinning TileRunner::thinning(const Tile& tile, std::int64_t target) const {
+  Thinning thinning;
+  thinning.blocks = std::max<std::int64_t>(live_blocks(tile), 1);
+  thinning.packed = (tile.live + model().lanes - 1) / model().lanes;
+  thinning.live = tile.live;
+  thinning.left = target - tile.steps;
+  thinning.move_s =
+      packed() ? drop_s_ * static_cast<double>(packed_->size()) : pack_s_ * static_cast<double>(tile.live);
+  return thinning;
+}
+
+void TileRunner::bring_together(const Tile& tile) {
   make_packed();
+  double& each_s = packed() ? drop_s_ : pack_s_;
+  const auto samples = static_cast<double>(packed() ? packed_->size() : tile.live);
   const Clock::time_point start = Clock::now();
   if (packed()) {
     packed_->drop_finished();

@@ -89,8 +89,13 @@ private:
   Ran step(Tile& tile, std::int64_t steps);
 
   void record(Tile& tile);
+  void begin_packed(const Tile& tile, std::int64_t target);
   void thin_out(Tile& tile, const Ran& ran, double took_s, std::int64_t target);
+  [[nodiscard]] bool may_thin_out(const Tile& tile) const;
+  [[nodiscard]] Thinning thinning(const Tile& tile, std::int64_t target) const;
+  void bring_together(const Tile& tile);
   [[nodiscard]] std::int64_t live_blocks(const Tile& tile) const;
+  [[nodiscard]] bool few_are_gone(const Tile& tile) const;  // less than an eighth, which is not packed
 
   void look(Tile& tile);
   void select(const Tile& tile);

@@ -59,6 +59,7 @@ LIBRARIES = {
 PRIVATE_HEADERS: dict[str, set[str]] = {
     "LLVM": {
         "engine/codegen/emit.h",
+        "engine/codegen/shape.h",
         "engine/codegen/entry.h",
         "engine/codegen/image.h",
         "engine/codegen/lane_number.h",
