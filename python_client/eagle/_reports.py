@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from eagle import _core
 from eagle.session import Host
 
 
@@ -40,6 +41,12 @@ class Execution(NamedTuple):
     groups: tuple[ExecutedGroup, ...]
     left_out: int
     bytes: int
+
+    @classmethod
+    def of(cls, core: _core.Graph) -> Execution:
+        """Of the last build."""
+        fusion, groups, left_out, size = core.execution()
+        return cls(fusion, tuple(ExecutedGroup(*row) for row in groups), left_out, size)
 
 
 class GraphReport(NamedTuple):

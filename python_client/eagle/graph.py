@@ -58,7 +58,7 @@ from eagle._nodes import (
 )
 from eagle._policies import policies
 from eagle._records import GraphRecord
-from eagle._reports import ExecutedGroup, Execution, GraphReport, ScratchUse
+from eagle._reports import Execution, GraphReport, ScratchUse
 from eagle._running import seconds_of
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text
@@ -482,11 +482,9 @@ class Graph(Storable):
     def report(self) -> GraphReport | None:
         """What the last launch said about itself; None before the first."""
         if self._report == "unread":
-            said = LaunchReport.of(self._built("report").report())
-            if self._execution is None:
-                fusion, groups, left_out, size = self._built("report").execution()
-                self._execution = Execution(fusion, tuple(ExecutedGroup(*row) for row in groups), left_out, size)
-            self._report = GraphReport(*said, self._scratch, self._execution)
+            core = self._built("report")
+            self._execution = self._execution or Execution.of(core)
+            self._report = GraphReport(*LaunchReport.of(core.report()), self._scratch, self._execution)
         return self._report
 
     @property
