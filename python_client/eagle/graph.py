@@ -58,7 +58,7 @@ from eagle._nodes import (
 )
 from eagle._policies import policies
 from eagle._records import GraphRecord
-from eagle._reports import Execution, GraphReport, ScratchUse
+from eagle._reports import ExecutedGroup, Execution, GraphReport, ScratchUse
 from eagle._running import seconds_of
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text
