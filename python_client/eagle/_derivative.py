@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Iterable, NamedTuple, Sequence, Union
 
 from eagle import _core, frontend, roles
+from eagle._data_classes import data_class
 from eagle._kernel import Kernel
 from eagle.errors import refusal
 
@@ -23,7 +23,7 @@ class PlaneOf(NamedTuple):
     needed: bool
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class _Asked:
     """What was asked of a derivative."""
 

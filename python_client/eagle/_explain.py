@@ -5,15 +5,15 @@ Facts and words are made in C++, once for every client; these classes give them 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from eagle import _core
+from eagle._data_classes import data_class, field
 from eagle._edges import Edge
 from eagle.errors import refusal
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class Meeting:
     """Two planes of two nodes that share bytes, at least one of them written.
 
@@ -38,7 +38,7 @@ class Meeting:
         return _core.meaning_of(self.kind)
 
 
-@dataclass(frozen=True, repr=False)
+@data_class(frozen=True, repr=False)
 class PairExplanation:
     """Why ``dst`` waits for ``src``, or why it need not; ``str`` tells it.
 
@@ -63,7 +63,7 @@ class PairExplanation:
     __repr__ = __str__
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class PlaneExplanation:
     """In what way a node touches a plane, and why.
 
@@ -81,7 +81,7 @@ class PlaneExplanation:
     bytes: int
 
 
-@dataclass(frozen=True, repr=False)
+@data_class(frozen=True, repr=False)
 class NodeExplanation:
     """What a node touches, why its stage runs as it does, and its edges; ``str`` tells it.
 

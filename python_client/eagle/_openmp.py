@@ -5,6 +5,7 @@ hundred times as slow. What the user has said stands; processes that this one st
 """
 
 import os
+import sys
 from importlib import import_module
 
 from eagle import _neighbours
@@ -13,10 +14,14 @@ SPIN_COUNT = "200"  # as engine/run/spin_limit.h
 
 
 def _load() -> None:
+    flags = sys.getdlopenflags()
+    sys.setdlopenflags(os.RTLD_LAZY)  # functions are looked up when they are called, which most of gRPC's never are
     try:
         core = import_module("eagle._core")
     except ImportError as error:
         raise _neighbours.foreign_core(error.path, str(error)) from error
+    finally:
+        sys.setdlopenflags(flags)
     if not hasattr(core, "reasons"):
         raise _neighbours.foreign_core(core.__file__, "it has no table of reasons")
 

@@ -21,8 +21,9 @@ annotation              plane           dtype                      meaning
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from eagle._data_classes import data_class
 
 __all__ = [
     "Accum",
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class Role:
     """What one argument is: how it is used, its element type and its extents."""
 

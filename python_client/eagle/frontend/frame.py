@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 from typing import Any, Callable, Optional, Union
 
+from eagle._data_classes import data_class, field
 from eagle.frontend.arithmetic import Arithmetic
 from eagle.frontend.names import Names
 from eagle.frontend.scope import Scope
@@ -21,7 +21,7 @@ Carried = dict[str, Optional[Type]]
 Path = tuple[tuple[int, int], ...]
 
 
-@dataclass
+@data_class
 class Context:
     """One translation."""
 

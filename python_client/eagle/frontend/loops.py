@@ -7,9 +7,9 @@ one in which its value before the loop and those after each trip meet; a body is
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Callable, Optional
 
+from eagle._data_classes import data_class
 from eagle.frontend.frame import Carried
 from eagle.frontend.names import Call, dotted
 from eagle.frontend.returns import hidden, return_statements
@@ -24,7 +24,7 @@ _BOUND_CURE = (
 )
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class _Range:
     """A range whose trips are counted when the kernel runs, or known now."""
 

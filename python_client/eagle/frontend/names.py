@@ -7,12 +7,12 @@ import builtins
 import math as python_math
 import struct
 import types
-from dataclasses import dataclass
 from typing import Any, Callable, Mapping, NoReturn, Union
 
 import numpy as np
 
 from eagle import language, math, random
+from eagle._data_classes import data_class
 from eagle._primitive import Primitive
 from eagle.errors import KernelSyntaxError
 from eagle.frontend import reals
@@ -53,21 +53,21 @@ ACCEPTED_CALLS = (
 )
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class Call:
     """An accepted function, by its name in CALLS."""
 
     name: str
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class Tuple:
     """A tuple of constants of the surroundings."""
 
     items: tuple[Union[Number, Tuple], ...]
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class FrozenFunction:
     """A plain function as it was when a kernel that calls it was pickled."""
 
@@ -78,7 +78,7 @@ class FrozenFunction:
     constants: Mapping[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@data_class(frozen=True, eq=False)
 class Helper:
     """A plain function that a kernel calls: its text is read into the kernel."""
 
@@ -88,7 +88,7 @@ class Helper:
     defaults: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class FrozenPrimitive:
     """A function with rules, as it was when a kernel that calls it was pickled."""
 
@@ -98,7 +98,7 @@ class FrozenPrimitive:
     jvp: FrozenFunction | None
 
 
-@dataclass(frozen=True, eq=False)
+@data_class(frozen=True, eq=False)
 class Ruled:
     """A plain function with rules for its derivatives, all of which are read into the kernel."""
 

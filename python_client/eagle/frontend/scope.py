@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Iterator, Union
 
+from eagle._data_classes import data_class
 from eagle.frontend.names import Tuple
 from eagle.frontend.source import Source
 from eagle.frontend.tape import Constant, Value
 from eagle.roles import Role
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class Unbound:
     """A name that has a value on some paths only: those through the ``if`` or loop in this line."""
 
@@ -20,12 +20,12 @@ class Unbound:
     line: int
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class Unset:
     """A result that is not known yet; nothing looks at it before it is."""
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class TableRef:
     """A Table or Accum argument of the kernel."""
 
@@ -33,7 +33,7 @@ class TableRef:
     role: Role
 
 
-@dataclass(frozen=True, eq=False)
+@data_class(frozen=True, eq=False)
 class LocalFunction:
     """A function written inside another one, whose names it sees."""
 

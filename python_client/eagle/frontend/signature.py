@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import typing
-from dataclasses import dataclass, field
 from typing import Any, Mapping
 
+from eagle._data_classes import data_class, field
 from eagle.frontend.names import Names, as_number, dotted
 from eagle.frontend.source import Source
 from eagle.roles import Reduce, Role
@@ -19,7 +19,7 @@ _OUTPUTS = (
 )
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class Argument:
     """One argument of a kernel as it is written."""
 
@@ -28,7 +28,7 @@ class Argument:
     node: ast.arg
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class Outputs:
     """What the kernel returns: nothing, one role, a tuple of roles or a dict of them.
 
@@ -40,7 +40,7 @@ class Outputs:
     keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class Signature:
     """Arguments in order, and outputs."""
 

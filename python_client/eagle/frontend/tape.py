@@ -7,8 +7,9 @@ loop meet are known only when all of it was read.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Iterator, NamedTuple, Union
+
+from eagle._data_classes import data_class, field
 
 
 class Type(NamedTuple):
@@ -38,14 +39,14 @@ class Place(NamedTuple):
     column: int
 
 
-@dataclass(eq=False)
+@data_class(eq=False)
 class Value:
     """A number, condition, vector or matrix of one sample, known when the kernel runs."""
 
     type: Type
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class Constant:
     """A number known now. It takes the type of what it meets, rounded once, as numpy's scalars do."""
 
@@ -66,7 +67,7 @@ class Constant:
 Operand = Union[Value, Constant]
 
 
-@dataclass(eq=False)
+@data_class(eq=False)
 class Op:
     """``code`` with operands; ``detail`` is the number of a constant, a component, the table or Accum of a look-up.
 
@@ -80,7 +81,7 @@ class Op:
     detail: Any = None
 
 
-@dataclass(eq=False)
+@data_class(eq=False)
 class If:
     condition: Value
     then: Block
@@ -89,7 +90,7 @@ class If:
     results: list[Value] = field(default_factory=list)
 
 
-@dataclass(eq=False)
+@data_class(eq=False)
 class While:
     """A loop over carried values; the condition's yield is whether another trip follows."""
 
@@ -101,7 +102,7 @@ class While:
     results: list[Value] = field(default_factory=list)
 
 
-@dataclass(eq=False)
+@data_class(eq=False)
 class Switch:
     selector: Value
     cases: list[Block]
@@ -110,7 +111,7 @@ class Switch:
     results: list[Value] = field(default_factory=list)
 
 
-@dataclass(eq=False)
+@data_class(eq=False)
 class Primitive:
     """What a function with rules computes, and its rules, each a block that sees its own arguments alone."""
 
@@ -127,7 +128,7 @@ class Primitive:
 _COUNTED = frozenset({"gather", "floor_div", "modulo", "accum_add"})
 
 
-@dataclass(eq=False)
+@data_class(eq=False)
 class Block:
     """Operations in order; ``arguments`` are what a loop carries in, ``yields`` what leaves the block."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from eagle import _core
+from eagle._data_classes import data_class
 from eagle.frontend.emit import Emitter
 from eagle.frontend.frame import Context, Frame, Results
 from eagle.frontend.loops import Loops
@@ -19,7 +19,7 @@ from eagle.frontend.tape import Constant, Operand, Type, Value
 from eagle.roles import Role
 
 
-@dataclass(frozen=True)
+@data_class(frozen=True)
 class Translation:
     """A kernel, and the form in which it returns its outputs: their names, in order."""
 
