@@ -1,12 +1,10 @@
 #include "engine/graph/wire.h"
 
-#include <google/protobuf/message.h>
-#include <google/protobuf/unknown_field_set.h>
-
 #include <limits>
 
 #include "eagle/v1/plane.pb.h"
 #include "engine/kernel/names.h"
+#include "engine/kernel/unknown_field.h"
 
 namespace eagle::graph {
 namespace {
@@ -26,9 +24,9 @@ bool is_dtype(int number) {
 }  // namespace
 
 Status refuse_unknown_fields(const google::protobuf::Message& message, std::string_view where) {
-  const google::protobuf::UnknownFieldSet& fields = message.GetReflection()->GetUnknownFields(message);
-  if (fields.empty()) return {};
-  return malformed(where, "field " + std::to_string(fields.field(0).number()) +
+  const int unknown = kernel::unknown_field(message);
+  if (unknown == 0) return {};
+  return malformed(where, "field " + std::to_string(unknown) +
                               " is unknown to this version; the client is newer, or the bytes are damaged");
 }
 

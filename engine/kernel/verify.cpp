@@ -12,6 +12,7 @@
 
 #include "eagle/v1/kernel.pb.h"
 #include "engine/kernel/names.h"
+#include "engine/kernel/unknown_field.h"
 #include "engine/kernel/verifier.h"
 #include "engine/kernel/verify_at.h"
 
@@ -310,10 +311,10 @@ Status Verifier::check_name(std::string_view name, const Path& path) {
 }
 
 Status Verifier::check_known(const Message& message, const Path& path) {
-  const auto& unknown = message.GetReflection()->GetUnknownFields(message);
-  if (unknown.empty()) return {};
+  const int unknown = unknown_field(message);
+  if (unknown == 0) return {};
   return malformed(path, "expected fields of this version only, found field number " +
-                             std::to_string(unknown.field(0).number()) +
+                             std::to_string(unknown) +
                              " (made by a newer version? it could change what the kernel means)");
 }
 

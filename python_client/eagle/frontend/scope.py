@@ -89,15 +89,12 @@ class Scope:
 
 def own_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
     """All nodes of these statements in order, without the insides of local functions."""
-    for statement in statements:
-        yield from _walk(statement)
-
-
-def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    yield node
-    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-        for child in ast.iter_child_nodes(node):
-            yield from _walk(child)
+    left: list[ast.AST] = [*reversed(statements)]
+    while left:
+        node = left.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            left.extend([*ast.iter_child_nodes(node)][::-1])
 
 
 def assigned_names(statements: list[ast.stmt]) -> list[str]:

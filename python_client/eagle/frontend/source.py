@@ -6,6 +6,7 @@ import ast
 import copy
 import inspect
 import itertools
+import linecache
 import tokenize
 import types
 from typing import Any, Callable, NoReturn, Union
@@ -124,16 +125,17 @@ def from_function(function: Callable[..., Any]) -> Source:
             "decorate a plain function, or give its text with eagle.kernel(source=...)",
         )
     code = function.__code__
-    try:
-        lines, index = inspect.findsource(function)
-    except (OSError, TypeError) as error:
+    # As inspect.findsource, which looks through all modules for the function's own and compiles a pattern first.
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
+    if not lines:
         raise refusal(
             "UNSUPPORTED_SYNTAX",
             f"{code.co_filename}:{code.co_firstlineno}: kernel '{function.__name__}': there is no source to read "
             "(python -c, stdin and exec keep none)\n"
             "Give the text yourself: eagle.kernel(source='''def ...''').",
-        ) from error
-    return Source(code.co_filename, index + 1, "".join(block(lines[index:])))
+        )
+    return Source(code.co_filename, code.co_firstlineno, "".join(block(lines)))
 
 
 def block(lines: list[str]) -> list[str]:
