@@ -34,6 +34,12 @@ Status unknown(std::string_view name) {
 
 }  // namespace
 
+StatusOr<std::shared_ptr<Buffer>> Host::import_on_device(const ImportedMemory& /*memory*/,
+                                                         std::string_view /*label*/) {
+  return Status(Reason::bad_value,
+                "import: " + name() + " takes no memory of a GPU; copy the values to the host first");
+}
+
 StatusOr<std::shared_ptr<Buffer>> Host::allocate_on(std::string_view device, std::uint64_t /*bytes*/,
                                                     std::string_view /*label*/) {
   return Status(Reason::bad_value,

@@ -279,16 +279,31 @@ public:
 
   StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label,
                                std::string_view device) override {
-    const Deadline deadline = Clock::now() + timeout;
-    for (int repeats = 0;;) {
-      EAGLE_RETURN_IF_ERROR(check("allocate"));
-      auto plane = try_create_plane(bytes, label, device);
-      if (plane.ok()) return plane;
-      Status outcome = plane.status();
-      const bool lost = outcome.reason() == Reason::connection_lost;
-      if (lost && repeats++ == most_repeats) return settle("allocate", outcome);
-      if (!try_again("allocate", outcome, deadline)) return outcome;
-    }
+    v1::CreatePlanesRequest request;
+    v1::CreatePlanesRequest::Spec& spec = *request.add_planes();
+    spec.set_bytes(bytes);
+    spec.set_label(std::string(label));
+    spec.set_may_be_uncleared(!copies_);
+    spec.set_huge_pages(huge_pages_ && bytes >= least_huge_bytes);
+    spec.set_device(std::string(device));
+    // The daemon reserves and clears every page before it answers: no short call when there are many.
+    constexpr std::uint64_t bytes_per_ms = 100'000;  // a tenth of what was measured on a slow machine
+    return create_plane("allocate", request, milliseconds(bytes / bytes_per_ms));
+  }
+
+  StatusOr<Plane> import_plane(const run::cuda::DeviceHandle& handle, std::string_view label) override {
+    v1::CreatePlanesRequest request;
+    v1::CreatePlanesRequest::Spec& spec = *request.add_planes();
+    spec.set_bytes(handle.bytes);
+    spec.set_label(std::string(label));
+    v1::DeviceHandle& memory = *spec.mutable_import();
+    memory.set_uuid(handle.uuid);
+    memory.set_ipc(handle.ipc);
+    memory.set_allocation(handle.allocation);
+    memory.set_offset(handle.offset);
+    memory.set_bytes(handle.bytes);
+    constexpr milliseconds driver_takes{30'000};
+    return create_plane("import", request, driver_takes);
   }
 
   void release_plane(Plane plane) override {
@@ -478,32 +493,48 @@ private:
     return done;
   }
 
-  StatusOr<Plane> try_create_plane(std::uint64_t bytes, std::string_view label, std::string_view device) {
+  StatusOr<Plane> create_plane(const char* operation, const v1::CreatePlanesRequest& request,
+                               milliseconds beyond) {
+    const Deadline deadline = Clock::now() + timeout;
+    for (int repeats = 0;;) {
+      EAGLE_RETURN_IF_ERROR(check(operation));
+      auto plane = try_create_plane(operation, request, beyond);
+      if (plane.ok()) return plane;
+      Status outcome = plane.status();
+      const bool lost = outcome.reason() == Reason::connection_lost;
+      if (lost && repeats++ == most_repeats) return settle(operation, outcome);
+      if (!try_again(operation, outcome, deadline)) return outcome;
+    }
+  }
+
+  StatusOr<Plane> try_create_plane(const char* operation, const v1::CreatePlanesRequest& request,
+                                   milliseconds beyond) {
     const auto making = this->making();
     const std::shared_ptr<RemoteLink> link = this->link();
-    v1::CreatePlanesRequest request;
-    request.add_planes()->set_bytes(bytes);
-    request.mutable_planes(0)->set_label(std::string(label));
-    request.mutable_planes(0)->set_may_be_uncleared(!copies_);
-    request.mutable_planes(0)->set_huge_pages(huge_pages_ && bytes >= least_huge_bytes);
-    request.mutable_planes(0)->set_device(std::string(device));
     v1::CreatePlanesReply reply;
-    // The daemon reserves and clears every page before it answers: no short call when there are many.
-    constexpr std::uint64_t bytes_per_ms = 100'000;  // a tenth of what was measured on a slow machine
-    const std::chrono::milliseconds clearing(bytes / bytes_per_ms);
-    EAGLE_RETURN_IF_ERROR(attempt("allocate", *link, &RemoteLink::Stubs::planes, &v1::Planes::Stub::Create,
-                                  request, reply, clearing));
-    if (reply.planes_size() != 1) return Status(Reason::bad_message, "allocate: the daemon made no plane");
-    if (!device.empty() && reply.planes(0).device().empty()) {
+    EAGLE_RETURN_IF_ERROR(attempt(operation, *link, &RemoteLink::Stubs::planes, &v1::Planes::Stub::Create,
+                                  request, reply, beyond));
+    if (reply.planes_size() != 1)
+      return Status(Reason::bad_message, std::string(operation) + ": the daemon made no plane");
+    const v1::CreatePlanesRequest::Spec& asked = request.planes(0);
+    if ((!asked.device().empty() || asked.has_import()) && reply.planes(0).device().empty()) {
       give_back({reply.planes(0).ref().id(), reply.planes(0).ref().generation(), 0});
-      return Status(
-          Reason::protocol_mismatch,
-          "device '" + std::string(device) + "': this daemon has no arrays on GPUs; upgrade the daemon");
+      return Status(Reason::protocol_mismatch,
+                    (asked.has_import() ? "import" : "device '" + asked.device() + "'") +
+                        std::string(": this daemon has no arrays on GPUs; upgrade the daemon"));
     }
     const bool recycled = reply.recycled_size() == 1 && reply.recycled(0).id() != 0;
     auto plane = take_plane(*link, reply.planes(0), false, recycled ? &reply.recycled(0) : nullptr);
-    if (!plane.ok()) return plane.status().within("allocate");
+    if (!plane.ok()) return plane.status().within(operation);
     plane->uncleared = recycled;
+    if (!asked.has_import()) return plane;
+    // Where that fails the connection is broken, and the daemon lets go of all that the session had.
+    auto closed = link->side()->fetch({reply.planes(0).token()}, Clock::now() + timeout);
+    if (!closed.ok()) {
+      release_plane(*std::move(plane));
+      return closed.status().within(operation);
+    }
+    plane->until_closed = std::move(closed->front());
     return plane;
   }
 

@@ -5,8 +5,10 @@
 #include <limits>
 #include <utility>
 
+#include "client/departing_owners.h"
 #include "client/plane_registry.h"
 #include "engine/plane/stagger.h"
+#include "engine/run/cuda/foreign_memory.h"
 
 namespace eagle {
 
@@ -65,6 +67,43 @@ private:
   std::unique_ptr<const run::cuda::DeviceMemory> opened_;
 };
 
+// Its owner is kept until the daemon has closed the memory, which nobody waits for here.
+class RemotePlanes::ImportedBuffer final : public Buffer {
+public:
+  ImportedBuffer(std::shared_ptr<PlaneSource> source, PlaneSource::Plane plane, const ImportedMemory& memory,
+                 run::cuda::DeviceInfo gpu)
+      : Buffer(plane.memory.data(), memory.bytes, false, plane.device->name),
+        source_(std::move(source)),
+        plane_(std::move(plane)),
+        memory_(memory),
+        gpu_(std::move(gpu)) {}
+  ~ImportedBuffer() override {
+    PlaneRegistry::of_process().remove(*this);
+    if (source_->forked()) {
+      // The parent's, and so is what its owner frees.
+      static_cast<void>(new std::shared_ptr<const void>(std::move(memory_.owner)));
+      return;
+    }
+    UniqueFd until_closed = std::move(plane_.until_closed);
+    source_->release_plane(std::move(plane_));
+    keep_until_closed(std::move(until_closed), std::move(memory_.owner));
+  }
+  StatusOr<DeviceAddress> on_device() override {
+    return DeviceAddress{memory_.pointer, gpu_.ordinal, gpu_.uuid, nullptr};
+  }
+
+private:
+  std::shared_ptr<PlaneSource> source_;
+  PlaneSource::Plane plane_;
+  ImportedMemory memory_;
+  const run::cuda::DeviceInfo gpu_;
+};
+
+StatusOr<PlaneSource::Plane> PlaneSource::import_plane(const run::cuda::DeviceHandle& /*handle*/,
+                                                       std::string_view /*label*/) {
+  return Status(Reason::bad_value, "import: this session takes no memory of a GPU");
+}
+
 StatusOr<run::cuda::DeviceMemory> PlaneSource::open_on_device(const Plane& plane) {
   return Status(Reason::bad_value, "plane " + std::to_string(plane.id.id) + " is not on a GPU");
 }
@@ -85,6 +124,17 @@ StatusOr<std::shared_ptr<Buffer>> RemotePlanes::allocate_on(std::string_view dev
   bytes = std::max<std::uint64_t>(bytes, 1);
   EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane, source_->create_plane(bytes, label, device));
   return adopt(std::move(plane), bytes, label);
+}
+
+StatusOr<std::shared_ptr<Buffer>> RemotePlanes::import(const ImportedMemory& memory, std::string_view label) {
+  EAGLE_ASSIGN_OR_RETURN(const auto found, run::cuda::foreign_memory(memory.pointer, memory.bytes));
+  EAGLE_ASSIGN_OR_RETURN(const auto handle, run::cuda::handle_of(found));
+  EAGLE_ASSIGN_OR_RETURN(PlaneSource::Plane plane, source_->import_plane(handle, label));
+  const graph::PlaneId id = plane.id;
+  const auto buffer = std::make_shared<ImportedBuffer>(source_, std::move(plane), memory, found.gpu);
+  PlaneRegistry::of_process().add(
+      *buffer, {session_, id, memory.bytes, 0, std::string(label), buffer, buffer->device(), true});
+  return std::shared_ptr<Buffer>(buffer);
 }
 
 std::optional<RemotePlanes::Taken> RemotePlanes::take(std::uint64_t bytes) {

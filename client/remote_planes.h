@@ -17,9 +17,10 @@
 #include "client/segment_pool.h"
 #include "eagle/client/array.h"
 #include "engine/base/status.h"
+#include "engine/base/unique_fd.h"
 #include "engine/graph/graph.h"
 #include "engine/plane/memory.h"
-#include "engine/run/cuda/device.h"
+#include "engine/run/cuda/device_sharing.h"
 
 namespace eagle {
 
@@ -38,10 +39,15 @@ public:
       std::string token;  // for the handle that opens it; empty: there is none
     };
     std::optional<OnDevice> device = {};
+    // Of memory that this process made: closed on the other side once the daemon has it no more.
+    UniqueFd until_closed = {};
   };
   // `device`: empty for memory of the host.
   virtual StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label,
                                        std::string_view device = {}) = 0;
+  // A plane over memory of a GPU that this process made, which is kept until the plane's descriptor is
+  // closed.
+  virtual StatusOr<Plane> import_plane(const run::cuda::DeviceHandle& handle, std::string_view label);
   // Opens a plane on a GPU in this process: once, since its token is good for one handle.
   virtual StatusOr<run::cuda::DeviceMemory> open_on_device(const Plane& plane);
   // Called from destructors: does not wait for long, and has nobody to report to.
@@ -74,6 +80,8 @@ public:
   // Zeros on a GPU.
   StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
                                                 std::string_view label);
+  // What Session::import_on_device says of memory.
+  StatusOr<std::shared_ptr<Buffer>> import(const ImportedMemory& memory, std::string_view label);
   // The array that has a plane of this session to itself, from `offset` on.
   std::shared_ptr<Buffer> adopt(PlaneSource::Plane plane, std::uint64_t bytes, std::string_view label,
                                 std::uint64_t offset = 0);
@@ -84,6 +92,7 @@ public:
 private:
   class RangeBuffer;
   class PlaneBuffer;
+  class ImportedBuffer;
   using SharedPlane = std::shared_ptr<PlaneSource::Plane>;
 
   struct Taken {

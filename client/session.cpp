@@ -21,6 +21,15 @@ StatusOr<std::shared_ptr<Buffer>> Session::allocate(std::uint64_t bytes, std::st
   return host_->allocate_on(device, bytes, label);
 }
 
+StatusOr<std::shared_ptr<Buffer>> Session::import_on_device(const ImportedMemory& memory,
+                                                            std::string_view label) const {
+  if (memory.bytes == 0) {
+    return Status(Reason::bad_value,
+                  "import: expected at least one element, found none; make an empty array");
+  }
+  return host_->import_on_device(memory, label);
+}
+
 bool Session::copied(const ArrayView& array) const {
   if (copies()) return true;
   const auto address = host_->find(array.data, 0);

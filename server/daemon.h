@@ -94,6 +94,8 @@ public:
   Executor& executor() { return executor_; }
   Sessions& sessions() { return sessions_; }
   WorkPool& build_pool() { return build_pool_; }
+  // For memory that clients made: its threads may wait for a driver.
+  WorkPool& import_pool() { return import_pool_; }
   KeptRuns& kept_runs() { return kept_runs_; }
   Attachments& attachments() { return attachments_; }
   Published& published() { return published_; }
@@ -273,6 +275,7 @@ private:
   // Last: their tasks use all of the above.
   WorkPool small_memory_pool_;
   WorkPool large_memory_pool_;
+  WorkPool import_pool_;
   WorkPool build_pool_;
   KeptRuns kept_runs_;
   Attachments attachments_;

@@ -78,6 +78,7 @@ struct Limits {
   std::size_t builds = 64;                       // requests that wait for a build thread
   int build_threads = 2;                         // of one tenant at most; one more is there for the others
   std::size_t memory_requests = 1024;            // to make or release planes, that wait for their thread
+  Bound<std::size_t> import_ms = 5'000;          // until a driver has opened what a client made on a GPU
   std::uint64_t small_memory_bytes = 64u << 20;  // requests over so many bytes wait on a thread of their own
   Bound<std::size_t> kept_runs = 64;             // of one user, running or waiting to be fetched
   std::size_t kept_runs_in_all = 1024;
@@ -104,6 +105,7 @@ void for_each_limit(AnyLimits& limits, Visit&& visit) {
   visit("kept_runs", limits.kept_runs, 1, many);
   visit("builds", limits.builds, 1, many);
   visit("memory_requests", limits.memory_requests, 1, many);
+  visit("import_ms", limits.import_ms, 1, 600'000);
   visit("waiting_connections", limits.waiting_connections, 1, many);
   visit("grpc_connections", limits.grpc_connections, 1, many);
   visit("grpc_connections_per_process", limits.grpc_connections_per_process, 1, many);

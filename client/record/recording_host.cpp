@@ -190,6 +190,11 @@ public:
                                          "': arrays on GPUs are not recorded; open the session without a "
                                          "recording");
   }
+  StatusOr<std::shared_ptr<Buffer>> import_on_device(const ImportedMemory& /*memory*/,
+                                                     std::string_view /*label*/) override {
+    return Status(Reason::bad_value,
+                  "import: memory of a GPU is not recorded; open the session without a recording");
+  }
   Status accept(const v1::AcceptPlanesRequest& request) override {
     recorder_->accept(request);
     return host_->accept(request);

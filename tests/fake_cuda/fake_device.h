@@ -20,6 +20,7 @@ struct Pretence {
   std::uint64_t seed = 1;            // of the order of threads
   int uuid = 0x5a;                   // every byte of the GPUs' UUIDs but the last
   bool descriptors = true;           // memory can be handed over as descriptors
+  std::int64_t slow_open = 0;        // milliseconds that opening memory by 64 bytes takes
 };
 
 // Read once.

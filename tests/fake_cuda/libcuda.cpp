@@ -280,7 +280,9 @@ Result cuCtxSynchronize() {
 
 // What comes meanwhile is waited for as well, as little as a driver promises that.
 Result cuStreamSynchronize(api::Stream stream) {
-  if (stream == nullptr) return cuCtxSynchronize();  // the default stream, which waits for others
+  const auto number = reinterpret_cast<std::uintptr_t>(stream);
+  // The default stream, which waits for others, and each thread's own, which may.
+  if (number <= api::stream_per_thread) return cuCtxSynchronize();
   for (;;) {
     std::shared_future<void> ended;
     const Result result = in_context([&](api::ContextRecord&) {
@@ -332,6 +334,8 @@ Result cuMemcpyHtoD_v2(DevicePointer to, const void* from, std::size_t bytes);
 Result cuMemcpyDtoH_v2(void* to, DevicePointer from, std::size_t bytes);
 Result cuMemcpy2D_v2(const CopyRows* copy);
 Result cuMemsetD8_v2(DevicePointer to, unsigned char value, std::size_t bytes);
+Result cuMemGetAddressRange_v2(DevicePointer* base, std::size_t* bytes, DevicePointer pointer);
+Result cuPointerGetAttribute(void* value, int attribute, DevicePointer pointer);
 EAGLE_CUDA_DESCRIPTOR_FUNCTIONS(EAGLE_FAKE_DECLARED)
 EAGLE_CUDA_IPC_FUNCTIONS(EAGLE_FAKE_DECLARED)
 #undef EAGLE_FAKE_DECLARED

@@ -114,9 +114,21 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
   sharing_ = other.sharing_;
   base_ = std::exchange(other.base_, 0);
   allocation_ = std::exchange(other.allocation_, 0);
+  owner_ = std::move(other.owner_);
   return *this;
 }
 DeviceMemory::~DeviceMemory() { release(); }
+
+DeviceMemory DeviceMemory::borrow(std::shared_ptr<const Device> device, api::DevicePointer address,
+                                  std::uint64_t bytes, std::shared_ptr<const void> owner) {
+  DeviceMemory memory;
+  memory.device_ = std::move(device);
+  memory.address_ = address;
+  memory.bytes_ = bytes;
+  memory.origin_ = Origin::borrowed;
+  memory.owner_ = std::move(owner);
+  return memory;
+}
 
 Status DeviceMemory::write(std::span<const std::byte> from, std::uint64_t offset) const {
   if (from.empty()) return {};

@@ -88,6 +88,9 @@ public:
   static StatusOr<DeviceMemory> create_shared(std::shared_ptr<const Device> device, std::uint64_t bytes);
   // What another process made. MIXED_DEVICES for a handle of another GPU, by the names of both; SYSTEM.
   static StatusOr<DeviceMemory> open(std::shared_ptr<const Device> device, const DeviceHandle& handle);
+  // What somebody else made, frees, and does not free before `owner` goes.
+  static DeviceMemory borrow(std::shared_ptr<const Device> device, api::DevicePointer address,
+                             std::uint64_t bytes, std::shared_ptr<const void> owner);
   DeviceMemory(DeviceMemory&& other) noexcept;
   DeviceMemory& operator=(DeviceMemory&& other) noexcept;
   ~DeviceMemory();
@@ -105,7 +108,7 @@ public:
   Status fill(unsigned char value) const;
 
 private:
-  enum class Origin : std::uint8_t { allocated, mapped, opened };
+  enum class Origin : std::uint8_t { allocated, mapped, opened, borrowed };
   void release();
   Status map(std::uint64_t allocation, std::uint64_t bytes);
   std::shared_ptr<const Device> device_;
@@ -114,8 +117,9 @@ private:
   std::uint64_t taken_ = 0;
   Origin origin_ = Origin::allocated;
   Sharing sharing_ = Sharing::none;
-  api::DevicePointer base_ = 0;   // of what was mapped or opened
-  std::uint64_t allocation_ = 0;  // the driver's number of what is mapped
+  api::DevicePointer base_ = 0;        // of what was mapped or opened
+  std::uint64_t allocation_ = 0;       // the driver's number of what is mapped
+  std::shared_ptr<const void> owner_;  // of what was borrowed
 };
 
 // A module of PTX, compiled by the driver, and its kernel.
