@@ -41,7 +41,7 @@ StatusOr<std::shared_ptr<Buffer>> Host::import_on_device(const ImportedMemory& /
 }
 
 StatusOr<std::shared_ptr<Buffer>> Host::allocate_on(std::string_view device, std::uint64_t /*bytes*/,
-                                                    std::string_view /*label*/) {
+                                                    std::string_view /*label*/, Contents /*contents*/) {
   return Status(Reason::bad_value,
                 "device '" + std::string(device) + "': " + name() + " has no GPU; use 'cpu'");
 }

@@ -133,7 +133,7 @@ public:
                                                      Contents contents) = 0;
   // Zeros on a GPU of the host, for those that have some.
   virtual StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
-                                                        std::string_view label);
+                                                        std::string_view label, Contents contents);
   // Memory on a GPU of this process that somebody else made, as in Session.
   virtual StatusOr<std::shared_ptr<Buffer>> import_on_device(const ImportedMemory& memory,
                                                              std::string_view label);

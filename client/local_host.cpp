@@ -377,7 +377,7 @@ public:
   }
 
   StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
-                                                std::string_view label) override {
+                                                std::string_view label, Contents /*contents*/) override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("allocate"));
     bytes = std::max<std::uint64_t>(bytes, 1);
     EAGLE_ASSIGN_OR_RETURN(const auto unit, shared_->devices.find(device));

@@ -277,35 +277,6 @@ public:
     give_back({0, 0, graph});
   }
 
-  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label,
-                               std::string_view device) override {
-    v1::CreatePlanesRequest request;
-    v1::CreatePlanesRequest::Spec& spec = *request.add_planes();
-    spec.set_bytes(bytes);
-    spec.set_label(std::string(label));
-    spec.set_may_be_uncleared(!copies_);
-    spec.set_huge_pages(huge_pages_ && bytes >= least_huge_bytes);
-    spec.set_device(std::string(device));
-    // The daemon reserves and clears every page before it answers: no short call when there are many.
-    constexpr std::uint64_t bytes_per_ms = 100'000;  // a tenth of what was measured on a slow machine
-    return create_plane("allocate", request, milliseconds(bytes / bytes_per_ms));
-  }
-
-  StatusOr<Plane> import_plane(const run::cuda::DeviceHandle& handle, std::string_view label) override {
-    v1::CreatePlanesRequest request;
-    v1::CreatePlanesRequest::Spec& spec = *request.add_planes();
-    spec.set_bytes(handle.bytes);
-    spec.set_label(std::string(label));
-    v1::DeviceHandle& memory = *spec.mutable_import();
-    memory.set_uuid(handle.uuid);
-    memory.set_ipc(handle.ipc);
-    memory.set_allocation(handle.allocation);
-    memory.set_offset(handle.offset);
-    memory.set_bytes(handle.bytes);
-    constexpr milliseconds driver_takes{30'000};
-    return create_plane("import", request, driver_takes);
-  }
-
   void release_plane(Plane plane) override {
     if (state.forked()) return;
     const std::byte* const data = plane.memory.data();
@@ -320,7 +291,14 @@ public:
     if (--planes_ == 0 && state.closed()) end_session();
   }
 
-  StatusOr<run::cuda::DeviceMemory> open_on_device(const Plane& plane) override;  // transfers.cpp
+  // In remote_source.cpp, as what they say of PlaneSource.
+  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label, std::string_view device) override;
+  StatusOr<Plane> import_plane(const run::cuda::DeviceHandle& handle, std::string_view label) override;
+  StatusOr<run::cuda::DeviceMemory> open_on_device(const Plane& plane) override;
+  Status clear(const Plane& plane, std::uint64_t offset, std::uint64_t bytes) override;
+  [[nodiscard]] std::uint64_t worker() const override;
+  // Only where a launch may have left something there.
+  void renew(const graph::PlaneId& plane, std::uint64_t offset, std::uint64_t bytes) override;
 
   // A plane that the daemon has made for this session, or granted to it. It may be one that this process has
   // already: it is released with the last.
@@ -367,21 +345,6 @@ public:
 
   // A launch or a run of this session did not end well, and may have left arrays half written.
   void note_failure() { failed_.store(true, std::memory_order_relaxed); }
-
-  // Only where a launch may have left something there.
-  void renew(const graph::PlaneId& plane, std::uint64_t offset, std::uint64_t bytes) override {
-    if (!failed_.load(std::memory_order_relaxed)) return;
-    v1::AcceptPlanesRequest request;
-    auto& part = *request.add_parts();
-    part.mutable_plane()->set_id(plane.id);
-    part.mutable_plane()->set_generation(plane.generation);
-    part.mutable_view()->set_offset(static_cast<std::int64_t>(offset));
-    part.mutable_view()->set_dtype(v1::DTYPE_BOOL);
-    part.mutable_view()->set_item_bytes(1);
-    part.mutable_view()->add_shape(static_cast<std::int64_t>(bytes));
-    part.mutable_view()->add_strides(1);
-    tidy(&RemoteLink::Stubs::planes, &v1::Planes::Stub::Accept, request);
-  }
 
   [[nodiscard]] std::uint64_t next_launch() {
     const std::uint64_t launch = ++last_launch_;
@@ -493,86 +456,15 @@ private:
     return done;
   }
 
+  // In remote_source.cpp. `recycled`: the plane whose memory it has, or null.
   StatusOr<Plane> create_plane(const char* operation, const v1::CreatePlanesRequest& request,
-                               milliseconds beyond) {
-    const Deadline deadline = Clock::now() + timeout;
-    for (int repeats = 0;;) {
-      EAGLE_RETURN_IF_ERROR(check(operation));
-      auto plane = try_create_plane(operation, request, beyond);
-      if (plane.ok()) return plane;
-      Status outcome = plane.status();
-      const bool lost = outcome.reason() == Reason::connection_lost;
-      if (lost && repeats++ == most_repeats) return settle(operation, outcome);
-      if (!try_again(operation, outcome, deadline)) return outcome;
-    }
-  }
-
+                               milliseconds beyond);
   StatusOr<Plane> try_create_plane(const char* operation, const v1::CreatePlanesRequest& request,
-                                   milliseconds beyond) {
-    const auto making = this->making();
-    const std::shared_ptr<RemoteLink> link = this->link();
-    v1::CreatePlanesReply reply;
-    EAGLE_RETURN_IF_ERROR(attempt(operation, *link, &RemoteLink::Stubs::planes, &v1::Planes::Stub::Create,
-                                  request, reply, beyond));
-    if (reply.planes_size() != 1)
-      return Status(Reason::bad_message, std::string(operation) + ": the daemon made no plane");
-    const v1::CreatePlanesRequest::Spec& asked = request.planes(0);
-    if ((!asked.device().empty() || asked.has_import()) && reply.planes(0).device().empty()) {
-      give_back({reply.planes(0).ref().id(), reply.planes(0).ref().generation(), 0});
-      return Status(Reason::protocol_mismatch,
-                    (asked.has_import() ? "import" : "device '" + asked.device() + "'") +
-                        std::string(": this daemon has no arrays on GPUs; upgrade the daemon"));
-    }
-    const bool recycled = reply.recycled_size() == 1 && reply.recycled(0).id() != 0;
-    auto plane = take_plane(*link, reply.planes(0), false, recycled ? &reply.recycled(0) : nullptr);
-    if (!plane.ok()) return plane.status().within(operation);
-    plane->uncleared = recycled;
-    if (!asked.has_import()) return plane;
-    // Where that fails the connection is broken, and the daemon lets go of all that the session had.
-    auto closed = link->side()->fetch({reply.planes(0).token()}, Clock::now() + timeout);
-    if (!closed.ok()) {
-      release_plane(*std::move(plane));
-      return closed.status().within(operation);
-    }
-    plane->until_closed = std::move(closed->front());
-    return plane;
-  }
-
-  // `recycled`: the plane whose memory it has, or null.
+                                   milliseconds beyond);
   StatusOr<Plane> take_plane(RemoteLink& link, const v1::PlaneInfo& info, bool read_only,
-                             const v1::PlaneRef* recycled = nullptr) {
-    const graph::PlaneId id{info.ref().id(), info.ref().generation()};
-    auto memory = map_plane(link, info, read_only, recycled);
-    ++planes_;
-    {
-      const std::scoped_lock lock(held_mutex_);
-      uses_[{id.id, id.generation}].push_back(memory.ok() ? memory->data() : nullptr);
-    }
-    if (!memory.ok()) {
-      drop_use(id, nullptr);
-      --planes_;
-      return memory.status();
-    }
-    Plane plane{id, std::move(*memory)};
-    if (info.device().empty()) return plane;
-    plane.device = {info.device(), info.device_uuid(), info.token()};
-    ++device_planes_;
-    return plane;
-  }
-
+                             const v1::PlaneRef* recycled = nullptr);
   StatusOr<plane::Memory> map_plane(RemoteLink& link, const v1::PlaneInfo& info, bool read_only,
-                                    const v1::PlaneRef* recycled) {
-    if (link.side() == nullptr || !info.device().empty()) return plane::Memory::stand_in(info.bytes());
-    if (recycled != nullptr) {
-      const std::scoped_lock lock(held_mutex_);
-      auto retained = retained_.take({recycled->id(), recycled->generation()}, info.bytes());
-      if (retained) return *std::move(retained);
-    }
-    EAGLE_ASSIGN_OR_RETURN(auto descriptors, link.side()->fetch({info.token()}, Clock::now() + timeout));
-    return read_only ? plane::Memory::map_read_only(std::move(descriptors.front()), info.bytes())
-                     : plane::Memory::map(std::move(descriptors.front()), info.bytes(),
-                                          plane::Memory::Pages::populated);
-  }
+                                    const v1::PlaneRef* recycled);
 
   // A keeper may have much to hand to its next worker, whose answer to the greeting then takes as long; that
   // nobody is there is known at once. A call that has given up leaves the session as it is: the next one

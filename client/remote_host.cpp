@@ -96,9 +96,9 @@ public:
   }
 
   StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
-                                                std::string_view label) override {
+                                                std::string_view label, Contents contents) override {
     EAGLE_RETURN_IF_ERROR(connection_->check("allocate"));
-    return planes_->allocate_on(device, bytes, label);
+    return planes_->allocate_on(device, bytes, label, contents);
   }
 
   StatusOr<std::shared_ptr<Buffer>> import_on_device(const ImportedMemory& memory,

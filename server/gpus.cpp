@@ -76,8 +76,8 @@ StatusOr<std::shared_ptr<const GpuMemory>> Gpus::make(std::string_view device, s
   EAGLE_RETURN_IF_ERROR(charge(*unit, taken, "a plane", 1));
   const auto made = std::make_shared<GpuMemory>(shared_from_this(), unit, taken);
   EAGLE_ASSIGN_OR_RETURN(made->memory_, run::cuda::DeviceMemory::create_shared(unit->device, bytes));
-  // What another process left there is nobody's to see.
-  EAGLE_RETURN_IF_ERROR(made->memory_.fill(0));
+  // What another process left there is nobody's to see, behind the plane's bytes as little as in them.
+  EAGLE_RETURN_IF_ERROR(made->memory_.clear());
   return std::shared_ptr<const GpuMemory>(made);
 }
 

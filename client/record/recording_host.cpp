@@ -185,7 +185,8 @@ public:
     return buffer;
   }
   StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t /*bytes*/,
-                                                std::string_view /*label*/) override {
+                                                std::string_view /*label*/,
+                                                eagle::Contents /*contents*/) override {
     return Status(Reason::bad_value, "device '" + std::string(device) +
                                          "': arrays on GPUs are not recorded; open the session without a "
                                          "recording");

@@ -148,6 +148,12 @@ Status DeviceMemory::fill(unsigned char value) const {
                       [&](const api::Functions& call) { return call.cuMemsetD8(address_, value, bytes_); });
 }
 
+Status DeviceMemory::clear() const {
+  return device_->run("cuMemsetD8", [&](const api::Functions& call) {
+    return call.cuMemsetD8(address_, 0, std::max(taken_, bytes_));
+  });
+}
+
 // ---- DeviceModule
 
 StatusOr<DeviceModule> DeviceModule::load(std::shared_ptr<const Device> device, const std::string& ptx,

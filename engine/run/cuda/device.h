@@ -106,6 +106,8 @@ public:
   Status write(std::span<const std::byte> from, std::uint64_t offset = 0) const;
   Status read(std::span<std::byte> to, std::uint64_t offset = 0) const;
   Status fill(unsigned char value) const;
+  // Zeros in all that it takes: whoever opens it sees that.
+  Status clear() const;
 
 private:
   enum class Origin : std::uint8_t { allocated, mapped, opened, borrowed };
