@@ -91,6 +91,17 @@ StatusOr<DeviceMemory> DeviceMemory::create(std::shared_ptr<const Device> device
   return memory;
 }
 
+StatusOr<DeviceMemory> DeviceMemory::create(std::shared_ptr<const Device> device, std::uint64_t bytes,
+                                            const Account& account, std::string_view what) {
+  std::shared_ptr<const void> paid;
+  if (account) {
+    EAGLE_ASSIGN_OR_RETURN(paid, account(paid_bytes(bytes), what));
+  }
+  EAGLE_ASSIGN_OR_RETURN(DeviceMemory memory, create(std::move(device), bytes));
+  memory.owner_ = std::move(paid);
+  return memory;
+}
+
 Status out_of_memory_in(const Device& device, std::uint64_t bytes, const Status& status) {
   if (status.reason() != Reason::out_of_memory) return status;
   std::size_t free = 0, total = 0;

@@ -74,6 +74,16 @@ private:
 
 struct DeviceHandle;  // device_sharing.h
 
+// Who pays for memory of one device: counts so many bytes, `what` for people ("scratch planes"), for as long
+// as the result is, or refuses. Empty: nobody does. Thread-safe.
+using Account =
+    std::function<StatusOr<std::shared_ptr<const void>>(std::uint64_t bytes, std::string_view what)>;
+// Memory of a device begins at a multiple of this, and is paid for in multiples of it.
+inline constexpr std::uint64_t memory_alignment = 256;
+constexpr std::uint64_t paid_bytes(std::uint64_t bytes) {
+  return bytes / memory_alignment * memory_alignment + (bytes % memory_alignment != 0 ? memory_alignment : 0);
+}
+
 // Bytes on a device, aligned to 256.
 class DeviceMemory {
 public:
@@ -83,6 +93,9 @@ public:
   DeviceMemory() = default;
   // Not cleared. OUT_OF_MEMORY says how much was asked for and how much there was.
   static StatusOr<DeviceMemory> create(std::shared_ptr<const Device> device, std::uint64_t bytes);
+  // The same, paid for by `account` until it is freed. What that says.
+  static StatusOr<DeviceMemory> create(std::shared_ptr<const Device> device, std::uint64_t bytes,
+                                       const Account& account, std::string_view what);
   // Likewise, for other processes to open by `handle`: `none` where the driver can do neither. It takes whole
   // pieces of the device's memory, which it has for itself: who opens it sees all of them.
   static StatusOr<DeviceMemory> create_shared(std::shared_ptr<const Device> device, std::uint64_t bytes);
@@ -121,7 +134,7 @@ private:
   Sharing sharing_ = Sharing::none;
   api::DevicePointer base_ = 0;        // of what was mapped or opened
   std::uint64_t allocation_ = 0;       // the driver's number of what is mapped
-  std::shared_ptr<const void> owner_;  // of what was borrowed
+  std::shared_ptr<const void> owner_;  // of what was borrowed; of what was made, who pays
 };
 
 // A module of PTX, compiled by the driver, and its kernel.

@@ -172,6 +172,7 @@ void DeviceMemory::release() {
   });
   address_ = base_ = 0;
   allocation_ = 0;
+  owner_.reset();
 }
 
 }  // namespace eagle::run::cuda
