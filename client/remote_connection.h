@@ -294,7 +294,8 @@ public:
   // In remote_source.cpp, as what they say of PlaneSource.
   StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label, std::string_view device) override;
   StatusOr<Plane> import_plane(const run::cuda::DeviceHandle& handle, std::string_view label) override;
-  StatusOr<run::cuda::DeviceMemory> open_on_device(const Plane& plane) override;
+  StatusOr<std::shared_ptr<run::cuda::Opening>> open_on_device(const Plane& plane) override;
+  [[nodiscard]] milliseconds driver_patience() const override { return timeout; }
   Status clear(const Plane& plane, std::uint64_t offset, std::uint64_t bytes) override;
   [[nodiscard]] std::uint64_t worker() const override;
   // Only where a launch may have left something there.

@@ -24,23 +24,32 @@ public:
   Opened& operator=(const Opened&) = delete;
 
   StatusOr<DeviceAddress> at(std::uint64_t offset, PlaneSource& source, const PlaneSource::Plane& plane) {
-    const std::scoped_lock lock(mutex_);
-    if (memory_ == nullptr) {
-      EAGLE_ASSIGN_OR_RETURN(auto memory, source.open_on_device(plane));
-      memory_ = std::make_unique<const run::cuda::DeviceMemory>(std::move(memory));
+    std::shared_ptr<run::cuda::Opening> opening;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (opening_ == nullptr) {
+        EAGLE_ASSIGN_OR_RETURN(opening_, source.open_on_device(plane));
+      }
+      opening = opening_;
     }
-    const run::cuda::DeviceInfo& info = memory_->device()->info();
-    return DeviceAddress{memory_->address() + offset, info.ordinal, info.uuid, nullptr};
+    // Whoever comes later waits for the same call of the driver.
+    const Status done =
+        opening->wait(source.driver_patience(), "ask again, or copy the values instead (.numpy())");
+    if (!done.ok()) return done.within("the array on " + plane.device->name + " of the daemon");
+    const run::cuda::DeviceMemory& memory = opening->memory();
+    const run::cuda::DeviceInfo& info = memory.device()->info();
+    return DeviceAddress{memory.address() + offset, info.ordinal, info.uuid, nullptr};
   }
   void close() {
-    if (::getpid() != process_) static_cast<void>(memory_.release());  // the driver is the parent's
-    memory_.reset();
+    // In a forked child the driver is the parent's.
+    if (::getpid() != process_) static_cast<void>(new std::shared_ptr(std::move(opening_)));
+    opening_.reset();
   }
 
 private:
   const pid_t process_ = ::getpid();
   std::mutex mutex_;
-  std::unique_ptr<const run::cuda::DeviceMemory> memory_;
+  std::shared_ptr<run::cuda::Opening> opening_;
 };
 
 struct RemotePlanes::Segment {
@@ -130,7 +139,7 @@ StatusOr<PlaneSource::Plane> PlaneSource::import_plane(const run::cuda::DeviceHa
   return Status(Reason::bad_value, "import: this session takes no memory of a GPU");
 }
 
-StatusOr<run::cuda::DeviceMemory> PlaneSource::open_on_device(const Plane& plane) {
+StatusOr<std::shared_ptr<run::cuda::Opening>> PlaneSource::open_on_device(const Plane& plane) {
   return Status(Reason::bad_value, "plane " + std::to_string(plane.id.id) + " is not on a GPU");
 }
 

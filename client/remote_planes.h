@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,7 +23,7 @@
 #include "engine/base/unique_fd.h"
 #include "engine/graph/graph.h"
 #include "engine/plane/memory.h"
-#include "engine/run/cuda/device_sharing.h"
+#include "engine/run/cuda/opening.h"
 
 namespace eagle {
 
@@ -50,8 +51,12 @@ public:
   // A plane over memory of a GPU that this process made, which is kept until the plane's descriptor is
   // closed.
   virtual StatusOr<Plane> import_plane(const run::cuda::DeviceHandle& handle, std::string_view label);
-  // Opens a plane on a GPU in this process: once, since its token is good for one handle.
-  virtual StatusOr<run::cuda::DeviceMemory> open_on_device(const Plane& plane);
+  // Begins to open a plane on a GPU in this process: once, since its token is good for one handle.
+  virtual StatusOr<std::shared_ptr<run::cuda::Opening>> open_on_device(const Plane& plane);
+  // How long somebody waits for the driver then.
+  [[nodiscard]] virtual std::chrono::milliseconds driver_patience() const {
+    return std::chrono::milliseconds(10'000);
+  }
   // Zeros in these bytes of a plane on a GPU.
   virtual Status clear(const Plane& plane, std::uint64_t offset, std::uint64_t bytes);
   // Another number once what lies on GPUs may have gone with its worker.

@@ -143,7 +143,7 @@ Status Connection::clear(const Plane& plane, std::uint64_t offset, std::uint64_t
 }
 
 // The GPU is looked for first: a token that was spent for nothing is good no more.
-StatusOr<run::cuda::DeviceMemory> Connection::open_on_device(const Plane& plane) {
+StatusOr<std::shared_ptr<run::cuda::Opening>> Connection::open_on_device(const Plane& plane) {
   const std::string what = "the array on " + plane.device->name + " of the daemon";
   EAGLE_RETURN_IF_ERROR(check(what));
   const std::shared_ptr<RemoteLink> link = this->link();
@@ -152,11 +152,11 @@ StatusOr<run::cuda::DeviceMemory> Connection::open_on_device(const Plane& plane)
   }
   const auto device = run::cuda::open_by_uuid(plane.device->uuid);
   if (!device.ok()) return device.status().within(what);
-  const auto handle = link->side()->fetch_device(plane.device->token, Clock::now() + timeout);
+  auto handle = link->side()->fetch_device(plane.device->token, Clock::now() + timeout);
   if (!handle.ok()) return handle.status().within(what);
-  auto memory = run::cuda::DeviceMemory::open(*device, *handle);
-  if (!memory.ok()) return memory.status().within(what);
-  return memory;
+  auto begun = run::cuda::Opening::begin(*device, *std::move(handle));
+  if (!begun.ok()) return begun.status().within(what);
+  return begun;
 }
 
 // Over TCP a line that broke may have been a worker's death.

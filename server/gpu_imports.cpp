@@ -4,10 +4,7 @@
 
 #include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
-#include <optional>
-#include <thread>
 #include <utility>
 
 #include "server/gpus.h"
@@ -20,59 +17,37 @@ constexpr int most_openings = 8;
 
 std::string key_of(const run::cuda::DeviceHandle& handle) { return handle.uuid + handle.ipc; }
 
+// What a client says of its memory is looked at: a graph that reached out of it would cost everybody the GPU.
+Status check_extent(const run::cuda::DeviceMemory& memory, std::uint64_t said) {
+  run::cuda::api::DevicePointer base = 0;
+  std::size_t found = 0;
+  EAGLE_RETURN_IF_ERROR(memory.device()->run("cuMemGetAddressRange", [&](const auto& call) {
+    return call.cuMemGetAddressRange(&base, &found, memory.address());
+  }));
+  if (found >= said) return {};
+  return {Reason::bad_value, "expected the handle of an allocation of " + std::to_string(said) +
+                                 " bytes, found one of " + std::to_string(found)};
+}
+
 }  // namespace
 
-// Opened by a thread of its own: a driver that takes long holds up who waits for that memory, and nobody
-// else. What comes too late is closed again.
-class Gpus::Allocation {
-public:
-  // QUOTA.
-  static StatusOr<std::shared_ptr<Allocation>> open(std::shared_ptr<const run::cuda::Devices::Unit> unit,
-                                                    const run::cuda::DeviceHandle& handle,
-                                                    std::shared_ptr<std::atomic<int>> opening) {
-    if (opening->fetch_add(1) >= most_openings) {
-      opening->fetch_sub(1);
-      return Status(Reason::quota, text_of(unit->info()) + ": the driver has " +
-                                       std::to_string(most_openings) +
-                                       " imports of memory to open already (cuIpcOpenMemHandle), and has not "
-                                       "come back; try again later, or copy the values instead");
-    }
-    const auto made = std::make_shared<Allocation>();
-    run::cuda::DeviceHandle whole;
-    whole.uuid = handle.uuid;
-    whole.ipc = handle.ipc;
-    whole.allocation = whole.bytes = handle.allocation;
-    std::thread([made, unit = std::move(unit), whole = std::move(whole), opening = std::move(opening)] {
-      auto memory = run::cuda::DeviceMemory::open(unit->device, whole);
-      opening->fetch_sub(1);
-      made->set(std::move(memory));
-    }).detach();
-    return made;
+StatusOr<std::shared_ptr<run::cuda::Opening>> Gpus::begin_opening(const run::cuda::Devices::Unit& unit,
+                                                                  const run::cuda::DeviceHandle& handle) {
+  if (opening_.fetch_add(1) >= most_openings) {
+    opening_.fetch_sub(1);
+    return Status(Reason::quota, text_of(unit.info()) + ": the driver has " + std::to_string(most_openings) +
+                                     " imports of memory to open already (cuIpcOpenMemHandle), and has not "
+                                     "come back; try again later, or copy the values instead");
   }
-
-  // Null status: it is open.
-  Status wait(std::chrono::milliseconds patience) {
-    std::unique_lock lock(mutex_);
-    if (!opened_.wait_for(lock, patience, [this] { return memory_.has_value(); })) {
-      return {Reason::deadline, "the driver has not opened the memory within " +
-                                    std::to_string(patience.count()) +
-                                    " ms (cuIpcOpenMemHandle); try again, copy the values instead, or raise "
-                                    "[limits] import_ms"};
-    }
-    return memory_->status();
-  }
-  [[nodiscard]] const run::cuda::DeviceMemory& memory() const { return **memory_; }  // once it is open
-
-private:
-  void set(StatusOr<run::cuda::DeviceMemory> memory) {
-    const std::lock_guard lock(mutex_);
-    memory_.emplace(std::move(memory));
-    opened_.notify_all();
-  }
-  std::mutex mutex_;
-  std::condition_variable opened_;
-  std::optional<StatusOr<run::cuda::DeviceMemory>> memory_;
-};
+  run::cuda::DeviceHandle whole;
+  whole.uuid = handle.uuid;
+  whole.ipc = handle.ipc;
+  whole.allocation = whole.bytes = handle.allocation;
+  auto begun = run::cuda::Opening::begin(unit.device, std::move(whole),
+                                         [gpus = shared_from_this()] { gpus->opening_.fetch_sub(1); });
+  if (!begun.ok()) opening_.fetch_sub(1);
+  return begun;
+}
 
 StatusOr<std::shared_ptr<const GpuMemory>> Gpus::import(const run::cuda::DeviceHandle& handle,
                                                         std::chrono::milliseconds patience) {
@@ -89,6 +64,7 @@ StatusOr<std::shared_ptr<const GpuMemory>> Gpus::import(const run::cuda::DeviceH
                       std::to_string(handle.bytes) + " from byte " + std::to_string(handle.offset) + " on");
   }
   EAGLE_ASSIGN_OR_RETURN(const auto allocation, opened(*unit, handle, patience));
+  EAGLE_RETURN_IF_ERROR(check_extent(allocation->memory(), handle.allocation));
   EAGLE_RETURN_IF_ERROR(charge(**unit, 0, "an import", 1));
   const auto made = std::make_shared<GpuMemory>(shared_from_this(), *unit, 0);
   std::array<int, 2> ends{};
@@ -116,21 +92,22 @@ StatusOr<std::shared_ptr<const GpuMemory>> Gpus::import(const run::cuda::DeviceH
   return std::shared_ptr<const GpuMemory>(made);
 }
 
-StatusOr<std::shared_ptr<Gpus::Allocation>> Gpus::opened(
+StatusOr<std::shared_ptr<run::cuda::Opening>> Gpus::opened(
     const std::shared_ptr<const run::cuda::Devices::Unit>& unit, const run::cuda::DeviceHandle& handle,
     std::chrono::milliseconds patience) {
-  std::shared_ptr<Allocation> allocation;
+  std::shared_ptr<run::cuda::Opening> allocation;
   {
     const std::lock_guard lock(imports_mutex_);
     std::erase_if(imports_, [](const auto& one) { return one.second.allocation.expired(); });
     Imports& imports = imports_[key_of(handle)];
     allocation = imports.allocation.lock();
     if (allocation == nullptr) {
-      EAGLE_ASSIGN_OR_RETURN(allocation, Allocation::open(unit, handle, opening_));
+      EAGLE_ASSIGN_OR_RETURN(allocation, begin_opening(*unit, handle));
       imports.allocation = allocation;
     }
   }
-  const Status done = allocation->wait(patience);
+  const Status done =
+      allocation->wait(patience, "try again, copy the values instead, or raise [limits] import_ms");
   if (done.ok()) return allocation;
   {
     const std::lock_guard lock(imports_mutex_);

@@ -32,12 +32,19 @@ StatusOr<std::shared_ptr<const run::cuda::Devices::Unit>> Gpus::find(std::string
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
-    first = used_.insert(unit->info().uuid).second;
+    first = used_.emplace(unit->info().uuid, unit).second;
   }
   if (!first) return unit;
   const std::lock_guard lock(events_mutex_);
   if (events_.used) events_.used(unit->info());
   return unit;
+}
+
+std::vector<std::shared_ptr<const run::cuda::Devices::Unit>> Gpus::used() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const run::cuda::Devices::Unit>> all;
+  for (const auto& [uuid, unit] : used_) all.push_back(unit);
+  return all;
 }
 
 std::uint64_t Gpus::budget_of(const run::cuda::DeviceInfo& info) const {

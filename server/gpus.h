@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "engine/base/unique_fd.h"
 #include "engine/run/cuda/device_sharing.h"
 #include "engine/run/cuda/devices.h"
+#include "engine/run/cuda/opening.h"
 
 namespace eagle::server {
 
@@ -83,6 +83,8 @@ public:
   StatusOr<std::shared_ptr<const GpuMemory>> import(const run::cuda::DeviceHandle& handle,
                                                     std::chrono::milliseconds patience);
 
+  // Those that were used, without asking a driver.
+  [[nodiscard]] std::vector<std::shared_ptr<const run::cuda::Devices::Unit>> used() const;
   // As Devices::find.
   StatusOr<std::shared_ptr<const run::cuda::Devices::Unit>> find(std::string_view device);
   // Counts so many bytes that are no plane, `what` for people ("scratch planes"), for as long as the result
@@ -114,28 +116,29 @@ private:
   void tell_lost(const run::cuda::DeviceInfo& gpu, const Status& why);
 
   // An allocation of a client, which is being opened or is open.
-  class Allocation;
   struct Imports {
-    std::weak_ptr<Allocation> allocation;
+    std::weak_ptr<run::cuda::Opening> allocation;
     struct Part {
       std::uint64_t end = 0;
       std::weak_ptr<const GpuMemory> memory;
     };
     std::map<std::uint64_t, Part> parts;  // by first byte
   };
-  StatusOr<std::shared_ptr<Allocation>> opened(const std::shared_ptr<const run::cuda::Devices::Unit>& unit,
-                                               const run::cuda::DeviceHandle& handle,
-                                               std::chrono::milliseconds patience);
+  StatusOr<std::shared_ptr<run::cuda::Opening>> begin_opening(const run::cuda::Devices::Unit& unit,
+                                                              const run::cuda::DeviceHandle& handle);
+  StatusOr<std::shared_ptr<run::cuda::Opening>> opened(
+      const std::shared_ptr<const run::cuda::Devices::Unit>& unit, const run::cuda::DeviceHandle& handle,
+      std::chrono::milliseconds patience);
 
   run::cuda::Devices devices_;
   const std::uint64_t budget_bytes_;
   mutable std::mutex mutex_;
-  std::map<std::string, Taken> taken_;  // by UUID
-  std::set<std::string> used_;          // UUIDs
+  std::map<std::string, Taken> taken_;                                           // by UUID
+  std::map<std::string, std::shared_ptr<const run::cuda::Devices::Unit>> used_;  // by UUID
   std::mutex imports_mutex_;
   std::map<std::string, Imports> imports_;  // by UUID and the driver's 64 bytes
   // Calls of the driver that open memory and have not returned.
-  std::shared_ptr<std::atomic<int>> opening_ = std::make_shared<std::atomic<int>>(0);
+  std::atomic<int> opening_ = 0;
   std::mutex events_mutex_;
   Events events_;
 };

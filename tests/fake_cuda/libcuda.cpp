@@ -51,6 +51,8 @@ const char* name_of(Result result) {
       return "CUDA_ERROR_OUT_OF_MEMORY";
     case api::not_initialised:
       return "CUDA_ERROR_NOT_INITIALIZED";
+    case api::unavailable:
+      return "CUDA_ERROR_DEVICE_UNAVAILABLE";
     case api::no_device:
       return "CUDA_ERROR_NO_DEVICE";
     case api::invalid_device:
@@ -91,8 +93,9 @@ Result cuInit(unsigned flags) {
   const std::lock_guard lock(world().mutex);
   if (flags != 0) return api::invalid_value;
   if (pretence().init != 0) return pretence().init;
+  if (!world().initialised) world().gone = has_vanished() ? 1 : 0;
   world().initialised = true;
-  return pretence().devices == 0 ? api::no_device : api::success;
+  return pretence().devices == world().gone ? api::no_device : api::success;
 }
 
 Result cuDriverGetVersion(int* version) {
@@ -111,24 +114,24 @@ Result cuGetErrorString(Result, const char** text) {
 }
 
 Result cuDeviceGetCount(int* count) {
-  *count = pretence().devices;
+  *count = pretence().devices - world().gone;
   return world().initialised ? api::success : api::not_initialised;
 }
 
 Result cuDeviceGet(api::Device* device, int ordinal) {
-  if (ordinal < 0 || ordinal >= pretence().devices) return api::invalid_device;
+  if (ordinal < 0 || ordinal >= pretence().devices - world().gone) return api::invalid_device;
   *device = ordinal;
   return api::success;
 }
 
 Result cuDeviceGetName(char* name, int bytes, api::Device device) {
-  std::snprintf(name, static_cast<std::size_t>(bytes), "fake GPU %d", device);
+  std::snprintf(name, static_cast<std::size_t>(bytes), "fake GPU %d", device + world().gone);
   return api::success;
 }
 
 Result cuDeviceGetUuid(api::Uuid* uuid, api::Device device) {
   std::memset(uuid->bytes, pretence().uuid, sizeof uuid->bytes);
-  uuid->bytes[15] = static_cast<char>(device);
+  uuid->bytes[15] = static_cast<char>(device + world().gone);
   return api::success;
 }
 

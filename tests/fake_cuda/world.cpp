@@ -1,5 +1,7 @@
 #include "tests/fake_cuda/world.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <string_view>
 
@@ -29,12 +31,15 @@ const Pretence& pretence() {
       if (name == "uuid") made.uuid = static_cast<int>(number);
       if (name == "descriptors") made.descriptors = number != 0;
       if (name == "slow_open") made.slow_open = number;
+      if (name == "vanish") made.vanish = word.substr(equals + 1);
       if (name == "seed") made.seed = static_cast<std::uint64_t>(number);
     }
     return made;
   }();
   return read;
 }
+
+bool has_vanished() { return !pretence().vanish.empty() && ::access(pretence().vanish.c_str(), F_OK) == 0; }
 
 World& world() {
   static World& made = *new World;  // threads of streams may outlive the end of main
@@ -51,6 +56,7 @@ Result in_context(const std::function<Result(api::ContextRecord&)>& call) {
   if (!world().initialised) return api::not_initialised;
   api::ContextRecord* context = current().empty() ? nullptr : current().back();
   if (context == nullptr || context->retained == 0) return api::invalid_context;
+  if (context->ordinal + world().gone == 0 && has_vanished()) return api::unavailable;
   return context->lost != api::success ? context->lost : call(*context);
 }
 

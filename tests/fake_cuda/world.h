@@ -140,6 +140,7 @@ struct Allocation {
 struct World {
   std::recursive_mutex mutex;
   bool initialised = false;
+  int gone = 0;  // GPUs that were not there any more when it was: the others have lower numbers
   std::map<int, api::ContextRecord> contexts;
   std::map<std::uint64_t, Allocation> allocations;              // by address
   std::map<std::uint64_t, std::uint64_t> reserved;              // bytes by address

@@ -5,6 +5,7 @@ What it frees holds other values from then on, in every process: so freeing too 
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import eagle
+import grpc
 import numpy as np
 import pytest
 from eagle import Mutable, Scalar, Table, _core, kernel
@@ -21,6 +23,7 @@ from eagle.interop import import_buffer
 from frameworks import Framework, Shown
 from harness import Daemon, children, new_token, python_script, tcp_endpoint, wait_until
 from models import add_into, affine
+from stubs import session_at
 
 MIB = 1 << 20
 
@@ -409,6 +412,25 @@ def test_what_a_client_that_died_had_made_is_let_go(gpu_daemon: Callable[..., Da
         wait_until(lambda: not session.planes(), "the import to be let go, though its session has a lease")
 
 
+def test_a_client_that_says_too_much_of_its_memory_is_refused(
+    gpu_daemon: Callable[..., Daemon], framework: Framework
+) -> None:
+    x = framework.array(np.arange(4.0))
+    handle = ctypes.create_string_buffer(64)
+    framework.call("cuIpcGetMemHandle", handle, ctypes.c_uint64(x.pointer))
+    uuid = _core.gpu_of(x.pointer)
+    with session_at(gpu_daemon().path) as service:
+
+        def create(allocation: int, offset: int, size: int) -> Any:
+            memory = {"uuid": uuid, "ipc": handle.raw, "allocation": allocation, "offset": offset, "bytes": size}
+            return service.call("Planes.Create", planes=[{"bytes": size, "import": memory}])
+
+        for allocation, offset, size in ((1 << 40, 32, 1 << 30), (64, 32, 32), (32, 16, 24), (32, 1 << 63, 1 << 63)):
+            with pytest.raises(grpc.RpcError, match="expected"):
+                create(allocation, offset, size)
+        assert create(32, 16, 16).planes[0].device == "cuda:0"
+
+
 # ---- a driver that takes long
 
 
@@ -429,3 +451,36 @@ def test_a_slow_driver_holds_up_who_waits_for_it_alone_and_is_named(
     patient = gpu_daemon(pretend="devices=2,slow_open=300")
     with eagle.connect(patient.endpoint) as session:
         assert session.share(x).numpy().tolist() == [1.0, 2.0]
+
+
+def test_a_client_whose_driver_is_slow_is_told_so_and_asks_again(
+    gpu_daemon: Callable[..., Daemon], tmp_path: Path
+) -> None:
+    daemon = gpu_daemon(pretend="devices=2,descriptors=0")
+    script = tmp_path / "client.py"
+    script.write_text(
+        "import sys, eagle\n"
+        "with eagle.connect(sys.argv[1], timeout=0.5) as session:\n"
+        "    x, y = session.full(3, 1.5, device='cuda:0'), session.full(3, 2.5, device='cuda:0')\n"
+        "    try:\n"
+        "        x.__cuda_array_interface__\n"
+        "    except eagle.DeadlineExceeded as error:\n"
+        "        print(error)\n"
+        "    print(y.numpy().tolist())\n"  # by the daemon, meanwhile
+        "    while True:\n"
+        "        try:\n"
+        "            there = y.__cuda_array_interface__['data'][0] - x.__cuda_array_interface__['data'][0]\n"
+        "            break\n"
+        "        except eagle.DeadlineExceeded:\n"
+        "            pass\n"
+        "    print(there, [plane.opened_by for plane in session.planes()])\n"
+    )
+    pretend = {"EAGLE_FAKE_CUDA": "devices=2,descriptors=0,slow_open=2000"}
+    client = python_script(script, daemon.endpoint, environment=pretend)
+    out, err = client.communicate(timeout=60)
+    assert client.returncode == 0, err
+    said, values, opened = out.splitlines()
+    assert "the array on cuda:0 of the daemon: the driver has not opened the memory within 500 ms" in said
+    assert "(cuIpcOpenMemHandle)" in said
+    assert values == "[2.5, 2.5, 2.5]"
+    assert opened == "256 [1]"

@@ -25,6 +25,11 @@ bool ends_context(api::Result result) {
   return std::find(fatal.begin(), fatal.end(), result) != fatal.end();
 }
 
+// What nothing but a GPU that is gone says where its context was made once: fallen off the bus, taken away.
+bool has_vanished(api::Result result) {
+  return result == api::unavailable || result == api::no_device || result == api::invalid_device;
+}
+
 }  // namespace
 
 // ---- Device
@@ -59,9 +64,20 @@ Device::~Device() {
     driver_->call().cuDevicePrimaryCtxRelease(handle);
 }
 
-Status Device::failed(api::Result result, const char* what) const {
+Status Device::probe() const {
+  std::size_t free = 0, total = 0;
+  api::Result result = driver_->call().cuCtxPushCurrent(context_);
+  if (result == api::success) {
+    result = driver_->call().cuMemGetInfo(&free, &total);
+    api::Context popped = nullptr;
+    driver_->call().cuCtxPopCurrent(&popped);
+  }
+  return result == api::success ? Status() : failed(result, "cuMemGetInfo", has_vanished(result));
+}
+
+Status Device::failed(api::Result result, const char* what, bool vanished) const {
   const Status said = driver_->status(result, what);
-  if (!ends_context(result)) return said;
+  if (!vanished && !ends_context(result) && !lost()) return said;
   const Status why(said.reason(), said.message() + "; " + text_of(info_) +
                                       " is lost to this process, with all that it has there");
   if (!lost_.exchange(true) && on_lost_) on_lost_(info_, why);

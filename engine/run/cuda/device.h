@@ -60,11 +60,14 @@ public:
     const api::Result result = call(driver_->call());
     return result == api::success ? Status() : failed(result, what);
   }
+  // Asks the driver for something small, whether the GPU is still there; waits for no work. A fault is told
+  // as every other one, and so is what only a GPU that has vanished says.
+  Status probe() const;
   [[nodiscard]] bool lost() const { return lost_.load(std::memory_order_acquire); }
 
 private:
   Device() = default;
-  Status failed(api::Result result, const char* what) const;
+  Status failed(api::Result result, const char* what, bool vanished = false) const;
   std::shared_ptr<const Driver> driver_;
   DeviceInfo info_;
   api::Context context_ = nullptr;

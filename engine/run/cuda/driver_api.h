@@ -106,6 +106,7 @@ inline constexpr Result invalid_value = 1;
 inline constexpr Result out_of_memory = 2;
 inline constexpr Result not_initialised = 3;
 inline constexpr Result deinitialised = 4;
+inline constexpr Result unavailable = 46;
 inline constexpr Result no_device = 100;
 inline constexpr Result invalid_device = 101;
 inline constexpr Result invalid_context = 201;
