@@ -34,8 +34,14 @@ Status unknown(std::string_view name) {
 
 }  // namespace
 
+StatusOr<std::shared_ptr<Buffer>> Host::import_on_device(const ImportedMemory& /*memory*/,
+                                                         std::string_view /*label*/) {
+  return Status(Reason::bad_value,
+                "import: " + name() + " takes no memory of a GPU; copy the values to the host first");
+}
+
 StatusOr<std::shared_ptr<Buffer>> Host::allocate_on(std::string_view device, std::uint64_t /*bytes*/,
-                                                    std::string_view /*label*/) {
+                                                    std::string_view /*label*/, Contents /*contents*/) {
   return Status(Reason::bad_value,
                 "device '" + std::string(device) + "': " + name() + " has no GPU; use 'cpu'");
 }

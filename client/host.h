@@ -133,7 +133,10 @@ public:
                                                      Contents contents) = 0;
   // Zeros on a GPU of the host, for those that have some.
   virtual StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
-                                                        std::string_view label);
+                                                        std::string_view label, Contents contents);
+  // Memory on a GPU of this process that somebody else made, as in Session.
+  virtual StatusOr<std::shared_ptr<Buffer>> import_on_device(const ImportedMemory& memory,
+                                                             std::string_view label);
   // The plane of the array that holds [address, address + bytes) whole, or nothing: memory that this session
   // did not allocate, and ranges that reach from one array into another.
   [[nodiscard]] virtual std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const = 0;

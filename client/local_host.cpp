@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "client/imported_ranges.h"
 #include "client/local_device.h"
 #include "client/local_memory.h"
 #include "client/local_planes.h"
@@ -25,6 +26,7 @@
 #include "engine/plane/packed.h"
 #include "engine/run/cuda/device_transfer.h"
 #include "engine/run/cuda/devices.h"
+#include "engine/run/cuda/foreign_memory.h"
 #include "engine/run/cuda/graph_backend.h"
 #include "engine/run/team_thread.h"
 #include "engine/view/explain_text.h"
@@ -375,21 +377,26 @@ public:
   }
 
   StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
-                                                std::string_view label) override {
+                                                std::string_view label, Contents /*contents*/) override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("allocate"));
     bytes = std::max<std::uint64_t>(bytes, 1);
     EAGLE_ASSIGN_OR_RETURN(const auto unit, shared_->devices.find(device));
     EAGLE_ASSIGN_OR_RETURN(auto made, run::cuda::DeviceMemory::create(unit->device, bytes));
     auto memory = std::make_shared<const run::cuda::DeviceMemory>(std::move(made));
     EAGLE_RETURN_IF_ERROR(memory->fill(0));
-    EAGLE_ASSIGN_OR_RETURN(auto stand_in, plane::Memory::stand_in(bytes));
-    const auto buffer =
-        std::make_shared<LocalDeviceBuffer>(std::move(memory), std::move(stand_in), unit, planes_);
-    const std::uint64_t id = planes_->enter(buffer);
-    buffer->entered(id);
-    PlaneRegistry::of_process().add(
-        *buffer, {shared_->state.shared_name(), {id, 1}, bytes, 0, std::string(label), buffer, unit->name()});
-    return std::shared_ptr<Buffer>(buffer);
+    return enter_on_device(unit, std::move(memory), label);
+  }
+
+  StatusOr<std::shared_ptr<Buffer>> import_on_device(const ImportedMemory& memory,
+                                                     std::string_view label) override {
+    EAGLE_RETURN_IF_ERROR(shared_->state.check("import"));
+    return imported_.find_or(memory.pointer, memory.bytes, [&]() -> StatusOr<std::shared_ptr<Buffer>> {
+      EAGLE_ASSIGN_OR_RETURN(const auto found, run::cuda::foreign_memory(memory.pointer, memory.bytes));
+      EAGLE_ASSIGN_OR_RETURN(const auto unit, shared_->devices.find(found.gpu.uuid));
+      EAGLE_ASSIGN_OR_RETURN(auto borrowed, run::cuda::borrowed(unit->device, found, memory.owner));
+      return enter_on_device(unit, std::make_shared<const run::cuda::DeviceMemory>(std::move(borrowed)),
+                             label);
+    });
   }
 
   Status fetch_packed(const ArrayView& array, std::span<std::byte> packed,
@@ -454,6 +461,19 @@ public:
   }
 
 private:
+  StatusOr<std::shared_ptr<Buffer>> enter_on_device(
+      const std::shared_ptr<const run::cuda::Devices::Unit>& unit,
+      std::shared_ptr<const run::cuda::DeviceMemory> memory, std::string_view label) {
+    const std::uint64_t bytes = memory->bytes();
+    EAGLE_ASSIGN_OR_RETURN(auto stand_in, plane::Memory::stand_in(bytes));
+    const auto buffer =
+        std::make_shared<LocalDeviceBuffer>(std::move(memory), std::move(stand_in), unit, planes_);
+    const std::uint64_t id = planes_->enter(buffer);
+    buffer->entered(id);
+    PlaneRegistry::of_process().add(
+        *buffer, {shared_->state.shared_name(), {id, 1}, bytes, 0, std::string(label), buffer, unit->name()});
+    return std::shared_ptr<Buffer>(buffer);
+  }
   // An array's elements in memory of a GPU; no memory: in memory of the host.
   struct OnDevice {
     std::shared_ptr<Buffer> buffer;
@@ -530,6 +550,7 @@ private:
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<LocalPlanes> planes_ = std::make_shared<LocalPlanes>();
   const std::shared_ptr<LocalMemory> memory_ = std::make_shared<LocalMemory>();
+  ImportedRanges imported_;
   Clock::time_point start_ = Clock::now();
   LocalRuns runs_{*shared_->engine,
                   [this](const auto& planes, std::span<const run::PlaneMemory> private_planes) {

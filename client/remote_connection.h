@@ -277,20 +277,6 @@ public:
     give_back({0, 0, graph});
   }
 
-  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label,
-                               std::string_view device) override {
-    const Deadline deadline = Clock::now() + timeout;
-    for (int repeats = 0;;) {
-      EAGLE_RETURN_IF_ERROR(check("allocate"));
-      auto plane = try_create_plane(bytes, label, device);
-      if (plane.ok()) return plane;
-      Status outcome = plane.status();
-      const bool lost = outcome.reason() == Reason::connection_lost;
-      if (lost && repeats++ == most_repeats) return settle("allocate", outcome);
-      if (!try_again("allocate", outcome, deadline)) return outcome;
-    }
-  }
-
   void release_plane(Plane plane) override {
     if (state.forked()) return;
     const std::byte* const data = plane.memory.data();
@@ -305,7 +291,15 @@ public:
     if (--planes_ == 0 && state.closed()) end_session();
   }
 
-  StatusOr<run::cuda::DeviceMemory> open_on_device(const Plane& plane) override;  // transfers.cpp
+  // In remote_source.cpp, as what they say of PlaneSource.
+  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label, std::string_view device) override;
+  StatusOr<Plane> import_plane(const run::cuda::DeviceHandle& handle, std::string_view label) override;
+  StatusOr<std::shared_ptr<run::cuda::Opening>> open_on_device(const Plane& plane) override;
+  [[nodiscard]] milliseconds driver_patience() const override { return timeout; }
+  Status clear(const Plane& plane, std::uint64_t offset, std::uint64_t bytes) override;
+  [[nodiscard]] std::uint64_t worker() const override;
+  // Only where a launch may have left something there.
+  void renew(const graph::PlaneId& plane, std::uint64_t offset, std::uint64_t bytes) override;
 
   // A plane that the daemon has made for this session, or granted to it. It may be one that this process has
   // already: it is released with the last.
@@ -352,21 +346,6 @@ public:
 
   // A launch or a run of this session did not end well, and may have left arrays half written.
   void note_failure() { failed_.store(true, std::memory_order_relaxed); }
-
-  // Only where a launch may have left something there.
-  void renew(const graph::PlaneId& plane, std::uint64_t offset, std::uint64_t bytes) override {
-    if (!failed_.load(std::memory_order_relaxed)) return;
-    v1::AcceptPlanesRequest request;
-    auto& part = *request.add_parts();
-    part.mutable_plane()->set_id(plane.id);
-    part.mutable_plane()->set_generation(plane.generation);
-    part.mutable_view()->set_offset(static_cast<std::int64_t>(offset));
-    part.mutable_view()->set_dtype(v1::DTYPE_BOOL);
-    part.mutable_view()->set_item_bytes(1);
-    part.mutable_view()->add_shape(static_cast<std::int64_t>(bytes));
-    part.mutable_view()->add_strides(1);
-    tidy(&RemoteLink::Stubs::planes, &v1::Planes::Stub::Accept, request);
-  }
 
   [[nodiscard]] std::uint64_t next_launch() {
     const std::uint64_t launch = ++last_launch_;
@@ -478,70 +457,15 @@ private:
     return done;
   }
 
-  StatusOr<Plane> try_create_plane(std::uint64_t bytes, std::string_view label, std::string_view device) {
-    const auto making = this->making();
-    const std::shared_ptr<RemoteLink> link = this->link();
-    v1::CreatePlanesRequest request;
-    request.add_planes()->set_bytes(bytes);
-    request.mutable_planes(0)->set_label(std::string(label));
-    request.mutable_planes(0)->set_may_be_uncleared(!copies_);
-    request.mutable_planes(0)->set_huge_pages(huge_pages_ && bytes >= least_huge_bytes);
-    request.mutable_planes(0)->set_device(std::string(device));
-    v1::CreatePlanesReply reply;
-    // The daemon reserves and clears every page before it answers: no short call when there are many.
-    constexpr std::uint64_t bytes_per_ms = 100'000;  // a tenth of what was measured on a slow machine
-    const std::chrono::milliseconds clearing(bytes / bytes_per_ms);
-    EAGLE_RETURN_IF_ERROR(attempt("allocate", *link, &RemoteLink::Stubs::planes, &v1::Planes::Stub::Create,
-                                  request, reply, clearing));
-    if (reply.planes_size() != 1) return Status(Reason::bad_message, "allocate: the daemon made no plane");
-    if (!device.empty() && reply.planes(0).device().empty()) {
-      give_back({reply.planes(0).ref().id(), reply.planes(0).ref().generation(), 0});
-      return Status(
-          Reason::protocol_mismatch,
-          "device '" + std::string(device) + "': this daemon has no arrays on GPUs; upgrade the daemon");
-    }
-    const bool recycled = reply.recycled_size() == 1 && reply.recycled(0).id() != 0;
-    auto plane = take_plane(*link, reply.planes(0), false, recycled ? &reply.recycled(0) : nullptr);
-    if (!plane.ok()) return plane.status().within("allocate");
-    plane->uncleared = recycled;
-    return plane;
-  }
-
-  // `recycled`: the plane whose memory it has, or null.
+  // In remote_source.cpp. `recycled`: the plane whose memory it has, or null.
+  StatusOr<Plane> create_plane(const char* operation, const v1::CreatePlanesRequest& request,
+                               milliseconds beyond);
+  StatusOr<Plane> try_create_plane(const char* operation, const v1::CreatePlanesRequest& request,
+                                   milliseconds beyond);
   StatusOr<Plane> take_plane(RemoteLink& link, const v1::PlaneInfo& info, bool read_only,
-                             const v1::PlaneRef* recycled = nullptr) {
-    const graph::PlaneId id{info.ref().id(), info.ref().generation()};
-    auto memory = map_plane(link, info, read_only, recycled);
-    ++planes_;
-    {
-      const std::scoped_lock lock(held_mutex_);
-      uses_[{id.id, id.generation}].push_back(memory.ok() ? memory->data() : nullptr);
-    }
-    if (!memory.ok()) {
-      drop_use(id, nullptr);
-      --planes_;
-      return memory.status();
-    }
-    Plane plane{id, std::move(*memory)};
-    if (info.device().empty()) return plane;
-    plane.device = {info.device(), info.device_uuid(), info.token()};
-    ++device_planes_;
-    return plane;
-  }
-
+                             const v1::PlaneRef* recycled = nullptr);
   StatusOr<plane::Memory> map_plane(RemoteLink& link, const v1::PlaneInfo& info, bool read_only,
-                                    const v1::PlaneRef* recycled) {
-    if (link.side() == nullptr || !info.device().empty()) return plane::Memory::stand_in(info.bytes());
-    if (recycled != nullptr) {
-      const std::scoped_lock lock(held_mutex_);
-      auto retained = retained_.take({recycled->id(), recycled->generation()}, info.bytes());
-      if (retained) return *std::move(retained);
-    }
-    EAGLE_ASSIGN_OR_RETURN(auto descriptors, link.side()->fetch({info.token()}, Clock::now() + timeout));
-    return read_only ? plane::Memory::map_read_only(std::move(descriptors.front()), info.bytes())
-                     : plane::Memory::map(std::move(descriptors.front()), info.bytes(),
-                                          plane::Memory::Pages::populated);
-  }
+                                    const v1::PlaneRef* recycled);
 
   // A keeper may have much to hand to its next worker, whose answer to the greeting then takes as long; that
   // nobody is there is known at once. A call that has given up leaves the session as it is: the next one

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/host_views.h"
+#include "client/imported_ranges.h"
 #include "client/lent.h"
 #include "client/plane_registry.h"
 #include "client/progress_teller.h"
@@ -95,9 +96,23 @@ public:
   }
 
   StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
-                                                std::string_view label) override {
+                                                std::string_view label, Contents contents) override {
     EAGLE_RETURN_IF_ERROR(connection_->check("allocate"));
-    return planes_->allocate_on(device, bytes, label);
+    return planes_->allocate_on(device, bytes, label, contents);
+  }
+
+  StatusOr<std::shared_ptr<Buffer>> import_on_device(const ImportedMemory& memory,
+                                                     std::string_view label) override {
+    EAGLE_RETURN_IF_ERROR(connection_->check("import"));
+    if (connection_->copies()) {
+      return Status(
+          Reason::bad_value,
+          "import: memory of a GPU cannot be imported over TCP; connect to the daemon's unix socket "
+          "on the GPU's host, or copy the values: session.asarray(values, device=...)");
+    }
+    return imported_.find_or(memory.pointer, memory.bytes, [&]() -> StatusOr<std::shared_ptr<Buffer>> {
+      return planes_->import(memory, label);
+    });
   }
 
   [[nodiscard]] std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const override {
@@ -282,6 +297,7 @@ private:
   static std::string transport_of(const v1::PlaneInfo& plane, const v1::PlaneReach& reach) {
     if (reach.copied()) return "copy";
     if (plane.transport() == v1::TRANSPORT_CUDA_VMM_FD) return "cuda_vmm_fd";
+    if (plane.transport() == v1::TRANSPORT_CUDA_IMPORT) return "cuda_import";
     return plane.transport() == v1::TRANSPORT_CUDA_IPC ? "cuda_ipc" : "memfd";
   }
   static TenantUse tenant_of(const v1::TenantInfo& tenant) {
@@ -484,6 +500,7 @@ private:
 
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<RemotePlanes> planes_;
+  ImportedRanges imported_;
   std::mutex opening_mutex_;
   const std::unique_ptr<HostAdmin> admin_;
   // Arrays of submitted runs: their memory must not be used again while the daemon may compute on it. Those

@@ -22,14 +22,24 @@ namespace {
 // Makes planes in this process, and remembers which are still held.
 class Source final : public PlaneSource {
 public:
-  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label, std::string_view) override {
+  StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label,
+                               std::string_view device) override {
     if (refuse) return Status(Reason::plane_budget, "the budget is spent");
     if (while_making) std::exchange(while_making, nullptr)();
     EAGLE_ASSIGN_OR_RETURN(auto memory, plane::Memory::create(bytes, label));
     held.insert(++last);
     if (used_before) std::fill_n(memory.data(), bytes, std::byte{7});
-    return Plane{{last, 1}, std::move(memory), used_before};
+    Plane made{{last, 1}, std::move(memory), used_before};
+    if (!device.empty()) made.device = {device == "cuda" ? "cuda:0" : std::string(device), "GPU-1", "token"};
+    return made;
   }
+  Status clear(const Plane& plane, std::uint64_t offset, std::uint64_t bytes) override {
+    if (plane.id.id <= lost) return {Reason::unknown_plane, "it was lost with its worker"};
+    if (refuse_to_clear) return {Reason::system, "a fault"};
+    cleared.emplace_back(plane.id.id, offset, bytes);
+    return {};
+  }
+  [[nodiscard]] std::uint64_t worker() const override { return its_worker; }
   void release_plane(Plane plane) override { EXPECT_EQ(held.erase(plane.id.id), 1u); }
 
   void renew(const graph::PlaneId& plane, std::uint64_t offset, std::uint64_t bytes) override {
@@ -41,6 +51,10 @@ public:
   std::uint64_t last = 0;
   [[nodiscard]] bool forked() const override { return ::getpid() != owner; }
 
+  std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>> cleared;
+  std::uint64_t lost = 0;  // the last plane that went with its worker
+  std::uint64_t its_worker = 1;
+  bool refuse_to_clear = false;
   bool refuse = false;
   bool used_before = false;            // what it makes holds what an earlier plane left
   std::function<void()> while_making;  // once
@@ -206,6 +220,93 @@ TEST_F(RemotePlanesTest, ArraysOutliveTheObjectThatMadeThem) {
   *a->data() = std::byte{1};
   *large->data() = std::byte{1};
   EXPECT_TRUE(find(*a));
+}
+
+// ---- on a GPU, whose memory is a number here
+
+TEST_F(RemotePlanesTest, SmallArraysOnAGpuShareASegmentAndAreClearedThere) {
+  const auto a = *planes->allocate_on("cuda:0", 100, "a", Contents::zeros);
+  const auto b = *planes->allocate_on("cuda", 300, "b", Contents::zeros);  // the same GPU by another name
+  const auto any = *planes->allocate_on("cuda:0", 1, "any", Contents::any);
+  EXPECT_EQ(source->held.size(), 1u);
+  EXPECT_EQ(find(*b)->plane, find(*a)->plane);
+  EXPECT_EQ(find(*any)->offset % 256, 0u);
+  EXPECT_EQ(find(*a)->plane_bytes, RemotePlanes::device_segment_bytes);
+  EXPECT_EQ(find(*b)->label, "b");
+  EXPECT_FALSE(find(*a)->alone);
+  EXPECT_EQ(a->device(), "cuda:0");
+  EXPECT_EQ(b->device(), "cuda:0");
+  using Cleared = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
+  EXPECT_THAT(source->cleared, ::testing::ElementsAre(Cleared{1, 0, 256}, Cleared{1, 256, 512}));
+  const auto made = source->last;
+  const auto c = *planes->allocate_on("cuda", 300, "c", Contents::zeros);  // by now it is known which that is
+  EXPECT_EQ(source->last, made);
+}
+
+TEST_F(RemotePlanesTest, GpusAndTheHostShareNothing) {
+  const auto host = *planes->allocate(100, "host", Contents::zeros);
+  const auto first = *planes->allocate_on("cuda:0", 100, "first", Contents::zeros);
+  const auto second = *planes->allocate_on("cuda:1", 100, "second", Contents::zeros);
+  EXPECT_EQ(source->held.size(), 3u);
+  EXPECT_EQ(second->device(), "cuda:1");
+  EXPECT_EQ(host->device(), "");
+}
+
+TEST_F(RemotePlanesTest, OfAGpuNothingIsKeptForLater) {
+  auto a = *planes->allocate_on("cuda:0", 100, "a", Contents::zeros);
+  auto large = *planes->allocate_on("cuda:0", RemotePlanes::own_device_plane_from, "large", Contents::zeros);
+  EXPECT_EQ(find(*large)->offset, 0u);
+  EXPECT_TRUE(find(*large)->alone);
+  a.reset();
+  EXPECT_EQ(source->held.size(), 1u);
+  large.reset();
+  EXPECT_EQ(source->held.size(), 0u);
+}
+
+TEST_F(RemotePlanesTest, WhatWentWithAWorkerIsNotUsedAgain) {
+  auto a = *planes->allocate_on("cuda:0", 100, "a", Contents::zeros);
+  source->its_worker = 2;
+  source->lost = 1;
+  const auto b = *planes->allocate_on("cuda:0", 100, "b", Contents::any);
+  EXPECT_NE(find(*a)->plane, find(*b)->plane);
+  a.reset();
+  EXPECT_EQ(source->held.count(1), 0u);
+  EXPECT_EQ(source->held.size(), 1u);
+}
+
+// The worker dies in between, or has died and nobody knew.
+TEST_F(RemotePlanesTest, ASegmentThatTurnsOutToBeGoneIsReplaced) {
+  class Late final : public PlaneSource {
+  public:
+    explicit Late(Source& source) : source_(source) {}
+    StatusOr<Plane> create_plane(std::uint64_t bytes, std::string_view label,
+                                 std::string_view device) override {
+      return source_.create_plane(bytes, label, device);
+    }
+    void release_plane(Plane plane) override { source_.release_plane(std::move(plane)); }
+    void renew(const graph::PlaneId&, std::uint64_t, std::uint64_t) override {}
+    Status clear(const Plane& plane, std::uint64_t offset, std::uint64_t bytes) override {
+      const Status done = source_.clear(plane, offset, bytes);
+      if (!done.ok()) ++source_.its_worker;  // as is known from that call on
+      return done;
+    }
+    [[nodiscard]] std::uint64_t worker() const override { return source_.its_worker; }
+
+  private:
+    Source& source_;
+  };
+  const auto late = std::make_shared<RemotePlanes>(std::make_shared<Late>(*source), session);
+  source->lost = 1;  // the first plane that is made
+  const auto b = late->allocate_on("cuda:0", 100, "b", Contents::zeros);
+  ASSERT_TRUE(b.ok()) << b.status().to_string();
+  EXPECT_EQ(find(**b)->plane.id, 2u);
+  EXPECT_EQ(source->held.size(), 1u);
+}
+
+TEST_F(RemotePlanesTest, AFaultWhileClearingReachesTheCallerAndKeepsNothing) {
+  source->refuse_to_clear = true;
+  EXPECT_EQ(planes->allocate_on("cuda:0", 100, "a", Contents::zeros).status().reason(), Reason::system);
+  EXPECT_EQ(source->held.size(), 0u);
 }
 
 TEST_F(RemotePlanesTest, ARefusalReachesTheCaller) {

@@ -25,7 +25,7 @@ SegmentPool::SegmentId SegmentPool::add_segment(std::uint64_t bytes) {
 }
 
 std::optional<SegmentPool::Range> SegmentPool::take(std::uint64_t bytes) {
-  const std::uint64_t wanted = (bytes + alignment - 1) / alignment * alignment;
+  const std::uint64_t wanted = (bytes + alignment_ - 1) / alignment_ * alignment_;
   const auto fit = by_size_.lower_bound({wanted, 0, 0});
   if (fit == by_size_.end()) return std::nullopt;
   const auto [found, id, offset] = *fit;

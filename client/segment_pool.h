@@ -23,8 +23,10 @@ public:
     friend bool operator==(const Range&, const Range&) = default;
   };
 
-  // Every range starts at a multiple of this: a cache line, and a full AVX-512 vector.
-  static constexpr std::uint64_t alignment = 64;
+  // A cache line, and a full AVX-512 vector.
+  static constexpr std::uint64_t default_alignment = 64;
+  // Every range starts at a multiple of `alignment`.
+  explicit SegmentPool(std::uint64_t alignment = default_alignment) : alignment_(alignment) {}
 
   // A free range of at least `bytes`, or nothing when no segment has one. `bytes` >= 1.
   std::optional<Range> take(std::uint64_t bytes);
@@ -48,6 +50,7 @@ private:
   void insert_free(SegmentId id, Segment& segment, std::uint64_t offset, std::uint64_t bytes);
   void erase_free(SegmentId id, Segment& segment, std::map<std::uint64_t, std::uint64_t>::iterator it);
 
+  const std::uint64_t alignment_;
   std::map<SegmentId, Segment> segments_;
   std::set<std::tuple<std::uint64_t, SegmentId, std::uint64_t>>
       by_size_;                     // (bytes, segment, offset), all free ranges

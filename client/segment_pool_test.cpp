@@ -9,6 +9,18 @@
 namespace eagle {
 namespace {
 
+TEST(SegmentPool, RangesAreAlignedAsItWasTold) {
+  SegmentPool pool(256);
+  pool.add_segment(1024);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    const auto range = pool.take(1 + i);
+    ASSERT_TRUE(range.has_value());
+    EXPECT_EQ(range->offset, 256 * i);
+    EXPECT_EQ(range->bytes, 256u);
+  }
+  EXPECT_FALSE(pool.take(1).has_value());
+}
+
 TEST(SegmentPool, HasNothingBeforeItsFirstSegment) {
   SegmentPool pool;
   EXPECT_FALSE(pool.take(1));
@@ -107,7 +119,7 @@ TEST(SegmentPool, RandomTrafficNeverHandsOutAByteTwice) {
       }
       ASSERT_TRUE(range);
       ASSERT_GE(range->bytes, bytes);
-      ASSERT_EQ(range->offset % SegmentPool::alignment, 0u);
+      ASSERT_EQ(range->offset % SegmentPool::default_alignment, 0u);
       mark(*range, true);
       live.push_back(*range);
     } else {

@@ -18,7 +18,16 @@ namespace eagle {
 StatusOr<std::shared_ptr<Buffer>> Session::allocate(std::uint64_t bytes, std::string_view label,
                                                     Contents contents, std::string_view device) const {
   if (run::cuda::is_cpu(device)) return host_->allocate(bytes, label, contents);
-  return host_->allocate_on(device, bytes, label);
+  return host_->allocate_on(device, bytes, label, contents);
+}
+
+StatusOr<std::shared_ptr<Buffer>> Session::import_on_device(const ImportedMemory& memory,
+                                                            std::string_view label) const {
+  if (memory.bytes == 0) {
+    return Status(Reason::bad_value,
+                  "import: expected at least one element, found none; make an empty array");
+  }
+  return host_->import_on_device(memory, label);
 }
 
 bool Session::copied(const ArrayView& array) const {

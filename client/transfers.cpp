@@ -4,9 +4,6 @@
 #include <cstring>
 #include <string>
 
-#include "engine/run/cuda/device_sharing.h"
-#include "engine/run/cuda/devices.h"
-
 namespace eagle {
 namespace {
 
@@ -151,23 +148,6 @@ Status fill_slice(Connection& connection, const v1::PlaneSlice& slice, std::uint
   constexpr std::uint64_t filled_per_ms = 100'000;  // as for making planes
   return connection.call("fill", &RemoteLink::Stubs::planes, &v1::Planes::Stub::Fill, request, reply,
                          milliseconds(bytes / filled_per_ms));
-}
-
-// The GPU is looked for first: a token that was spent for nothing is good no more.
-StatusOr<run::cuda::DeviceMemory> Connection::open_on_device(const Plane& plane) {
-  const std::string what = "the array on " + plane.device->name + " of the daemon";
-  EAGLE_RETURN_IF_ERROR(check(what));
-  const std::shared_ptr<RemoteLink> link = this->link();
-  if (link->side() == nullptr) {
-    return Status(Reason::bad_value, what + " cannot be opened over TCP; copy its values (.numpy())");
-  }
-  const auto device = run::cuda::open_by_uuid(plane.device->uuid);
-  if (!device.ok()) return device.status().within(what);
-  const auto handle = link->side()->fetch_device(plane.device->token, Clock::now() + timeout);
-  if (!handle.ok()) return handle.status().within(what);
-  auto memory = run::cuda::DeviceMemory::open(*device, *handle);
-  if (!memory.ok()) return memory.status().within(what);
-  return memory;
 }
 
 }  // namespace eagle

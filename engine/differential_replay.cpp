@@ -168,7 +168,7 @@ std::string to_string(const Difference& difference) {
 StatusOr<std::unique_ptr<DifferentialReplay>> DifferentialReplay::create(
     Engine& engine, const v1::GraphDescription& description, Asked asked,
     std::span<const run::PlaneMemory> copies, std::shared_ptr<const run::cuda::Devices::Unit> unit,
-    const Engine::MakeScratch& scratch, const GivenUp& given_up) {
+    const Engine::MakeScratch& scratch, const run::cuda::Account& account, const GivenUp& given_up) {
   std::unique_ptr<DifferentialReplay> made(new DifferentialReplay);
   EAGLE_ASSIGN_OR_RETURN(made->cpu_, engine.build(description, copies, scratch, given_up));
   const graph::Graph& graph = made->cpu_->graph();
@@ -178,7 +178,7 @@ StatusOr<std::unique_ptr<DifferentialReplay>> DifferentialReplay::create(
                                            "graphs without callables are run on both");
   }
   made->copies_.assign(copies.begin(), copies.end());
-  run::cuda::PlanesOnDevice planes{unit, {}};
+  run::cuda::PlanesOnDevice planes{unit, {}, account};
   for (std::size_t i = 0; i < copies.size(); ++i) {
     if (graph.planes[i].scratch || copies[i].data == nullptr) {
       planes.memory.push_back(nullptr);

@@ -51,12 +51,13 @@ public:
     std::shared_ptr<const run::Control> control;
   };
   // GRAPH_STATE for a graph with callables of a client; all that `Engine::build` says, of either side.
-  // `copies`: one a declaration, where a plane has memory; `scratch` as for a build. The bytes may be filled
-  // in later, before the first turn.
+  // `copies`: one a declaration, where a plane has memory; `scratch` and `account` as for builds; the copies
+  // on the GPU are the caller's to pay for. The bytes may be filled in later, before the first turn.
   static StatusOr<std::unique_ptr<DifferentialReplay>> create(
       Engine& engine, const v1::GraphDescription& description, Asked asked,
       std::span<const run::PlaneMemory> copies, std::shared_ptr<const run::cuda::Devices::Unit> unit,
-      const Engine::MakeScratch& scratch = {}, const GivenUp& given_up = {});
+      const Engine::MakeScratch& scratch = {}, const run::cuda::Account& account = {},
+      const GivenUp& given_up = {});
   DifferentialReplay(const DifferentialReplay&) = delete;
   DifferentialReplay& operator=(const DifferentialReplay&) = delete;
 

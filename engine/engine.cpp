@@ -283,14 +283,13 @@ Status Engine::bind(run::BuiltGraph& built, const run::cuda::PlanesOnDevice& pla
   EAGLE_RETURN_IF_ERROR(still_wanted(given_up));
   EAGLE_ASSIGN_OR_RETURN(built.scratch_, graph::lay_out_scratch(built.graph_));
   // Each has memory of its own there.
-  built.scratch_.bytes = 0;
+  std::uint64_t offset = 0;
   for (graph::ScratchUse& use : built.scratch_.uses) {
-    use.offset = built.scratch_.bytes;
-    if (use.in_memory)
-      built.scratch_.bytes +=
-          (use.bytes + graph::scratch_alignment - 1) / graph::scratch_alignment * graph::scratch_alignment;
+    use.offset = offset;
+    if (use.in_memory) offset += run::cuda::paid_bytes(use.bytes);
   }
   EAGLE_ASSIGN_OR_RETURN(built.device_, run::cuda::build_on_device(built.graph_, planes));
+  built.scratch_.bytes = built.device_->own_bytes();
   built.schedule_ = built.device_->schedule();
   built.counters_ = state_->counters;
   built.compiled_ = true;

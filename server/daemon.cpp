@@ -77,6 +77,7 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       executor_(limits_.jobs),
       small_memory_pool_(2, limits_.memory_requests, "memory_requests"),
       large_memory_pool_(2, limits_.memory_requests, "memory_requests"),
+      import_pool_(4, limits_.memory_requests, "memory_requests"),
       build_pool_(limits_.build_threads + 1, limits_.builds, "builds"),
       kept_runs_(*engine_, executor_, build_pool_, underway_, *budget_, limits_,
                  {log_.get(), options.restored.epoch}),
@@ -132,7 +133,8 @@ StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescripti
   EAGLE_RETURN_IF_ERROR(quarantine_.check(hash, session.tenant()->name(), description.name()));
   EAGLE_RETURN_IF_ERROR(session.tenant()->may_compile());
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
-  EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes.on_device());
+  EAGLE_ASSIGN_OR_RETURN(auto on_device, planes.on_device());
+  if (on_device) on_device->account = account_on(*gpus_, on_device->unit, session);
   const GivenUp wanted = given_up_with(session, given_up);
   EAGLE_ASSIGN_OR_RETURN(auto built, on_device ? engine_->build(description, *on_device, wanted)
                                                : engine_->build(description, planes.memory,
@@ -222,7 +224,8 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::rebind(Session& session, std::uin
                                                       const GivenUp& given_up) {
   EAGLE_ASSIGN_OR_RETURN(const std::shared_ptr<LoadedGraph> old, graph(session, id));
   EAGLE_ASSIGN_OR_RETURN(ResolvedPlanes planes, resolve(description, session.planes()));
-  EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes.on_device());
+  EAGLE_ASSIGN_OR_RETURN(auto on_device, planes.on_device());
+  if (on_device) on_device->account = account_on(*gpus_, on_device->unit, session);
   if (!old->begin_launch()) return running(id);
   const GivenUp wanted = given_up_with(session, given_up);
   auto built = on_device ? engine_->rebind(old->built(), description, *on_device, wanted)

@@ -19,6 +19,7 @@
 #include "server/attachments.h"
 #include "server/executor.h"
 #include "server/gpu_faults.h"
+#include "server/gpu_watch.h"
 #include "server/gpus.h"
 #include "server/heap.h"
 #include "server/kept_runs.h"
@@ -94,6 +95,8 @@ public:
   Executor& executor() { return executor_; }
   Sessions& sessions() { return sessions_; }
   WorkPool& build_pool() { return build_pool_; }
+  // For memory that clients made: its threads may wait for a driver.
+  WorkPool& import_pool() { return import_pool_; }
   KeptRuns& kept_runs() { return kept_runs_; }
   Attachments& attachments() { return attachments_; }
   Published& published() { return published_; }
@@ -205,6 +208,9 @@ public:
   // Gives freed memory back to the system where there is much. Now and then, from one thread; does not wait
   // for it.
   void look_at_heap();
+  // Asks the drivers of GPUs in use whether these are still there. Now and then, from one thread; does not
+  // wait for them.
+  void look_at_gpus();
   // What keeps `stop` from returning, for people.
   [[nodiscard]] std::string what_runs() const;
 
@@ -213,6 +219,7 @@ private:
   Status restore(RestoredState& state, const std::function<void()>& each);
   void mark_torn(const Ledger::Cut& cut);
   void gpu_used(const run::cuda::DeviceInfo& gpu);
+  void gpu_silent(const run::cuda::DeviceInfo& gpu, bool silent, std::chrono::milliseconds waited);
   // A GPU's context is lost: from any thread, which goes on.
   void gpu_lost(const run::cuda::DeviceInfo& gpu, const Status& why);
   void report_lost(const run::cuda::DeviceInfo& gpu, const Status& why,
@@ -253,6 +260,8 @@ private:
   std::unique_ptr<Engine> engine_;
   const std::function<void(const std::string&, const std::vector<BlamedGraph>&)> replace_worker_;
   GpuFaults gpu_faults_;
+  GpuWatch gpu_answers_{
+      [this](const auto& gpu, bool silent, auto waited) { gpu_silent(gpu, silent, waited); }};
   std::mutex gpu_watch_mutex_;
   std::function<void(const std::string& device, bool serves)> gpu_watch_;
   struct Replacement {
@@ -273,6 +282,7 @@ private:
   // Last: their tasks use all of the above.
   WorkPool small_memory_pool_;
   WorkPool large_memory_pool_;
+  WorkPool import_pool_;
   WorkPool build_pool_;
   KeptRuns kept_runs_;
   Attachments attachments_;

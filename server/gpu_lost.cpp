@@ -69,6 +69,31 @@ void Daemon::gpu_used(const run::cuda::DeviceInfo& gpu) {
   if (gpu_watch_) gpu_watch_("cuda:" + std::to_string(gpu.ordinal), true);
 }
 
+void Daemon::look_at_gpus() {
+  std::vector<GpuWatch::Question> questions;
+  for (const auto& unit : gpus_->used()) {
+    if (unit->device->lost()) continue;
+    questions.push_back({unit->info(), [gpus = gpus_, unit] { static_cast<void>(unit->device->probe()); }});
+  }
+  gpu_answers_.look(std::move(questions), std::chrono::milliseconds(limits_.gpu_probe_ms),
+                    limits_.gpu_silence);
+}
+
+// It may come back; until then nobody is sent there.
+void Daemon::gpu_silent(const run::cuda::DeviceInfo& gpu, bool silent, std::chrono::milliseconds waited) {
+  if (silent) {
+    spdlog::error(
+        "{}: the driver has not answered for {} ms (cuMemGetInfo); what computes there may not come back: "
+        "look "
+        "at nvidia-smi and the kernel's log",
+        text_of(gpu), waited.count());
+  } else {
+    spdlog::warn("{}: the driver answers again, after {} ms", text_of(gpu), waited.count());
+  }
+  const std::lock_guard lock(gpu_watch_mutex_);
+  if (gpu_watch_) gpu_watch_("cuda:" + std::to_string(gpu.ordinal), !silent);
+}
+
 void Daemon::gpu_lost(const run::cuda::DeviceInfo& gpu, const Status& why) {
   // Of this very moment: this may be the thread that waits for a graph there.
   const std::vector<GraphHash> computing = ledger_ ? ledger_->running() : std::vector<GraphHash>();

@@ -32,12 +32,19 @@ StatusOr<std::shared_ptr<const run::cuda::Devices::Unit>> Gpus::find(std::string
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
-    first = used_.insert(unit->info().uuid).second;
+    first = used_.emplace(unit->info().uuid, unit).second;
   }
   if (!first) return unit;
   const std::lock_guard lock(events_mutex_);
   if (events_.used) events_.used(unit->info());
   return unit;
+}
+
+std::vector<std::shared_ptr<const run::cuda::Devices::Unit>> Gpus::used() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const run::cuda::Devices::Unit>> all;
+  for (const auto& [uuid, unit] : used_) all.push_back(unit);
+  return all;
 }
 
 std::uint64_t Gpus::budget_of(const run::cuda::DeviceInfo& info) const {
@@ -76,8 +83,8 @@ StatusOr<std::shared_ptr<const GpuMemory>> Gpus::make(std::string_view device, s
   EAGLE_RETURN_IF_ERROR(charge(*unit, taken, "a plane", 1));
   const auto made = std::make_shared<GpuMemory>(shared_from_this(), unit, taken);
   EAGLE_ASSIGN_OR_RETURN(made->memory_, run::cuda::DeviceMemory::create_shared(unit->device, bytes));
-  // What another process left there is nobody's to see.
-  EAGLE_RETURN_IF_ERROR(made->memory_.fill(0));
+  // What another process left there is nobody's to see, behind the plane's bytes as little as in them.
+  EAGLE_RETURN_IF_ERROR(made->memory_.clear());
   return std::shared_ptr<const GpuMemory>(made);
 }
 

@@ -234,17 +234,18 @@ StatusOr<PlaneStore::Created> PlaneStore::make(const Spec& spec,
 
 StatusOr<PlaneStore::Created> PlaneStore::make_on_gpu(const Spec& spec) const {
   Tenant::Share share;
-  if (tenant_) {
+  if (tenant_ && !spec.imported) {
     EAGLE_ASSIGN_OR_RETURN(share, tenant_->hold(Held::gpu_bytes, run::cuda::shared_bytes_of(spec.bytes)));
   }
   EAGLE_ASSIGN_OR_RETURN(Plane::Costs costs, costs_of_opened());
   Created created;
   EAGLE_RETURN_IF_ERROR(fill_random(created.token));
   EAGLE_ASSIGN_OR_RETURN(const std::uint64_t id, random_id());
-  EAGLE_ASSIGN_OR_RETURN(auto memory, spec.gpu());
-  created.plane = std::make_shared<Plane>(
-      spec.label, std::make_shared<PlaneBytes>(std::move(memory), std::move(share), id), Plane::Access::own,
-      std::string(), std::move(costs));
+  EAGLE_ASSIGN_OR_RETURN(const auto memory, spec.gpu());
+  const auto make_bytes = [&] { return std::make_shared<PlaneBytes>(memory, std::move(share), id); };
+  created.plane =
+      std::make_shared<Plane>(spec.label, spec.imported ? memory->shared_bytes(make_bytes) : make_bytes(),
+                              Plane::Access::own, std::string(), std::move(costs));
   return created;
 }
 
@@ -511,6 +512,13 @@ Status PlaneStore::release(std::span<const graph::PlaneId> ids) {
     for (const graph::PlaneId id : ids) free_.push_back(id.id);
   }
   return written;
+}
+
+void PlaneStore::release_imports() {
+  for (const auto& plane : list()) {
+    const graph::PlaneId id = plane->id();
+    if (plane->gpu() != nullptr && plane->gpu()->imported()) static_cast<void>(release({&id, 1}));
+  }
 }
 
 Status PlaneStore::write_down_release(std::span<const graph::PlaneId> ids) {

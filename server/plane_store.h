@@ -225,6 +225,8 @@ public:
     plane::Memory::PageSize pages = plane::Memory::PageSize::usual;
     // Makes memory on a GPU, once it counts for the tenant; empty: in memory of the host.
     std::function<StatusOr<std::shared_ptr<const GpuMemory>>()> gpu = {};
+    // That memory is the client's, and counts for nobody here.
+    bool imported = false;
   };
   struct Created {
     std::shared_ptr<Plane> plane;
@@ -270,6 +272,8 @@ public:
   Status note_moved(const PlaneBytes& bytes);
   // All or none: UNKNOWN_PLANE.
   Status release(std::span<const graph::PlaneId> ids);
+  // Those over memory of a client's process, once that is gone.
+  void release_imports();
   // A plane of another worker, that is written down already. In the order of their ids, before all else.
   // BAD_MESSAGE: it cannot be.
   Status restore(std::uint64_t id, const v1::PlaneRecord& record, std::shared_ptr<PlaneBytes> bytes);

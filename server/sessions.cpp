@@ -256,6 +256,7 @@ void Sessions::detach(const std::shared_ptr<Session>& session, std::uint64_t att
     if (session->lease().count() > 0) {
       entry->attachment = 0;
       entry->ends_at = Clock::now() + session->lease();
+      session->planes().release_imports();
       const LogScope scope({session->id()});
       if (const auto more = ended_lines_.admit())
         spdlog::info("is kept for {} s{}", session->lease().count(), *more);
@@ -274,6 +275,7 @@ void Sessions::client_died(std::uint64_t id) {
     if (entry == nullptr || entry->attachment != 0 || entry->ends_at) return;
     if (entry->session->lease().count() > 0) {
       entry->ends_at = Clock::now() + entry->session->lease();
+      entry->session->planes().release_imports();
       return;
     }
     gone = entry->session;

@@ -22,6 +22,7 @@ void describe(const TenantReport& tenant, v1::TenantInfo& message) {
   message.set_graphs(held(Held::graphs));
   message.set_jobs(held(Held::jobs));
   message.set_planes(held(Held::planes));
+  message.set_gpu_bytes(held(Held::gpu_bytes));
   message.set_jobs_ended(tenant.jobs_ended);
   message.set_refused(tenant.refused);
   message.set_device_s(tenant.device_s);

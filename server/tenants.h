@@ -32,7 +32,8 @@ class Job;
 // What a tenant may hold at a time. A refusal names the key: "tenant_sessions", "tenant_plane_bytes" (whole
 // pages of planes and scratch memory, and what is kept of graphs' descriptions, names and submitted runs),
 // "tenant_graphs", "tenant_jobs" (launches and runs that wait, run or are at a host call), "tenant_planes"
-// (its own, and those that it opened), "tenant_gpu_bytes" (what its planes take of the memory of GPUs).
+// (its own, and those that it opened), "tenant_gpu_bytes" (what its planes take of the
+// memory of GPUs, and what its graphs made there for themselves).
 enum class Held : std::uint8_t { sessions, plane_bytes, graphs, jobs, planes, gpu_bytes };
 constexpr std::size_t held_kinds = 6;
 

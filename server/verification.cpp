@@ -127,6 +127,7 @@ Status Verification::prepare() {
   EAGLE_ASSIGN_OR_RETURN(
       replay_, DifferentialReplay::create(daemon_.engine(), description, std::move(replay), memory, unit_,
                                           scratch_memory(daemon_.budget(), *payer_),
+                                          account_on(daemon_.gpus(), unit_, *payer_),
                                           [this] { return !stopped().ok() || payer_->ended(); }));
   payer_->tenant()->note_compiled(replay_->on_cpu().build_s() + replay_->on_gpu().build_s());
   return queue(
@@ -148,7 +149,8 @@ Status Verification::copy_planes(const v1::GraphDescription& description, const 
     on_device += copy.bytes;
     copies_.push_back(std::move(copy));
   }
-  EAGLE_ASSIGN_OR_RETURN(on_device_, daemon_.gpus().hold(unit_, on_device, "copies of planes"));
+  EAGLE_ASSIGN_OR_RETURN(on_device_,
+                         account_on(daemon_.gpus(), unit_, *payer_)(on_device, "copies of planes"));
   return {};
 }
 

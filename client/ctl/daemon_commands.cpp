@@ -27,6 +27,7 @@ Json to_json(const v1::TenantInfo& tenant) {
           {"sessions", tenant.sessions()},
           {"plane_bytes", tenant.plane_bytes()},
           {"planes", tenant.planes()},
+          {"gpu_bytes", tenant.gpu_bytes()},
           {"graphs", tenant.graphs()},
           {"jobs", tenant.jobs()},
           {"jobs_ended", tenant.jobs_ended()},
@@ -166,6 +167,7 @@ std::string tenants_of(const v1::InfoReply& info) {
                {"PRIO", Align::right},
                {"SESSIONS", Align::right},
                {"PLANES", Align::right},
+               {"ON GPUS", Align::right},
                {"GRAPHS", Align::right},
                {"JOBS", Align::right},
                {"ENDED", Align::right},
@@ -178,9 +180,10 @@ std::string tenants_of(const v1::InfoReply& info) {
     weight.erase(weight.find_last_not_of('0') + 1);
     if (weight.ends_with('.')) weight.pop_back();
     table.add({tenant.name(), weight, std::to_string(tenant.priority()), count_text(tenant.sessions()),
-               bytes_text(tenant.plane_bytes()), count_text(tenant.graphs()), count_text(tenant.jobs()),
-               count_text(tenant.jobs_ended()), count_text(tenant.refused()), seconds_text(tenant.device_s()),
-               seconds_text(tenant.compile_s()), seconds_text(tenant.longest_queue_wait_s())});
+               bytes_text(tenant.plane_bytes()), bytes_text(tenant.gpu_bytes()), count_text(tenant.graphs()),
+               count_text(tenant.jobs()), count_text(tenant.jobs_ended()), count_text(tenant.refused()),
+               seconds_text(tenant.device_s()), seconds_text(tenant.compile_s()),
+               seconds_text(tenant.longest_queue_wait_s())});
   }
   return table.empty() ? "no tenant has been here\n" : table.text();
 }

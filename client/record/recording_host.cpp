@@ -185,10 +185,16 @@ public:
     return buffer;
   }
   StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t /*bytes*/,
-                                                std::string_view /*label*/) override {
+                                                std::string_view /*label*/,
+                                                eagle::Contents /*contents*/) override {
     return Status(Reason::bad_value, "device '" + std::string(device) +
                                          "': arrays on GPUs are not recorded; open the session without a "
                                          "recording");
+  }
+  StatusOr<std::shared_ptr<Buffer>> import_on_device(const ImportedMemory& /*memory*/,
+                                                     std::string_view /*label*/) override {
+    return Status(Reason::bad_value,
+                  "import: memory of a GPU is not recorded; open the session without a recording");
   }
   Status accept(const v1::AcceptPlanesRequest& request) override {
     recorder_->accept(request);

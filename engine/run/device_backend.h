@@ -28,6 +28,9 @@ public:
   [[nodiscard]] virtual const std::string& device() const = 0;                          // "cuda:0"
   [[nodiscard]] virtual const std::vector<graph::StageSchedule>& schedule() const = 0;  // by stage
 
+  // Of the device's memory, that the graph made for itself: scratch planes, notes.
+  [[nodiscard]] virtual std::uint64_t own_bytes() const = 0;
+
   // Begins so many replays.
   virtual Status launch(std::int64_t count, std::shared_ptr<const Control> control) = 0;
   // Goes on until they are done, the host is to act, or some have ended and others may have the thread. A

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, NamedTuple, Tuple
+from typing import Any, Callable, Iterable, NamedTuple, Tuple, Union
 
 import numpy as np
 
 from eagle.errors import refusal
+from eagle.planes import Plane
 
 
 class Source(NamedTuple):
@@ -66,18 +67,19 @@ def pointer_of(owner: Any) -> Callable[[], int | None] | None:
         found = getattr(owner, name, None)
         if callable(found):
             return lambda: int(found())
-    if hasattr(type(owner), "__array_interface__") or hasattr(owner, "__array_interface__"):
-        return lambda: int(owner.__array_interface__["data"][0])
+    for name in ("__array_interface__", "__cuda_array_interface__"):
+        if hasattr(type(owner), name) or hasattr(owner, name):
+            return lambda: int(getattr(owner, name)["data"][0] or 0)
     return None
 
 
 # (label, plane, array) of a node whose memory may go.
-Watched = Tuple[str, str, Imported]
+Watched = Tuple[str, str, Union[Imported, Plane]]
 
 
 def watched_of(label: str, planes: Iterable[tuple[str, Any]]) -> list[Watched]:
     """Those among the arrays that remember somebody."""
-    return [(label, name, array) for name, array in planes if isinstance(array, Imported) and array.source()]
+    return [(label, name, array) for name, array in planes if isinstance(array, (Imported, Plane)) and array.source()]
 
 
 def watched_after(old: Iterable[Watched], rows: Iterable[tuple[str, int | None, str, Any]]) -> list[Watched]:

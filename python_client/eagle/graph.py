@@ -222,9 +222,8 @@ class Graph(Storable):
         with self._exclusively(method):
             arrays = [array for add in adds for array in add.arrays()]
             for array in arrays:
-                if isinstance(array, Imported):
-                    self._has_imported = True
-                elif isinstance(array, Scratch) and array._graph is not self:
+                self._has_imported |= isinstance(array, Imported) or (isinstance(array, Plane) and bool(array.source()))
+                if isinstance(array, Scratch) and array._graph is not self:
                     raise refusal(
                         "SCRATCH_PLANE",
                         f"{method}: the {array._label()} is another graph's, and only nodes of that graph can touch "

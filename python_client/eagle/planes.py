@@ -11,6 +11,7 @@ from eagle import _core
 from eagle.errors import refusal
 
 if TYPE_CHECKING:
+    from eagle._imported import Source
     from eagle.session import Session
 
 Progress = Callable[[int, int], Any]
@@ -43,8 +44,11 @@ class Plane:
     __array_ufunc__ = None
     __hash__ = object.__hash__
 
-    def __init__(self, session: Session, local: npt.NDArray[Any], device: str = "") -> None:
+    def __init__(
+        self, session: Session, local: npt.NDArray[Any], device: str = "", source: Source | None = None
+    ) -> None:
         self._session = session
+        self._source = source  # of memory on a GPU that another package made
         self._device = device  # empty: in memory of the daemon's host
         # Addresses that stand for the daemon's bytes: numpy slices them as it would the array. What lies there is
         # where callables of graphs find the values, and nothing else.
@@ -105,7 +109,7 @@ class Plane:
     @property
     def transport(self) -> str:
         """How values travel: ``"copy"``; of a GPU's memory also ``"cuda_vmm_fd"`` or ``"cuda_ipc"``, by which this
-        process opens it, or in process ``"pointer"``.
+        process opens it, ``"cuda_import"`` of what this process made and the daemon opened, in process ``"pointer"``.
         """
         return "copy" if not self._device else str(self._listed()[3])
 
@@ -115,6 +119,14 @@ class Plane:
         if not self._device:
             return "no memfd: the session came over TCP, and descriptors travel on the daemon's unix socket only"
         return str(self._listed()[4])
+
+    def source(self) -> Source | None:
+        """Whose memory it is, of an array that was imported; None of the session's own."""
+        return self._source
+
+    def _of(self, local: npt.NDArray[Any]) -> Plane:
+        """Another view of the same memory."""
+        return Plane(self._session, local, self._device, self._source)
 
     def _listed(self) -> tuple[Any, ...]:
         return _core.plane_of(self._session._core, self._local)
@@ -179,14 +191,14 @@ class Plane:
     @property
     def T(self) -> Plane:
         """The same plane with its axes reversed."""
-        return Plane(self._session, self._local.T, self._device)
+        return self._of(self._local.T)
 
     def reshape(self, *shape: Any) -> Plane:
         """The same elements in another shape, where that is possible without a copy."""
         view = self._local.reshape(*shape)
         if not np.may_share_memory(view, self._local) and view.size:
             raise refusal("WRONG_SHAPE", f"reshape: {self!r} would have to be copied; reshape its .numpy()")
-        return Plane(self._session, view, self._device)
+        return self._of(view)
 
     def __len__(self) -> int:
         return len(self._local)
@@ -202,7 +214,7 @@ class Plane:
                     "would copy values: use .numpy()",
                 )
         padded = parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)
-        return Plane(self._session, self._local[padded], self._device)
+        return self._of(self._local[padded])
 
     # ---- its values
 
@@ -267,6 +279,10 @@ class Plane:
         return bool(self.item())
 
     def _check_writable(self, method: str) -> None:
+        if self.read_only and self._source is not None:
+            raise refusal(
+                "READ_ONLY_ARRAY", f"{method}: the owner of {self!r} says that its memory is not to be changed; copy it"
+            )
         if self.read_only:
             raise refusal(
                 "READ_ONLY_ARRAY",

@@ -249,8 +249,20 @@ class Session:
         return array
 
     def share(self, a: Any, name: str | None = None) -> Array:
-        """``a`` as an array that the engine can reach: the same as :meth:`asarray`."""
-        return self.asarray(a, name=name)
+        """``a`` as an array that the engine can reach: as :meth:`asarray`, but that an array on a CUDA GPU (CuPy,
+        torch, jax, warp) stays where it is, as :func:`eagle.interop.import_buffer` has it.
+        """
+        from eagle.interop._cuda import import_from_gpu, on_gpu
+
+        there = on_gpu(a)
+        if there is None:
+            return self.asarray(a, name=name)
+        label = text("share: name", name)
+        plane: Any = import_from_gpu(self, a, there, label)
+        if label:
+            self._named[label] = plane
+        found: Array = plane
+        return found
 
     def tensor(self, of: Any, dtype: Any = None, name: str | None = None) -> Any:
         """A torch tensor on the CPU whose memory is an array of this session, so that kernels see what torch stores.

@@ -71,13 +71,7 @@ DType dtype_named(std::string_view typestr) {
   return known == element_types.end() ? DType::other : known->dtype;
 }
 
-std::shared_ptr<const void> hold(nb::handle object) {
-  return {object.inc_ref().ptr(), [](PyObject* held) {
-            if (!nb::is_alive()) return;  // the interpreter is gone, and the object with it
-            const Acquired gil;
-            Py_DECREF(held);
-          }};
-}
+std::shared_ptr<const void> hold(nb::handle object) { return {object.inc_ref().ptr(), give_up}; }
 
 // A view of a scratch plane (eagle/_scratch.py): plane, offset, numpy's type string, item size, shape,
 // strides.
@@ -163,6 +157,27 @@ nb::object allocate_array(const Session& session, const Shape& shape, std::strin
   // numpy itself gives the bytes their type, so that the array's dtype is numpy's own.
   const nb::object as_bytes = bytes_over(memory, bytes, std::move(owner));
   return as_bytes.attr("view")(nb::str(dtype.data(), dtype.size())).attr("reshape")(nb::cast(shape));
+}
+
+nb::object imported_array(const Session& session, const ArrayOnDevice& array, nb::handle owner,
+                          std::string_view label, nb::object keep) {
+  const plane::Extent bytes =
+      plane::extent({0, 0, plane::DType::other, array.item_bytes, array.shape, array.strides});
+  ImportedMemory memory{array.pointer + static_cast<std::uint64_t>(bytes.first),
+                        static_cast<std::uint64_t>(bytes.last - bytes.first), hold(owner)};
+  std::shared_ptr<Buffer> buffer;
+  {
+    const Released released;
+    buffer = take(session.import_on_device(memory, label));
+    memory.owner.reset();
+  }
+  auto* const stand_in = reinterpret_cast<std::uint8_t*>(buffer->data());
+  auto kept = std::make_unique<Owner>(Owner{std::move(buffer), std::move(keep)});
+  const nb::object whole = array.read_only
+                               ? bytes_over<const std::uint8_t>(stand_in, memory.bytes, std::move(kept))
+                               : bytes_over<std::uint8_t>(stand_in, memory.bytes, std::move(kept));
+  return numpy.array(nb::tuple(nb::cast(array.shape)), nb::str(array.typestr.c_str()), whole, -bytes.first,
+                     nb::tuple(nb::cast(array.strides)));
 }
 
 nb::object published_array(PublishedArray array, nb::object keep) {

@@ -3,8 +3,10 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "eagle/client/array.h"
 #include "eagle/client/session.h"
@@ -29,6 +31,19 @@ const void* address_of(nb::handle array, const std::string& where);
 nb::object allocate_array(const Session& session, const Shape& shape, std::string_view dtype,
                           std::string_view label, Contents contents, nb::object keep,
                           std::string_view device);
+
+// Memory on a GPU of this process as the session's array, which `owner` keeps. `item_bytes`: of an element,
+// `typestr` in numpy's words.
+struct ArrayOnDevice {
+  std::uint64_t pointer = 0;  // of the first element
+  Shape shape;
+  std::vector<std::int64_t> strides;  // bytes
+  std::string typestr;
+  std::uint32_t item_bytes = 0;
+  bool read_only = false;
+};
+nb::object imported_array(const Session& session, const ArrayOnDevice& array, nb::handle owner,
+                          std::string_view label, nb::object keep);
 
 // The same of an array that was published, read-only where it was granted so. Its dtype is numpy's void where
 // it is none of those of planes.

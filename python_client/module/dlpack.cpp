@@ -23,6 +23,7 @@
 #include "engine/plane/packed.h"
 #include "engine/plane/view.h"
 #include "engine/run/cuda/devices.h"
+#include "engine/run/cuda/foreign_memory.h"
 #include "errors.h"
 #include "gil.h"
 
@@ -94,12 +95,22 @@ std::string typestr_of(const TensorType& type) {
          " lanes), which numpy has no name for; convert it, for example to float32");
 }
 
-// The array, and whether the capsule says who may write.
-nb::tuple import_dlpack(const nb::capsule& capsule) {
-  auto held = std::make_unique<Held>();
+// What a capsule holds, taken from it.
+struct Taken {
+  std::unique_ptr<Held> held = std::make_unique<Held>();
   Tensor tensor{};
   bool read_only = false;
-  bool states_access = false;
+  bool states_access = false;  // the capsule says who may write
+  std::string typestr;
+  std::int64_t item = 0;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;  // in bytes
+};
+
+Taken take_capsule(const nb::capsule& capsule) {
+  Taken taken;
+  Held* const held = taken.held.get();
+  Tensor& tensor = taken.tensor;
   const char* const name = capsule.name();
   if (name != nullptr && std::strcmp(name, versioned_name) == 0) {
     auto* const managed = static_cast<Versioned*>(capsule.data());
@@ -109,8 +120,8 @@ nb::tuple import_dlpack(const nb::capsule& capsule) {
     if ((managed->flags & copied_flag) != 0)
       refuse("it would export a copy, and its own memory is asked for");
     tensor = managed->tensor;
-    read_only = (managed->flags & read_only_flag) != 0;
-    states_access = true;
+    taken.read_only = (managed->flags & read_only_flag) != 0;
+    taken.states_access = true;
     held->versioned = managed;
   } else if (name != nullptr && std::strcmp(name, legacy_name) == 0) {
     auto* const managed = static_cast<Legacy*>(capsule.data());
@@ -126,29 +137,54 @@ nb::tuple import_dlpack(const nb::capsule& capsule) {
   if (tensor.dimensions < 0 || tensor.dimensions > plane::max_dimensions)
     refuse(std::to_string(tensor.dimensions) + " dimensions; at most " +
            std::to_string(plane::max_dimensions) + " are possible");
-  const std::string typestr = typestr_of(tensor.dtype);
-  const auto item = static_cast<std::int64_t>(tensor.dtype.bits / 8);
+  taken.typestr = typestr_of(tensor.dtype);
+  taken.item = static_cast<std::int64_t>(tensor.dtype.bits / 8);
   const auto dimensions = static_cast<std::size_t>(tensor.dimensions);
-  std::vector<std::int64_t> shape(tensor.shape, tensor.shape + dimensions);
-  std::vector<std::int64_t> strides = plane::row_major_strides(shape, static_cast<std::uint32_t>(item));
+  taken.shape.assign(tensor.shape, tensor.shape + dimensions);
+  taken.strides = plane::row_major_strides(taken.shape, static_cast<std::uint32_t>(taken.item));
   if (tensor.strides != nullptr) {
-    for (std::size_t i = 0; i < dimensions; ++i) strides[i] = tensor.strides[i] * item;
+    for (std::size_t i = 0; i < dimensions; ++i) taken.strides[i] = tensor.strides[i] * taken.item;
   }
-  const plane::View view{0, 0, plane::DType::other, static_cast<std::uint32_t>(item), shape, strides};
+  return taken;
+}
+
+nb::capsule owner_of(Taken& taken) {
+  return {taken.held.release(), [](void* memory) noexcept { delete static_cast<Held*>(memory); }};
+}
+
+// The array, and whether the capsule says who may write.
+nb::tuple import_dlpack(const nb::capsule& capsule) {
+  Taken taken = take_capsule(capsule);
+  const Tensor& tensor = taken.tensor;
+  const plane::View view{
+      0, 0, plane::DType::other, static_cast<std::uint32_t>(taken.item), taken.shape, taken.strides};
   const plane::Extent bytes = plane::extent(view);
   auto* const first = static_cast<std::uint8_t*>(tensor.data) + tensor.byte_offset + bytes.first;
-  const nb::capsule owner(held.release(), [](void* memory) noexcept { delete static_cast<Held*>(memory); });
+  const nb::capsule owner = owner_of(taken);
   const auto size = static_cast<std::size_t>(bytes.last - bytes.first);
   static std::uint8_t nothing = 0;  // under arrays without elements
   const nb::object whole =
       nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(size == 0 ? &nothing : first, {size}, owner),
                nb::rv_policy::reference);
-  const nb::object array =
-      nb::module_::import_("numpy").attr("ndarray")(nb::tuple(nb::cast(shape)), nb::str(typestr.c_str()),
-                                                    whole, -bytes.first, nb::tuple(nb::cast(strides)));
-  if (read_only) array.attr("flags").attr("writeable") = false;
-  return nb::make_tuple(array, states_access);
+  const nb::object array = nb::module_::import_("numpy").attr("ndarray")(
+      nb::tuple(nb::cast(taken.shape)), nb::str(taken.typestr.c_str()), whole, -bytes.first,
+      nb::tuple(nb::cast(taken.strides)));
+  if (taken.read_only) array.attr("flags").attr("writeable") = false;
+  return nb::make_tuple(array, taken.states_access);
 }
+
+// Of memory wherever it is: ((kind, number) of the device, address, shape, strides in bytes, numpy's type
+// string, bytes of an element, read-only, whether the capsule says so, what keeps the memory).
+nb::tuple take_dlpack(const nb::capsule& capsule) {
+  Taken taken = take_capsule(capsule);
+  const auto address = reinterpret_cast<std::uintptr_t>(taken.tensor.data) + taken.tensor.byte_offset;
+  return nb::make_tuple(nb::make_tuple(taken.tensor.device.kind, taken.tensor.device.number), address,
+                        nb::tuple(nb::cast(taken.shape)), nb::tuple(nb::cast(taken.strides)), taken.typestr,
+                        taken.item, taken.read_only, taken.states_access, owner_of(taken));
+}
+
+// The UUID of the GPU whose memory an address of this process is.
+std::string gpu_of(std::uint64_t pointer) { return take(run::cuda::foreign_memory(pointer, 1)).gpu.uuid; }
 
 // ---- arrays on GPUs, for others
 
@@ -179,9 +215,7 @@ struct Given {
 };
 void let_go(void* context) {
   const std::unique_ptr<Given> given(static_cast<Given*>(context));
-  if (!nb::is_alive()) return;
-  const Acquired gil;
-  Py_DECREF(given->owner);
+  give_up(given->owner);
 }
 
 TensorType type_of(const ArrayView& view) {
@@ -261,6 +295,8 @@ nb::capsule export_dlpack(const Session& session, nb::handle array, nb::handle o
 
 void bind_dlpack(nb::module_& m) {
   m.def("import_dlpack", import_dlpack);
+  m.def("take_dlpack", take_dlpack);
+  m.def("gpu_of", gpu_of);
   m.def("on_device", on_device);
   m.def("export_dlpack", export_dlpack);
   m.def("wait_for_stream", wait_for_stream, nb::arg("uuid"), nb::arg("stream").none());

@@ -46,4 +46,8 @@ private:
   PyGILState_STATE state_;
 };
 
+// Gives a reference up, in any thread: what an object does as it goes may give up the GIL, and ask for it
+// again. Where the interpreter is gone, so is the object.
+void give_up(PyObject* object) noexcept;
+
 }  // namespace eagle::python

@@ -156,6 +156,18 @@ void bind_sessions(nb::module_& m) {
           },
           nb::arg("shape"), nb::arg("dtype"), nb::arg("label"), nb::arg("zeroed"), nb::arg("keep"),
           nb::arg("device"))
+      .def(
+          "import_on_device",
+          [](const Session& session, std::uint64_t pointer, Shape shape, std::vector<std::int64_t> strides,
+             std::string typestr, std::uint32_t item_bytes, bool read_only, nb::handle owner,
+             std::string_view label, nb::object keep) {
+            return imported_array(
+                session,
+                {pointer, std::move(shape), std::move(strides), std::move(typestr), item_bytes, read_only},
+                owner, label, std::move(keep));
+          },
+          nb::arg("pointer"), nb::arg("shape"), nb::arg("strides"), nb::arg("typestr"), nb::arg("item_bytes"),
+          nb::arg("read_only"), nb::arg("owner"), nb::arg("label"), nb::arg("keep"))
       .def("device_of",
            [](const Session& session, nb::handle array) {
              return session.device_of(address_of(array, "device_of: array"));

@@ -19,6 +19,7 @@ namespace {
 v1::Transport transport_of(const Plane& plane) {
   using Sharing = run::cuda::DeviceMemory::Sharing;
   if (plane.gpu() == nullptr) return v1::TRANSPORT_MEMFD;
+  if (plane.gpu()->imported()) return v1::TRANSPORT_CUDA_IMPORT;
   if (plane.read_only()) return v1::TRANSPORT_UNSPECIFIED;
   switch (plane.gpu()->memory().sharing()) {
     case Sharing::descriptor:
@@ -36,6 +37,8 @@ std::string why_not_opened(const Plane& plane) {
   switch (transport_of(plane)) {
     case v1::TRANSPORT_CUDA_VMM_FD:
       return {};
+    case v1::TRANSPORT_CUDA_IMPORT:
+      return "the client's own memory, which the daemon has opened";
     case v1::TRANSPORT_CUDA_IPC:
       return driver.descriptors().ok() ? "no descriptor: " + text_of(plane.gpu()->unit()->info()) +
                                              " gives none of its memory to other processes"
@@ -85,6 +88,11 @@ std::vector<graph::PlaneId> ids_of(const Refs& refs) {
   return ids;
 }
 
+bool imports(const v1::CreatePlanesRequest& request) {
+  return std::any_of(request.planes().begin(), request.planes().end(),
+                     [](const auto& spec) { return spec.has_import(); });
+}
+
 // Saturating: what is too much in all is too much.
 std::uint64_t bytes_of(const v1::CreatePlanesRequest& request) {
   std::uint64_t bytes = 0;
@@ -94,12 +102,44 @@ std::uint64_t bytes_of(const v1::CreatePlanesRequest& request) {
   return bytes;
 }
 
+run::cuda::DeviceHandle handle_of(const v1::DeviceHandle& message) {
+  run::cuda::DeviceHandle handle;
+  handle.uuid = message.uuid();
+  handle.ipc = message.ipc();
+  handle.allocation = message.allocation();
+  handle.offset = message.offset();
+  handle.bytes = message.bytes();
+  return handle;
+}
+
+Status check_import(const Session& session, const v1::CreatePlanesRequest::Spec& spec) {
+  if (session.over_tcp()) {
+    return {Reason::bad_value,
+            "memory of a GPU cannot be imported over TCP; connect to the daemon's unix socket on the GPU's "
+            "host, or copy the values"};
+  }
+  if (!spec.import().by_descriptor() && spec.bytes() == spec.import().bytes()) return {};
+  return {Reason::bad_value, "expected an import of the plane's " + std::to_string(spec.bytes()) +
+                                 " bytes by the 64 bytes of cuIpcGetMemHandle, found one of " +
+                                 std::to_string(spec.import().bytes()) +
+                                 (spec.import().by_descriptor() ? " by a descriptor" : "")};
+}
+
 Status create(Daemon& daemon, Session& session, const PendingCall& call,
               const v1::CreatePlanesRequest& request, v1::CreatePlanesReply& reply) {
   std::vector<PlaneStore::Spec> specs;
   for (const auto& spec : request.planes()) {
     specs.push_back({spec.bytes(), spec.label(), spec.may_be_uncleared(),
                      spec.huge_pages() ? plane::Memory::PageSize::huge : plane::Memory::PageSize::usual});
+    if (spec.has_import()) {
+      EAGLE_RETURN_IF_ERROR(check_import(session, spec));
+      specs.back().imported = true;
+      specs.back().gpu = [&daemon, &spec] {
+        return daemon.gpus().import(handle_of(spec.import()),
+                                    std::chrono::milliseconds(daemon.limits().import_ms));
+      };
+      continue;
+    }
     if (!run::cuda::is_cpu(spec.device()))
       specs.back().gpu = [&daemon, &spec] { return daemon.gpus().make(spec.device(), spec.bytes()); };
   }
@@ -193,7 +233,9 @@ StatusOr<ToPublish> to_publish(Daemon& daemon, Session& session, const PendingCa
   found.view = slice.view;
   found.view.strides = plane::row_major_strides(slice.view.shape, slice.view.item_bytes);
   alone = alone || (slice.view.offset == 0 && slice.packed.bytes() == slice.plane->size());
-  if (alone && slice.view.strides == found.view.strides && !slice.plane->granted()) {
+  // Memory that a client made goes when that client likes.
+  const bool ours = !slice.plane->granted() && !(slice.plane->gpu() && slice.plane->gpu()->imported());
+  if (alone && slice.view.strides == found.view.strides && ours) {
     found.made.plane = slice.plane;
     return found;
   }
@@ -289,13 +331,13 @@ public:
 private:
   // Create and Release are not for gRPC's threads: the system may need long to find memory and take it back.
   void make_and_release() {
-    unary("Create",
-          [this](PendingCall& call, const v1::CreatePlanesRequest& request, v1::CreatePlanesReply& reply) {
-            work_on_pool(call, daemon_.memory_pool(bytes_of(request)),
-                         [this, &request, &reply](Session& session, const PendingCall& made) {
-                           return create(daemon_, session, made, request, reply);
-                         });
-          });
+    unary("Create", [this](PendingCall& call, const v1::CreatePlanesRequest& request,
+                           v1::CreatePlanesReply& reply) {
+      work_on_pool(call, imports(request) ? daemon_.import_pool() : daemon_.memory_pool(bytes_of(request)),
+                   [this, &request, &reply](Session& session, const PendingCall& made) {
+                     return create(daemon_, session, made, request, reply);
+                   });
+    });
     unary("Release",
           [this](PendingCall& call, const v1::ReleasePlanesRequest& request, v1::ReleasePlanesReply&) {
             const std::uint64_t bytes = call.session()->planes().bytes_of(ids_of(request.planes()));

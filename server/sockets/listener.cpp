@@ -111,6 +111,7 @@ private:
     look_at_connections();
     daemon_.free_unused(daemon_.limits().recycled_age);
     daemon_.look_at_heap();
+    daemon_.look_at_gpus();
     if (beat_) beat_();
     tick_.expires_after(tick_interval);
     tick_.async_wait([this](error_code error) {

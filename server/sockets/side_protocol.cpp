@@ -177,6 +177,12 @@ SideAnswer SideProtocol::fetch(const v1::FetchRequest& request) {
   v1::SideReply reply;
   auto own = std::make_shared<std::vector<UniqueFd>>();
   for (const auto& plane : *planes) {
+    if (plane->gpu() != nullptr && plane->gpu()->imported()) {
+      auto closed = plane->gpu()->descriptor();
+      if (!closed.ok()) return refuse(closed.status());
+      own->push_back(*std::move(closed));
+      continue;
+    }
     if (plane->gpu() != nullptr) {
       auto handle = device_handle_of(*plane);
       if (!handle.ok()) return refuse(handle.status());

@@ -133,14 +133,14 @@ public:
   }
   StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label,
                                              Contents contents) override {
-    auto buffer =
-        device_.empty() ? host_->allocate(bytes, label, contents) : host_->allocate_on(device_, bytes, label);
+    auto buffer = device_.empty() ? host_->allocate(bytes, label, contents)
+                                  : host_->allocate_on(device_, bytes, label, contents);
     if (buffer.ok()) arrays_->add(*buffer);
     return buffer;
   }
   StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
-                                                std::string_view label) override {
-    return host_->allocate_on(device, bytes, label);
+                                                std::string_view label, Contents contents) override {
+    return host_->allocate_on(device, bytes, label, contents);
   }
   std::optional<PlaneAddress> find(const void* address, std::uint64_t bytes) const override {
     return host_->find(address, bytes);

@@ -1,9 +1,10 @@
 // What the library pretends: its GPUs, and what goes wrong with them. EAGLE_FAKE_CUDA says it, as words apart
 // by commas: devices=2,capability=80,version=12010,bytes=1000000,fail_alloc=3,seed=7,
-// uuid=17,descriptors=0
+// uuid=17,descriptors=0,vanish=/tmp/gone
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace eagle::fake_cuda {
 
@@ -20,9 +21,13 @@ struct Pretence {
   std::uint64_t seed = 1;            // of the order of threads
   int uuid = 0x5a;                   // every byte of the GPUs' UUIDs but the last
   bool descriptors = true;           // memory can be handed over as descriptors
+  std::int64_t slow_open = 0;        // milliseconds that opening memory by 64 bytes takes
+  std::string vanish;                // once this file is there, the first GPU is not any more
 };
 
 // Read once.
 const Pretence& pretence();
+// Whether the first GPU has fallen off its bus.
+bool has_vanished();
 
 }  // namespace eagle::fake_cuda

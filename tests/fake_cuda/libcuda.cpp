@@ -51,6 +51,8 @@ const char* name_of(Result result) {
       return "CUDA_ERROR_OUT_OF_MEMORY";
     case api::not_initialised:
       return "CUDA_ERROR_NOT_INITIALIZED";
+    case api::unavailable:
+      return "CUDA_ERROR_DEVICE_UNAVAILABLE";
     case api::no_device:
       return "CUDA_ERROR_NO_DEVICE";
     case api::invalid_device:
@@ -91,8 +93,9 @@ Result cuInit(unsigned flags) {
   const std::lock_guard lock(world().mutex);
   if (flags != 0) return api::invalid_value;
   if (pretence().init != 0) return pretence().init;
+  if (!world().initialised) world().gone = has_vanished() ? 1 : 0;
   world().initialised = true;
-  return pretence().devices == 0 ? api::no_device : api::success;
+  return pretence().devices == world().gone ? api::no_device : api::success;
 }
 
 Result cuDriverGetVersion(int* version) {
@@ -111,24 +114,24 @@ Result cuGetErrorString(Result, const char** text) {
 }
 
 Result cuDeviceGetCount(int* count) {
-  *count = pretence().devices;
+  *count = pretence().devices - world().gone;
   return world().initialised ? api::success : api::not_initialised;
 }
 
 Result cuDeviceGet(api::Device* device, int ordinal) {
-  if (ordinal < 0 || ordinal >= pretence().devices) return api::invalid_device;
+  if (ordinal < 0 || ordinal >= pretence().devices - world().gone) return api::invalid_device;
   *device = ordinal;
   return api::success;
 }
 
 Result cuDeviceGetName(char* name, int bytes, api::Device device) {
-  std::snprintf(name, static_cast<std::size_t>(bytes), "fake GPU %d", device);
+  std::snprintf(name, static_cast<std::size_t>(bytes), "fake GPU %d", device + world().gone);
   return api::success;
 }
 
 Result cuDeviceGetUuid(api::Uuid* uuid, api::Device device) {
   std::memset(uuid->bytes, pretence().uuid, sizeof uuid->bytes);
-  uuid->bytes[15] = static_cast<char>(device);
+  uuid->bytes[15] = static_cast<char>(device + world().gone);
   return api::success;
 }
 
@@ -280,7 +283,9 @@ Result cuCtxSynchronize() {
 
 // What comes meanwhile is waited for as well, as little as a driver promises that.
 Result cuStreamSynchronize(api::Stream stream) {
-  if (stream == nullptr) return cuCtxSynchronize();  // the default stream, which waits for others
+  const auto number = reinterpret_cast<std::uintptr_t>(stream);
+  // The default stream, which waits for others, and each thread's own, which may.
+  if (number <= api::stream_per_thread) return cuCtxSynchronize();
   for (;;) {
     std::shared_future<void> ended;
     const Result result = in_context([&](api::ContextRecord&) {
@@ -332,6 +337,8 @@ Result cuMemcpyHtoD_v2(DevicePointer to, const void* from, std::size_t bytes);
 Result cuMemcpyDtoH_v2(void* to, DevicePointer from, std::size_t bytes);
 Result cuMemcpy2D_v2(const CopyRows* copy);
 Result cuMemsetD8_v2(DevicePointer to, unsigned char value, std::size_t bytes);
+Result cuMemGetAddressRange_v2(DevicePointer* base, std::size_t* bytes, DevicePointer pointer);
+Result cuPointerGetAttribute(void* value, int attribute, DevicePointer pointer);
 EAGLE_CUDA_DESCRIPTOR_FUNCTIONS(EAGLE_FAKE_DECLARED)
 EAGLE_CUDA_IPC_FUNCTIONS(EAGLE_FAKE_DECLARED)
 #undef EAGLE_FAKE_DECLARED

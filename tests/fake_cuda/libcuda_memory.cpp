@@ -8,9 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "tests/fake_cuda/world.h"
@@ -86,7 +88,7 @@ Result cuMemAlloc_v2(api::DevicePointer* pointer, std::size_t bytes) {
     const std::uint64_t address = physical ? reserve(bytes) : 0;
     if (address == 0 || !place(address, *physical, PROT_READ | PROT_WRITE)) return api::out_of_memory;
     std::memset(reinterpret_cast<void*>(address), uncleared, bytes);
-    world().allocations[address] = {Allocation::Kind::allocated, physical, bytes, true, 0, {}};
+    world().allocations[address] = {Allocation::Kind::allocated, physical, bytes, &context};
     *pointer = address;
     return api::success;
   });
@@ -96,11 +98,55 @@ Result cuMemFree_v2(api::DevicePointer pointer) {
   return in_context([&](api::ContextRecord&) {
     const auto found = world().allocations.find(pointer);
     // Interior pointers among them, and what was mapped or opened.
-    if (found == world().allocations.end() || found->second.kind != Allocation::Kind::allocated)
-      return api::invalid_value;
+    const bool ours =
+        found != world().allocations.end() &&
+        (found->second.kind == Allocation::Kind::allocated || found->second.kind == Allocation::Kind::pooled);
+    if (!ours) return api::invalid_value;
     std::memset(reinterpret_cast<void*>(pointer), freed, found->second.bytes);
     give_back(pointer, found->second.bytes);
     world().allocations.erase(found);
+    return api::success;
+  });
+}
+
+// Of the device's stream-ordered pool, at once: no other process opens it, and no context has it.
+Result cuMemAllocAsync(api::DevicePointer* pointer, std::size_t bytes, api::Stream) {
+  const Result made = cuMemAlloc_v2(pointer, bytes);
+  if (made == api::success) {
+    const std::lock_guard lock(world().mutex);
+    world().allocations[*pointer].kind = Allocation::Kind::pooled;
+  }
+  return made;
+}
+
+// As a driver does, it knows the addresses of every context.
+Result cuPointerGetAttribute(void* value, int attribute, api::DevicePointer pointer) {
+  const std::lock_guard lock(world().mutex);
+  const Allocation* const found = allocation_at(pointer);
+  if (!world().initialised || found == nullptr || found->context == nullptr) return api::invalid_value;
+  switch (attribute) {
+    case api::pointer_context: {
+      const bool known =
+          found->kind == Allocation::Kind::allocated || found->kind == Allocation::Kind::opened;
+      *static_cast<api::Context*>(value) = known ? found->context : nullptr;
+      return api::success;
+    }
+    case api::pointer_memory_type:
+      *static_cast<int*>(value) = api::memory_of_device;
+      return api::success;
+    case api::pointer_device_ordinal:
+      *static_cast<int*>(value) = found->context->ordinal;
+      return api::success;
+    default:
+      return api::invalid_value;
+  }
+}
+
+Result cuMemGetAddressRange_v2(api::DevicePointer* base, std::size_t* bytes, api::DevicePointer pointer) {
+  return in_context([&](api::ContextRecord&) {
+    const Allocation* const found = allocation_at(pointer, base);
+    if (found == nullptr) return api::not_found;
+    *bytes = found->bytes;
     return api::success;
   });
 }
@@ -208,7 +254,7 @@ Result cuMemAddressFree(api::DevicePointer pointer, std::size_t bytes) {
 
 Result cuMemMap(api::DevicePointer pointer, std::size_t bytes, std::size_t offset, std::uint64_t handle,
                 unsigned long long flags) {
-  return in_context([&](api::ContextRecord&) {
+  return in_context([&](api::ContextRecord& context) {
     const auto reserved = world().reserved.find(pointer);
     const auto physical = world().physical.find(handle);
     if (flags != 0 || offset != 0 || reserved == world().reserved.end() || reserved->second != bytes ||
@@ -216,7 +262,7 @@ Result cuMemMap(api::DevicePointer pointer, std::size_t bytes, std::size_t offse
         world().allocations.count(pointer) != 0)
       return api::invalid_value;
     if (!place(pointer, *physical->second, PROT_NONE)) return api::out_of_memory;
-    world().allocations[pointer] = {Allocation::Kind::mapped, physical->second, bytes, false, 0, {}};
+    world().allocations[pointer] = {Allocation::Kind::mapped, physical->second, bytes, &context, false};
     return api::success;
   });
 }
@@ -294,7 +340,9 @@ Result cuIpcGetMemHandle(api::IpcHandle* handle, api::DevicePointer pointer) {
 }
 
 Result cuIpcOpenMemHandle_v2(api::DevicePointer* pointer, api::IpcHandle handle, unsigned flags) {
-  return in_context([&](api::ContextRecord&) {
+  // Without the lock: one call that is slow makes no other one so.
+  std::this_thread::sleep_for(std::chrono::milliseconds(pretence().slow_open));
+  return in_context([&](api::ContextRecord& context) {
     IpcContent content;
     const IpcContent empty;
     std::memcpy(&content, handle.bytes, sizeof content);
@@ -319,7 +367,8 @@ Result cuIpcOpenMemHandle_v2(api::DevicePointer* pointer, api::IpcHandle handle,
       return api::invalid_handle;
     const std::uint64_t address = reserve(content.bytes);
     if (address == 0 || !place(address, *physical, PROT_READ | PROT_WRITE)) return api::out_of_memory;
-    world().allocations[address] = {Allocation::Kind::opened, physical, content.bytes, true, 1, name};
+    world().allocations[address] = {
+        Allocation::Kind::opened, physical, content.bytes, &context, true, 1, name};
     *pointer = address;
     return api::success;
   });

@@ -1,5 +1,7 @@
 #include "tests/fake_cuda/world.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <string_view>
 
@@ -28,12 +30,16 @@ const Pretence& pretence() {
       if (name == "init") made.init = static_cast<int>(number);
       if (name == "uuid") made.uuid = static_cast<int>(number);
       if (name == "descriptors") made.descriptors = number != 0;
+      if (name == "slow_open") made.slow_open = number;
+      if (name == "vanish") made.vanish = word.substr(equals + 1);
       if (name == "seed") made.seed = static_cast<std::uint64_t>(number);
     }
     return made;
   }();
   return read;
 }
+
+bool has_vanished() { return !pretence().vanish.empty() && ::access(pretence().vanish.c_str(), F_OK) == 0; }
 
 World& world() {
   static World& made = *new World;  // threads of streams may outlive the end of main
@@ -50,14 +56,22 @@ Result in_context(const std::function<Result(api::ContextRecord&)>& call) {
   if (!world().initialised) return api::not_initialised;
   api::ContextRecord* context = current().empty() ? nullptr : current().back();
   if (context == nullptr || context->retained == 0) return api::invalid_context;
+  if (context->ordinal + world().gone == 0 && has_vanished()) return api::unavailable;
   return context->lost != api::success ? context->lost : call(*context);
 }
 
-bool is_there(std::uint64_t address, std::uint64_t bytes) {
+const Allocation* allocation_at(std::uint64_t address, api::DevicePointer* begin) {
   auto after = world().allocations.upper_bound(address);
-  if (after == world().allocations.begin()) return false;
-  const auto& [begin, allocation] = *--after;
-  return allocation.accessible && address + bytes <= begin + allocation.bytes;
+  if (after == world().allocations.begin()) return nullptr;
+  const auto& [first, allocation] = *--after;
+  if (begin != nullptr) *begin = first;
+  return address < first + allocation.bytes ? &allocation : nullptr;
+}
+
+bool is_there(std::uint64_t address, std::uint64_t bytes) {
+  api::DevicePointer begin = 0;
+  const Allocation* const found = allocation_at(address, &begin);
+  return found != nullptr && found->accessible && address + bytes <= begin + found->bytes;
 }
 
 }  // namespace eagle::fake_cuda

@@ -126,19 +126,21 @@ private:
 
 // Where some lies in this process's addresses; a page behind it is nobody's.
 struct Allocation {
-  enum class Kind { allocated, mapped, opened };
+  enum class Kind { allocated, pooled, mapped, opened };
   Kind kind = Kind::allocated;
   std::shared_ptr<Physical> physical;
   std::uint64_t bytes = 0;
+  api::ContextRecord* context = nullptr;
   bool accessible = true;
-  int opened = 0;          // times
-  std::string ipc_handle;  // by which it was opened
+  int opened = 0;               // times
+  std::string ipc_handle = {};  // by which it was opened
 };
 
 // Everything that the library holds, guarded by one lock: a driver may take turns.
 struct World {
   std::recursive_mutex mutex;
   bool initialised = false;
+  int gone = 0;  // GPUs that were not there any more when it was: the others have lower numbers
   std::map<int, api::ContextRecord> contexts;
   std::map<std::uint64_t, Allocation> allocations;              // by address
   std::map<std::uint64_t, std::uint64_t> reserved;              // bytes by address
@@ -167,6 +169,8 @@ auto held(Set& all, const Record* record) {
   return std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.get() == record; });
 }
 
+// The allocation that an address lies in, which may be none, and where it begins. With the lock.
+const Allocation* allocation_at(std::uint64_t address, api::DevicePointer* begin = nullptr);
 // The bytes are those of one allocation.
 bool is_there(std::uint64_t address, std::uint64_t bytes);
 

@@ -83,6 +83,7 @@ TEST(DriverApi, NumbersAreTheDrivers) {
   EXPECT_EQ(out_of_memory, CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(not_initialised, CUDA_ERROR_NOT_INITIALIZED);
   EXPECT_EQ(deinitialised, CUDA_ERROR_DEINITIALIZED);
+  EXPECT_EQ(unavailable, CUDA_ERROR_DEVICE_UNAVAILABLE);
   EXPECT_EQ(no_device, CUDA_ERROR_NO_DEVICE);
   EXPECT_EQ(invalid_device, CUDA_ERROR_INVALID_DEVICE);
   EXPECT_EQ(invalid_context, CUDA_ERROR_INVALID_CONTEXT);
@@ -99,6 +100,11 @@ TEST(DriverApi, NumbersAreTheDrivers) {
   EXPECT_EQ(attribute_multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   EXPECT_EQ(attribute_compute_capability_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   EXPECT_EQ(attribute_compute_capability_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  EXPECT_EQ(pointer_context, CU_POINTER_ATTRIBUTE_CONTEXT);
+  EXPECT_EQ(pointer_memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+  EXPECT_EQ(pointer_device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+  EXPECT_EQ(reinterpret_cast<CUstream>(stream_legacy), CU_STREAM_LEGACY);
+  EXPECT_EQ(reinterpret_cast<CUstream>(stream_per_thread), CU_STREAM_PER_THREAD);
   EXPECT_EQ(stream_non_blocking, static_cast<unsigned>(CU_STREAM_NON_BLOCKING));
   EXPECT_EQ(jit_error_log_buffer, CU_JIT_ERROR_LOG_BUFFER);
   EXPECT_EQ(jit_error_log_buffer_bytes, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);

@@ -10,8 +10,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/descriptors.h"
@@ -21,6 +23,7 @@
 #include "engine/run/cuda/device_sharing.h"
 #include "engine/run/cuda/device_transfer.h"
 #include "engine/run/cuda/devices.h"
+#include "engine/run/cuda/foreign_memory.h"
 
 namespace eagle::run::cuda {
 namespace {
@@ -214,6 +217,93 @@ TEST_P(GpuSharing, MemoryThatIsSpentIsRefusedWithBothSizes) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, GpuSharing, ::testing::Bool(),
                          [](const auto& way) { return way.param ? "ByDescriptor" : "ByBytes"; });
+
+// ---- memory of others
+
+api::DevicePointer made_elsewhere(const Device& device, std::size_t bytes) {
+  api::DevicePointer pointer = 0;
+  const Status made =
+      device.run("cuMemAlloc", [&](const api::Functions& call) { return call.cuMemAlloc(&pointer, bytes); });
+  EXPECT_TRUE(made.ok()) << made.to_string();
+  return pointer;
+}
+
+TEST(GpuForeign, AnAddressWithinAnAllocationIsFoundAndHandedOverByItsBase) {
+  pretend("devices=2");
+  Other other(adds_one);
+  const auto device = gpu(1);
+  const api::DevicePointer base = made_elsewhere(*device, 1000);
+  const auto found = foreign_memory(base + 128, 16);
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  EXPECT_EQ(found->gpu.ordinal, 1);
+  EXPECT_EQ(found->base, base);
+  EXPECT_EQ(found->allocation, 1000u);
+  auto memory = borrowed(device, *found, nullptr);
+  ASSERT_TRUE(memory.ok()) << memory.status().to_string();
+  ASSERT_TRUE(memory->fill(6).ok());
+  auto handle = handle_of(*found);
+  ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+  EXPECT_EQ(handle->offset, 128u);
+  EXPECT_EQ(handle->allocation, 1000u);
+  handle->uuid.back() = '0';  // of the GPU that the other process opens
+  send_handle(other.socket(), *handle);
+  ASSERT_EQ(word_from(other.socket()), 'd');
+  EXPECT_EQ(bytes_of(*memory), std::vector<std::byte>(16, std::byte{7}));
+  say(other.socket(), 'e');
+  EXPECT_EQ(word_from(other.socket()), 7);
+  EXPECT_EQ(other.status(), 0);
+}
+
+TEST(GpuForeign, BytesThatLeaveTheirAllocationAreRefused) {
+  pretend("devices=1");
+  const auto device = gpu();
+  const api::DevicePointer base = made_elsewhere(*device, 1000);
+  EXPECT_TRUE(foreign_memory(base + 999, 1).ok());
+  for (const auto& [offset, bytes] : {std::pair(999u, std::uint64_t{2}), std::pair(0u, UINT64_MAX)}) {
+    const auto refused = foreign_memory(base + offset, bytes);
+    EXPECT_EQ(refused.status().reason(), Reason::bad_value);
+    EXPECT_THAT(refused.status().message(), HasSubstr("reach out of their allocation, which has 1000 bytes"));
+  }
+}
+
+TEST(GpuForeign, MemoryOfTheHostIsNamed) {
+  pretend("devices=1");
+  const auto device = gpu();
+  const int here = 0;
+  const auto refused = foreign_memory(reinterpret_cast<api::DevicePointer>(&here), 4);
+  EXPECT_EQ(refused.status().reason(), Reason::bad_value);
+  EXPECT_THAT(refused.status().message(), HasSubstr("is no memory of a GPU in this process"));
+}
+
+TEST(GpuForeign, WhatIsMappedByHandIsHandedToNobodyAndTheCureIsNamed) {
+  pretend("devices=1,descriptors=1");
+  const auto device = gpu();
+  const auto mapped = DeviceMemory::create_shared(device, 1000);
+  ASSERT_TRUE(mapped.ok());
+  const auto found = foreign_memory(mapped->address(), 1000);
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  const auto refused = handle_of(*found);
+  EXPECT_EQ(refused.status().reason(), Reason::bad_value);
+  EXPECT_THAT(refused.status().message(), HasSubstr("make it with cudaMalloc"));
+  EXPECT_TRUE(borrowed(device, *found, nullptr).ok());
+}
+
+TEST(GpuForeign, ABorrowedOwnerIsKeptAsLongAsTheMemory) {
+  pretend("devices=1");
+  const auto device = gpu();
+  const auto found = foreign_memory(made_elsewhere(*device, 1000), 1000);
+  ASSERT_TRUE(found.ok());
+  auto owner = std::make_shared<int>(0);
+  const std::weak_ptr<int> alive = owner;
+  {
+    auto memory = borrowed(device, *found, std::move(owner));
+    ASSERT_TRUE(memory.ok());
+    const DeviceMemory moved = *std::move(memory);
+    EXPECT_FALSE(alive.expired());
+  }
+  EXPECT_TRUE(alive.expired());
+  EXPECT_TRUE(foreign_memory(found->address, 1).ok()) << "it is its owner's to free";
+}
 
 // ---- views
 

@@ -67,7 +67,7 @@ def test_what_was_lost_is_told_by_session_graph_and_plane(gpu_daemon: Callable[.
     daemon = gpu_daemon(pretend=FAILS)
     with eagle.connect(daemon.endpoint) as session, eagle.connect(daemon.endpoint) as other:
         g, x = drift(session, device=GPU)
-        lost_too = other.zeros(8, name="salt", device=GPU)
+        lost_too = other.zeros(1 << 18, name="salt", device=GPU)
         assert [gpu["lost"] for gpu in daemon.info()["gpus"]] == [False]
         g.launch(2)
         with pytest.raises(eagle.EagleError, match=FAULT):
@@ -77,9 +77,10 @@ def test_what_was_lost_is_told_by_session_graph_and_plane(gpu_daemon: Callable[.
         assert (fault["device"], fault["planes"], fault["graphs"], fault["graph"]) == (GPU, 2, 1, "drift")
         assert FAULT in fault["why"]
         assert "fake GPU 0" in fault["gpu"]
-        assert fault["plane_bytes"] == x.nbytes + lost_too.nbytes
+        assert fault["plane_bytes"] == (2 << 20) + lost_too.nbytes  # small arrays lie together
+        assert x.nbytes < 100
         rows = sorted((row["plane_labels"], row["graph_names"], row["graphs"]) for row in fault["sessions"])
-        assert rows == [(["place"], ["drift"], 1), (["salt"], [], 0)]
+        assert rows == [(["salt"], [], 0), (["small arrays"], ["drift"], 1)]
         text = eaglectl("--endpoint", daemon.endpoint, "info").stdout
         assert "worker 1 lost cuda:0 (fake GPU 0" in text
         assert "'drift' computed there" in text
@@ -190,6 +191,55 @@ with eagle.local() as session:
         [sys.executable, "-c", program], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+# ---- a GPU that vanishes while nobody uses it
+
+
+def looks_often(folder: Path) -> str:
+    config = folder / "eagled.toml"
+    config.write_text("[limits]\ngpu_probe_ms = 1\n")
+    return str(config)
+
+
+def test_a_gpu_that_vanishes_is_noticed_before_its_next_use(gpu_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    daemon = gpu_daemon("--config", looks_often(tmp_path), pretend=f"devices=2,vanish={gone}")
+    with eagle.connect(daemon.endpoint) as session, eagle.connect(daemon.endpoint) as other:
+        g, x = drift(session, device=GPU)
+        lost_too = other.zeros(1 << 18, name="salt", device=GPU)
+        on_host, kept = drift(other, "on the host")
+        g.launch()
+        gone.touch()
+        another_worker(daemon)  # though nobody has asked for anything
+        (fault,) = daemon.info()["gpu_faults"]
+        assert (fault["device"], fault["planes"], fault["graphs"], fault["graph"]) == (GPU, 2, 1, "")
+        assert "cuMemGetInfo: CUDA_ERROR_DEVICE_UNAVAILABLE" in fault["why"]
+        rows = sorted((row["plane_labels"], row["graph_names"]) for row in fault["sessions"])
+        assert rows == [(["salt"], []), (["small arrays"], ["drift"])]
+        on_host.launch(2)
+        assert kept.tolist() == [2.0] * 4
+        for array in (x, lost_too):
+            with pytest.raises(eagle.EagleError, match="lost with its worker: make the array again"):
+                array.numpy()
+        # The next worker has the GPU that is left, under a number that was another one's.
+        again = session.full(3, 1.0, device="cuda")
+        assert again.numpy().tolist() == [1.0] * 3
+        assert daemon.info()["gpus"][0]["name"] == "fake GPU 1"
+
+
+def test_a_vanished_gpu_does_not_serve(gpu_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    pretend = f"devices=2,vanish={gone}"
+    daemon = gpu_daemon("--no-keeper", "--config", looks_often(tmp_path), pretend=pretend)
+    with eagle.connect(daemon.endpoint) as session:
+        x = session.zeros(3, device=GPU)
+        gone.touch()
+        wait_until(lambda: "cuda:0" in str(daemon.info()["gpu_faults"]), "the report")
+        assert eaglectl("--endpoint", daemon.endpoint, "health", f"eagled.device.{GPU}", check=False).returncode == 3
+        with pytest.raises(eagle.EagleError, match="is lost to this process"):
+            x.numpy()
+        assert session.full(3, 2.0, device="cuda:1").numpy().tolist() == [2.0] * 3
 
 
 # ---- out of memory

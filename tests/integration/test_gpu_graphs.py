@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import eagle
 import numpy as np
 import pytest
 from eagle.graph import opaque
-from harness import Daemon, eaglectl
+from harness import Daemon, eaglectl, wait_until
 from models import add_into, affine, count_up
 
 pytestmark = pytest.mark.usefixtures("fake_gpus")
@@ -31,7 +35,13 @@ def wind(
             v = v + eagle.math.exp(-u * u)
 
 
+@eagle.kernel
+def histogram(key: eagle.Index, weight: eagle.Scalar, h: eagle.Accum[eagle.Scalar]):
+    h.add(weight, at=key)
+
+
 GPU = "cuda:0"
+MIB = 1 << 20
 
 
 @pytest.fixture
@@ -162,6 +172,75 @@ def test_loops_are_the_devices_or_the_hosts(gpu_daemon: Callable[..., Daemon], p
         g.launch()
         assert x.numpy().tolist() == [7.0] * 4
         assert one.numpy().tolist() == [7.0]
+
+
+# ---- what a graph makes there for itself
+
+
+def held(daemon: Daemon) -> tuple[int, int]:
+    """Bytes on the first GPU: of its budget, and of the tenant's."""
+    info = daemon.info()
+    return info["gpus"][0]["plane_bytes"], info["tenants"][0]["gpu_bytes"]
+
+
+def through_scratch(session: eagle.Session, x: eagle.Plane, y: eagle.Plane, name: str) -> eagle.Graph:
+    g = eagle.Graph(name=name)
+    between = g.scratch(x.size)
+    g.scratch(x.size)  # nobody touches it
+    g.add(eagle.plan(affine).bind(x=x, y=between, a=2.0, b=1.0), name="into")
+    return g.add(eagle.plan(affine).bind(x=between, y=y, a=10.0, b=0.0), name="out")
+
+
+def test_scratch_and_notes_count_for_the_gpus_budget_and_go_with_their_graph(gpu_daemon: Callable[..., Daemon]) -> None:
+    daemon = gpu_daemon()
+    with eagle.connect(daemon.endpoint) as session:
+        x, y = session.full(1001, 1.0, device=GPU), session.zeros(1001, device=GPU)
+        key, into = session.asarray(np.arange(1001) % 7, device=GPU), session.zeros(7, device=GPU)
+        planes = 2 * MIB  # small arrays lie together
+        assert held(daemon) == (planes, planes)
+        g = through_scratch(session, x, y, "scratch").build().launch()
+        scratch = 8192  # 8,008 bytes, in pieces of 256
+        assert held(daemon) == (planes + scratch, planes + scratch)
+        h = eagle.Graph(name="notes").add(eagle.plan(histogram).bind(key=key, weight=x, h=into)).build().launch()
+        assert into.numpy().tolist() == [143.0] * 7
+        rows = {
+            row["name"]: row for row in json.loads(eaglectl("--endpoint", daemon.endpoint, "--json", "graphs").stdout)
+        }
+        notes = rows["notes"]["scratch_bytes"]
+        assert rows["scratch"]["scratch_bytes"] == scratch
+        assert notes >= 1001 * 16  # an element and a value each
+        assert held(daemon) == (planes + scratch + notes, planes + scratch + notes)
+        g.rebind({"into.x": y, "out.y": x})
+        assert held(daemon) == (planes + scratch + notes, planes + scratch + notes)
+        text = eaglectl("--endpoint", daemon.endpoint, "info").stdout
+        assert "ON GPUS" in text
+        del g
+        gc.collect()  # a scratch plane knows its graph
+        wait_until(lambda: held(daemon) == (planes + notes, planes + notes), "the scratch planes to go")
+        del h
+        wait_until(lambda: held(daemon) == (planes, planes), "the notes to go")
+
+
+@pytest.mark.parametrize("bound", ["tenant_gpu_bytes", "--device-budget"])
+def test_a_graph_whose_scratch_is_too_much_for_the_gpu_is_refused_with_sizes(
+    gpu_daemon: Callable[..., Daemon], tmp_path: Path, bound: str
+) -> None:
+    options = ["--device-budget", "5M"]
+    if bound == "tenant_gpu_bytes":
+        config = tmp_path / "eagled.toml"
+        config.write_text(f'[[tenant]]\nprincipal = "uid:{os.getuid()}"\ngpu_bytes = "5M"\n')
+        options = ["--config", str(config)]
+    daemon = gpu_daemon(*options)
+    with eagle.connect(daemon.endpoint) as session:
+        x, y = session.full(MIB // 4, 1.0, device=GPU), session.zeros(MIB // 4, device=GPU)
+        g = through_scratch(session, x, y, "large")
+        with pytest.raises((eagle.EagleError, MemoryError), match=bound) as refused:
+            g.build()
+        for size in (2 * MIB, 4 * MIB, 5 * MIB):
+            assert str(size) in str(refused.value)
+        assert held(daemon) == (4 * MIB, 4 * MIB)
+        through_scratch(session, x[:1000], y[:1000], "small").build().launch()
+        assert y[:2].numpy().tolist() == [30.0, 30.0]
 
 
 # ---- refusals

@@ -15,6 +15,7 @@ import eagle
 import numpy as np
 import pytest
 from eagle import _core
+from eagle.graph import opaque
 from harness import ROOT, Daemon, children, eaglectl, new_token, python_script, tcp_endpoint, wait_until
 from models import affine
 
@@ -239,13 +240,85 @@ def test_planes_of_a_client_that_is_killed_are_freed(gpu_daemon: Callable[..., D
     client.communicate()
 
 
+# ---- small arrays, which lie together
+
+
+def test_small_arrays_share_what_the_smallest_piece_takes(gpu_daemon: Callable[..., Daemon]) -> None:
+    with eagle.connect(gpu_daemon("--device-budget", "2M").endpoint) as session:
+        arrays = [session.full(10, float(i), device="cuda:0", name=f"a{i}") for i in range(100)]
+        assert [(plane.nbytes, plane.name) for plane in session.planes()] == [(2 * MIB, "small arrays")]
+        assert [x.numpy().tolist() for x in arrays] == [[float(i)] * 10 for i in range(100)]
+        pointers = {x.__cuda_array_interface__["data"][0] for x in arrays}
+        assert len(pointers) == 100
+        assert all(pointer % 256 == 0 for pointer in pointers)
+        assert max(pointers) - min(pointers) < 2 * MIB
+        assert [plane.opened_by for plane in session.planes()] == [1]
+        # A graph over several of them has the edges of their bytes, and the array beside stays as it is.
+        g = eagle.Graph().add(eagle.plan(affine).bind(x=arrays[1], y=arrays[2], a=3.0, b=0.0))
+        g.add(eagle.plan(affine).bind(x=arrays[2], y=arrays[4], a=2.0, b=1.0)).build().launch()
+        assert {(edge.src, edge.dst) for edge in g.edges()} == {(0, 1)}
+        assert [float(x[9]) for x in arrays[:6]] == [0.0, 1.0, 3.0, 3.0, 7.0, 5.0]
+
+
+def test_a_callable_gets_small_arrays_by_their_values(session: eagle.Session) -> None:
+    x, y, z = (session.full(4, value, device="cuda:0") for value in (1.0, 2.0, 3.0))
+
+    def double(x: np.ndarray, y: np.ndarray) -> None:
+        y[...] = 2.0 * x
+
+    eagle.Graph().add_node(opaque(double, reads={"x": x}, writes={"y": y})).build().launch()
+    assert [float(one[3]) for one in (x, y, z)] == [1.0, 2.0, 3.0]
+
+
+def test_memory_that_is_used_again_is_zeros(session: eagle.Session) -> None:
+    for _ in range(3):
+        x = session.zeros(1000, device="cuda:0")
+        assert not x.numpy().any()
+        x[...] = 7.0
+        del x
+
+
+def test_what_is_kept_for_small_arrays_makes_room_for_large_ones(gpu_daemon: Callable[..., Daemon]) -> None:
+    with eagle.connect(gpu_daemon("--device-budget", "4M").endpoint) as session:
+        small = session.full(10, 1.0, device="cuda:0")
+        del small
+        large = session.zeros(4 * MIB // 8, device="cuda")
+        assert [plane.nbytes for plane in session.planes()] == [4 * MIB]
+        del large
+        again = session.full(10, 2.0, device="cuda")  # another name of the same GPU
+        beside = session.full(10, 3.0, device="cuda:0")
+        assert again.size == beside.size
+        assert [plane.nbytes for plane in session.planes()] == [2 * MIB]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_who_opens_a_small_array_of_another_session_sees_nothing_beside_it(
+    gpu_daemon: Callable[..., Daemon], way: str
+) -> None:
+    daemon = gpu_daemon(pretend=WAYS[way])
+    with eagle.connect(daemon.endpoint) as owner, eagle.connect(daemon.endpoint) as other:
+        before, x, behind = (owner.full(32, value, device="cuda:0") for value in (7.0, 1.0, 7.0))
+        own = other.full(32, 5.0, device="cuda:0")  # in a segment of that session's own
+        published = owner.publish(x, "speed", mode="rw")
+        opened = other.open("speed")
+        assert isinstance(opened, eagle.Plane)
+        pointer = opened.__cuda_array_interface__["data"][0]
+        allocation = np.frombuffer((ctypes.c_uint8 * (2 * MIB)).from_address(pointer), float)
+        assert allocation[:32].tolist() == [1.0] * 32
+        assert not allocation[32:].any()
+        allocation[0] = 9.0
+        allocation[32:] = 3.0
+        assert float(published[0]) == 9.0
+        assert [one.numpy().tolist() for one in (before, behind, own)] == [[7.0] * 32, [7.0] * 32, [5.0] * 32]
+
+
 # ---- accounts
 
 
 def test_each_gpu_has_a_budget_of_its_own(gpu_daemon: Callable[..., Daemon]) -> None:
     daemon = gpu_daemon("--device-budget", "4M")
     with eagle.connect(daemon.endpoint) as session:
-        first = session.zeros(1, device="cuda:0")
+        first = session.zeros(MIB // 8, device="cuda:0")
         second = session.zeros(2 * MIB // 8, device="cuda:0")
         with pytest.raises(MemoryError, match=r"does not fit on cuda:0 \(fake GPU 0, GPU-.*--device-budget") as refused:
             session.zeros(1, device="cuda:0")

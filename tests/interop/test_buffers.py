@@ -151,11 +151,9 @@ def test_each_failure_says_why():
     assert "__array_interface__: not there" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("kind", "name"), [(2, "a CUDA GPU"), (10, "a ROCm GPU"), (99, "a device of kind 99")])
+@pytest.mark.parametrize(("kind", "name"), [(10, "a ROCm GPU"), (99, "a device of kind 99")])
 def test_memory_of_a_device_is_refused_with_the_way_out(kind, name):
     class OnDevice:
-        __cuda_array_interface__: ClassVar = {"shape": (2,), "typestr": "<f8", "data": (1 << 40, False), "version": 3}
-
         def __dlpack__(self, **given):
             raise AssertionError("nobody asks for memory that cannot be used")
 
@@ -166,8 +164,16 @@ def test_memory_of_a_device_is_refused_with_the_way_out(kind, name):
         eagle.interop.import_buffer(OnDevice())
     message = str(caught.value)
     assert f"it is on {name}" in message
-    assert "__cuda_array_interface__: its memory is a CUDA GPU's" in message
     assert "x.cpu()" in message
+
+
+def test_memory_of_a_cuda_gpu_needs_a_driver(monkeypatch):
+    class OnCuda:
+        __cuda_array_interface__: ClassVar = {"shape": (2,), "typestr": "<f8", "data": (1 << 40, False), "version": 3}
+
+    monkeypatch.setenv("EAGLE_CUDA_DRIVER", "/nowhere/libcuda.so.1")
+    with pytest.raises(RuntimeError, match=r"no CUDA driver.*install NVIDIA's driver"):
+        eagle.interop.import_buffer(OnCuda())
 
 
 def test_a_capsule_of_the_future_and_a_copy_are_refused():

@@ -25,6 +25,11 @@ bool ends_context(api::Result result) {
   return std::find(fatal.begin(), fatal.end(), result) != fatal.end();
 }
 
+// What nothing but a GPU that is gone says where its context was made once: fallen off the bus, taken away.
+bool has_vanished(api::Result result) {
+  return result == api::unavailable || result == api::no_device || result == api::invalid_device;
+}
+
 }  // namespace
 
 // ---- Device
@@ -59,9 +64,20 @@ Device::~Device() {
     driver_->call().cuDevicePrimaryCtxRelease(handle);
 }
 
-Status Device::failed(api::Result result, const char* what) const {
+Status Device::probe() const {
+  std::size_t free = 0, total = 0;
+  api::Result result = driver_->call().cuCtxPushCurrent(context_);
+  if (result == api::success) {
+    result = driver_->call().cuMemGetInfo(&free, &total);
+    api::Context popped = nullptr;
+    driver_->call().cuCtxPopCurrent(&popped);
+  }
+  return result == api::success ? Status() : failed(result, "cuMemGetInfo", has_vanished(result));
+}
+
+Status Device::failed(api::Result result, const char* what, bool vanished) const {
   const Status said = driver_->status(result, what);
-  if (!ends_context(result)) return said;
+  if (!vanished && !ends_context(result) && !lost()) return said;
   const Status why(said.reason(), said.message() + "; " + text_of(info_) +
                                       " is lost to this process, with all that it has there");
   if (!lost_.exchange(true) && on_lost_) on_lost_(info_, why);
@@ -91,6 +107,17 @@ StatusOr<DeviceMemory> DeviceMemory::create(std::shared_ptr<const Device> device
   return memory;
 }
 
+StatusOr<DeviceMemory> DeviceMemory::create(std::shared_ptr<const Device> device, std::uint64_t bytes,
+                                            const Account& account, std::string_view what) {
+  std::shared_ptr<const void> paid;
+  if (account) {
+    EAGLE_ASSIGN_OR_RETURN(paid, account(paid_bytes(bytes), what));
+  }
+  EAGLE_ASSIGN_OR_RETURN(DeviceMemory memory, create(std::move(device), bytes));
+  memory.owner_ = std::move(paid);
+  return memory;
+}
+
 Status out_of_memory_in(const Device& device, std::uint64_t bytes, const Status& status) {
   if (status.reason() != Reason::out_of_memory) return status;
   std::size_t free = 0, total = 0;
@@ -114,9 +141,21 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
   sharing_ = other.sharing_;
   base_ = std::exchange(other.base_, 0);
   allocation_ = std::exchange(other.allocation_, 0);
+  owner_ = std::move(other.owner_);
   return *this;
 }
 DeviceMemory::~DeviceMemory() { release(); }
+
+DeviceMemory DeviceMemory::borrow(std::shared_ptr<const Device> device, api::DevicePointer address,
+                                  std::uint64_t bytes, std::shared_ptr<const void> owner) {
+  DeviceMemory memory;
+  memory.device_ = std::move(device);
+  memory.address_ = address;
+  memory.bytes_ = bytes;
+  memory.origin_ = Origin::borrowed;
+  memory.owner_ = std::move(owner);
+  return memory;
+}
 
 Status DeviceMemory::write(std::span<const std::byte> from, std::uint64_t offset) const {
   if (from.empty()) return {};
@@ -134,6 +173,12 @@ Status DeviceMemory::fill(unsigned char value) const {
   if (bytes_ == 0) return {};
   return device_->run("cuMemsetD8",
                       [&](const api::Functions& call) { return call.cuMemsetD8(address_, value, bytes_); });
+}
+
+Status DeviceMemory::clear() const {
+  return device_->run("cuMemsetD8", [&](const api::Functions& call) {
+    return call.cuMemsetD8(address_, 0, std::max(taken_, bytes_));
+  });
 }
 
 // ---- DeviceModule

@@ -60,11 +60,14 @@ public:
     const api::Result result = call(driver_->call());
     return result == api::success ? Status() : failed(result, what);
   }
+  // Asks the driver for something small, whether the GPU is still there; waits for no work. A fault is told
+  // as every other one, and so is what only a GPU that has vanished says.
+  Status probe() const;
   [[nodiscard]] bool lost() const { return lost_.load(std::memory_order_acquire); }
 
 private:
   Device() = default;
-  Status failed(api::Result result, const char* what) const;
+  Status failed(api::Result result, const char* what, bool vanished = false) const;
   std::shared_ptr<const Driver> driver_;
   DeviceInfo info_;
   api::Context context_ = nullptr;
@@ -73,6 +76,16 @@ private:
 };
 
 struct DeviceHandle;  // device_sharing.h
+
+// Who pays for memory of one device: counts so many bytes, `what` for people ("scratch planes"), for as long
+// as the result is, or refuses. Empty: nobody does. Thread-safe.
+using Account =
+    std::function<StatusOr<std::shared_ptr<const void>>(std::uint64_t bytes, std::string_view what)>;
+// Memory of a device begins at a multiple of this, and is paid for in multiples of it.
+inline constexpr std::uint64_t memory_alignment = 256;
+constexpr std::uint64_t paid_bytes(std::uint64_t bytes) {
+  return bytes / memory_alignment * memory_alignment + (bytes % memory_alignment != 0 ? memory_alignment : 0);
+}
 
 // Bytes on a device, aligned to 256.
 class DeviceMemory {
@@ -83,11 +96,17 @@ public:
   DeviceMemory() = default;
   // Not cleared. OUT_OF_MEMORY says how much was asked for and how much there was.
   static StatusOr<DeviceMemory> create(std::shared_ptr<const Device> device, std::uint64_t bytes);
+  // The same, paid for by `account` until it is freed. What that says.
+  static StatusOr<DeviceMemory> create(std::shared_ptr<const Device> device, std::uint64_t bytes,
+                                       const Account& account, std::string_view what);
   // Likewise, for other processes to open by `handle`: `none` where the driver can do neither. It takes whole
   // pieces of the device's memory, which it has for itself: who opens it sees all of them.
   static StatusOr<DeviceMemory> create_shared(std::shared_ptr<const Device> device, std::uint64_t bytes);
   // What another process made. MIXED_DEVICES for a handle of another GPU, by the names of both; SYSTEM.
   static StatusOr<DeviceMemory> open(std::shared_ptr<const Device> device, const DeviceHandle& handle);
+  // What somebody else made, frees, and does not free before `owner` goes.
+  static DeviceMemory borrow(std::shared_ptr<const Device> device, api::DevicePointer address,
+                             std::uint64_t bytes, std::shared_ptr<const void> owner);
   DeviceMemory(DeviceMemory&& other) noexcept;
   DeviceMemory& operator=(DeviceMemory&& other) noexcept;
   ~DeviceMemory();
@@ -103,9 +122,11 @@ public:
   Status write(std::span<const std::byte> from, std::uint64_t offset = 0) const;
   Status read(std::span<std::byte> to, std::uint64_t offset = 0) const;
   Status fill(unsigned char value) const;
+  // Zeros in all that it takes: whoever opens it sees that.
+  Status clear() const;
 
 private:
-  enum class Origin : std::uint8_t { allocated, mapped, opened };
+  enum class Origin : std::uint8_t { allocated, mapped, opened, borrowed };
   void release();
   Status map(std::uint64_t allocation, std::uint64_t bytes);
   std::shared_ptr<const Device> device_;
@@ -114,8 +135,9 @@ private:
   std::uint64_t taken_ = 0;
   Origin origin_ = Origin::allocated;
   Sharing sharing_ = Sharing::none;
-  api::DevicePointer base_ = 0;   // of what was mapped or opened
-  std::uint64_t allocation_ = 0;  // the driver's number of what is mapped
+  api::DevicePointer base_ = 0;        // of what was mapped or opened
+  std::uint64_t allocation_ = 0;       // the driver's number of what is mapped
+  std::shared_ptr<const void> owner_;  // of what was borrowed; of what was made, who pays
 };
 
 // A module of PTX, compiled by the driver, and its kernel.

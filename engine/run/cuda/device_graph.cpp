@@ -45,12 +45,13 @@ StatusOr<std::unique_ptr<DeviceGraph>> DeviceGraph::build(
   made->device_ = modules.device();
   made->graph_ = graph;
   const std::lock_guard lock(building());
-  EAGLE_RETURN_IF_ERROR(made->make_memory(std::move(planes)));
+  EAGLE_RETURN_IF_ERROR(made->make_memory(std::move(planes), options.account));
   EAGLE_ASSIGN_OR_RETURN(made->stream_, DeviceStream::create(made->device_));
   std::vector<api::DevicePointer> addresses;
   for (const auto& plane : made->planes_) addresses.push_back(plane->address());
   EAGLE_ASSIGN_OR_RETURN(made->program_, lower(modules, made->graph_, addresses, made->beside_.address(),
                                                made->ran_.address(), options));
+  for (const DeviceMemory& memory : made->program_.scratch) made->own_bytes_ += paid_bytes(memory.bytes());
   made->iterations_.assign(made->program_.loops, 0);
   made->heeds_ =
       std::any_of(made->program_.nodes.begin(), made->program_.nodes.end(), [](const auto& placed) {
@@ -60,7 +61,8 @@ StatusOr<std::unique_ptr<DeviceGraph>> DeviceGraph::build(
   return made;
 }
 
-Status DeviceGraph::make_memory(std::vector<std::shared_ptr<const DeviceMemory>> planes) {
+Status DeviceGraph::make_memory(std::vector<std::shared_ptr<const DeviceMemory>> planes,
+                                const Account& account) {
   planes.resize(graph_.planes.size());
   for (std::uint32_t i = 0; i < planes.size(); ++i) {
     const bool given = planes[i] != nullptr && planes[i]->address() != 0;
@@ -69,8 +71,10 @@ Status DeviceGraph::make_memory(std::vector<std::shared_ptr<const DeviceMemory>>
                                      " bytes; expected at least " + std::to_string(graph_.planes[i].bytes)};
     }
     if (planes[i] != nullptr) continue;
-    EAGLE_ASSIGN_OR_RETURN(DeviceMemory memory, DeviceMemory::create(device_, graph_.planes[i].bytes));
+    EAGLE_ASSIGN_OR_RETURN(DeviceMemory memory, DeviceMemory::create(device_, graph_.planes[i].bytes, account,
+                                                                     "scratch planes of a graph"));
     EAGLE_RETURN_IF_ERROR(memory.fill(0));
+    own_bytes_ += paid_bytes(memory.bytes());
     planes[i] = std::make_shared<const DeviceMemory>(std::move(memory));
   }
   planes_ = std::move(planes);

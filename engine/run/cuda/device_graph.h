@@ -44,6 +44,9 @@ public:
   [[nodiscard]] const std::vector<graph::StageSchedule>& schedule_by_stage() const {
     return program_.schedule;
   }
+  // What it made on the device for itself, as `LoweringOptions::account` was asked for: planes that nobody
+  // gave it, notes, values on their way. (A few hundred bytes beside them are nobody's.)
+  [[nodiscard]] std::uint64_t own_bytes() const { return own_bytes_; }
   // Whether a launch needs nobody: it is one CUDA graph, enqueued as often as asked for.
   [[nodiscard]] bool is_whole() const;
 
@@ -90,7 +93,7 @@ public:
 
 private:
   DeviceGraph() = default;
-  Status make_memory(std::vector<std::shared_ptr<const DeviceMemory>> planes);
+  Status make_memory(std::vector<std::shared_ptr<const DeviceMemory>> planes, const Account& account);
   Status apply(const std::vector<std::size_t>& nodes);
   Status enqueue_whole();
   Status enqueue_rest();
@@ -107,6 +110,7 @@ private:
   graph::Graph graph_;
   std::vector<std::shared_ptr<const DeviceMemory>> planes_;
   std::vector<std::shared_ptr<const DeviceMemory>> retired_;
+  std::uint64_t own_bytes_ = 0;
   DeviceMemory beside_;
   DeviceMemory ran_;  // bodies, by loop
   DeviceStream stream_;

@@ -460,6 +460,35 @@ TEST_F(DeviceGraphTest, ARefusedUpdateChangesNothing) {
   EXPECT_THAT((*device)->iterations(), ElementsAre(12));
 }
 
+TEST_F(DeviceGraphTest, WhatAGraphMakesForItselfIsPaidForAsLongAsItIs) {
+  Description d;
+  const View x = d.array({4}), y = d.array({4}), z = d.array({40}), w = d.array({40});
+  d.add(graph::testing::launch("add", d.accumulate_kernel(), {{"x", x}, {"y", y}}));
+  d.add(graph::testing::copy("copy", z, w));
+  std::uint64_t paid = 0;
+  std::vector<std::string> asked;
+  LoweringOptions options;
+  options.account = [&](std::uint64_t bytes, std::string_view what) -> StatusOr<std::shared_ptr<const void>> {
+    asked.push_back(std::to_string(bytes) + " for " + std::string(what));
+    if (paid + bytes > 2000) return Status(Reason::quota, "it is too much");
+    paid += bytes;
+    return std::shared_ptr<const void>(&paid, [&paid, bytes](const void*) { paid -= bytes; });
+  };
+  {
+    const auto device = DeviceGraph::build(modules(), d.graph(), {}, options);
+    ASSERT_TRUE(device.ok()) << device.status().to_string();
+    const std::string small = "256 for scratch planes of a graph",
+                      large = "512 for scratch planes of a graph";
+    EXPECT_THAT(asked, ElementsAre(small, small, large, large));
+    EXPECT_EQ((*device)->own_bytes(), 1536u);
+    EXPECT_EQ(paid, 1536u);
+    const auto more = DeviceGraph::build(modules(), d.graph(), {}, options);
+    EXPECT_EQ(more.status().reason(), Reason::quota);
+    EXPECT_EQ(paid, 1536u);
+  }
+  EXPECT_EQ(paid, 0u);
+}
+
 TEST_F(DeviceGraphTest, ALaunchUnderWayKeepsThePlaneThatWasTakenFromItsGraph) {
   Description d;
   const View x = d.array({4}), y = d.array({4});

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -50,8 +51,9 @@ struct Beside {
 
 class DeviceNodes {
 public:
-  // `modules` outlives it. `beside`: the address of a Beside.
-  DeviceNodes(DeviceModules& modules, api::DevicePointer beside) : modules_(modules), beside_(beside) {}
+  // `modules` outlives it. `beside`: the address of a Beside. `account` pays for what `take_scratch` gives.
+  DeviceNodes(DeviceModules& modules, api::DevicePointer beside, Account account = {})
+      : modules_(modules), beside_(beside), account_(std::move(account)) {}
 
   // Addresses of planes are still to be placed. Errors of the compiler and of memory; BAD_VALUE for a kernel
   // whose loops may add more often than there could be room for.
@@ -94,6 +96,7 @@ private:
 
   DeviceModules& modules_;
   const api::DevicePointer beside_;
+  const Account account_;
   std::optional<api::DevicePointer> first_step_;
   std::vector<DeviceMemory> scratch_;
 };

@@ -60,7 +60,7 @@ public:
         beside_(beside),
         ran_(ran),
         options_(options),
-        nodes_(modules, beside) {}
+        nodes_(modules, beside, options.account) {}
 
   StatusOr<DeviceProgram> program() {
     made_.schedule.assign(graph_.stages.size(), graph::StageSchedule::cuda_graph);

@@ -65,6 +65,8 @@ struct DeviceProgram {
 
 struct LoweringOptions {
   bool conditionals = true;  // as nodes, where the driver has them
+  // Pays for what the graph makes for itself: scratch planes, notes, and values on their way.
+  Account account;
   // What the device is told of the parents of the graph's own leaves; for the test that it matters.
   std::function<void(Parents&)> change_parents;
 };

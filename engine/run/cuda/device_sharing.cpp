@@ -156,6 +156,11 @@ StatusOr<DeviceMemory> DeviceMemory::open(std::shared_ptr<const Device> device, 
 
 void DeviceMemory::release() {
   if (address_ == 0 && base_ == 0 && allocation_ == 0) return;
+  if (origin_ == Origin::borrowed) {
+    address_ = 0;
+    owner_.reset();
+    return;
+  }
   (void)device_->run("cuMemFree", [&](const api::Functions& call) {
     if (origin_ == Origin::allocated) return call.cuMemFree(address_);
     if (origin_ == Origin::opened) return call.cuIpcCloseMemHandle(base_);
@@ -167,6 +172,7 @@ void DeviceMemory::release() {
   });
   address_ = base_ = 0;
   allocation_ = 0;
+  owner_.reset();
 }
 
 }  // namespace eagle::run::cuda

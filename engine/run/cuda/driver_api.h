@@ -106,6 +106,7 @@ inline constexpr Result invalid_value = 1;
 inline constexpr Result out_of_memory = 2;
 inline constexpr Result not_initialised = 3;
 inline constexpr Result deinitialised = 4;
+inline constexpr Result unavailable = 46;
 inline constexpr Result no_device = 100;
 inline constexpr Result invalid_device = 101;
 inline constexpr Result invalid_context = 201;
@@ -135,45 +136,55 @@ inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr int handle_posix_descriptor = 1;
 inline constexpr int granularity_minimum = 0;
 inline constexpr unsigned ipc_lazy_peer_access = 1;
+// CUpointer_attribute
+inline constexpr int pointer_context = 1;
+inline constexpr int pointer_memory_type = 2;
+inline constexpr int pointer_device_ordinal = 9;
+// Streams that nobody made: the default one, and each thread's own.
+inline constexpr std::uintptr_t stream_legacy = 1;
+inline constexpr std::uintptr_t stream_per_thread = 2;
 // CUjit_option
 inline constexpr int jit_error_log_buffer = 5;
 inline constexpr int jit_error_log_buffer_bytes = 6;
 
 // EAGLE_CUDA_FUNCTIONS(X): X(name, version that first had this form of it, exported symbol, parameters)
-#define EAGLE_CUDA_FUNCTIONS(X)                                                                             \
-  X(cuInit, 2000, cuInit, (unsigned flags))                                                                 \
-  X(cuDriverGetVersion, 2020, cuDriverGetVersion, (int* version))                                           \
-  X(cuGetErrorName, 6000, cuGetErrorName, (Result error, const char** name))                                \
-  X(cuGetErrorString, 6000, cuGetErrorString, (Result error, const char** text))                            \
-  X(cuDeviceGetCount, 2000, cuDeviceGetCount, (int* count))                                                 \
-  X(cuDeviceGet, 2000, cuDeviceGet, (Device * device, int ordinal))                                         \
-  X(cuDeviceGetName, 2000, cuDeviceGetName, (char* name, int bytes, Device device))                         \
-  X(cuDeviceGetUuid, 9020, cuDeviceGetUuid, (Uuid * uuid, Device device))                                   \
-  X(cuDeviceTotalMem, 3020, cuDeviceTotalMem_v2, (std::size_t * bytes, Device device))                      \
-  X(cuDeviceGetAttribute, 2000, cuDeviceGetAttribute, (int* value, int attribute, Device device))           \
-  X(cuDevicePrimaryCtxRetain, 7000, cuDevicePrimaryCtxRetain, (Context * context, Device device))           \
-  X(cuDevicePrimaryCtxRelease, 11000, cuDevicePrimaryCtxRelease_v2, (Device device))                        \
-  X(cuCtxPushCurrent, 4000, cuCtxPushCurrent_v2, (Context context))                                         \
-  X(cuCtxPopCurrent, 4000, cuCtxPopCurrent_v2, (Context * context))                                         \
-  X(cuMemGetInfo, 3020, cuMemGetInfo_v2, (std::size_t * free, std::size_t * total))                         \
-  X(cuMemAlloc, 3020, cuMemAlloc_v2, (DevicePointer * pointer, std::size_t bytes))                          \
-  X(cuMemFree, 3020, cuMemFree_v2, (DevicePointer pointer))                                                 \
-  X(cuMemcpyHtoD, 3020, cuMemcpyHtoD_v2, (DevicePointer to, const void* from, std::size_t bytes))           \
-  X(cuMemcpyDtoH, 3020, cuMemcpyDtoH_v2, (void* to, DevicePointer from, std::size_t bytes))                 \
-  X(cuMemsetD8, 3020, cuMemsetD8_v2, (DevicePointer to, unsigned char value, std::size_t bytes))            \
-  X(cuMemcpy2D, 3020, cuMemcpy2D_v2, (const CopyRows* copy))                                                \
-  X(cuModuleLoadDataEx, 2010, cuModuleLoadDataEx,                                                           \
-    (Module * module, const void* image, unsigned options, int* names, void** values))                      \
-  X(cuModuleUnload, 2000, cuModuleUnload, (Module module))                                                  \
-  X(cuModuleGetFunction, 2000, cuModuleGetFunction, (Function * function, Module module, const char* name)) \
-  X(cuStreamCreate, 2000, cuStreamCreate, (Stream * stream, unsigned flags))                                \
-  X(cuStreamSynchronize, 2000, cuStreamSynchronize, (Stream stream))                                        \
-  X(cuCtxSynchronize, 2000, cuCtxSynchronize, ())                                                           \
-  X(cuStreamQuery, 2000, cuStreamQuery, (Stream stream))                                                    \
-  X(cuStreamDestroy, 4000, cuStreamDestroy_v2, (Stream stream))                                             \
-  X(cuLaunchKernel, 4000, cuLaunchKernel,                                                                   \
-    (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,                \
-     unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream stream, void** parameters,           \
+#define EAGLE_CUDA_FUNCTIONS(X)                                                                              \
+  X(cuInit, 2000, cuInit, (unsigned flags))                                                                  \
+  X(cuDriverGetVersion, 2020, cuDriverGetVersion, (int* version))                                            \
+  X(cuGetErrorName, 6000, cuGetErrorName, (Result error, const char** name))                                 \
+  X(cuGetErrorString, 6000, cuGetErrorString, (Result error, const char** text))                             \
+  X(cuDeviceGetCount, 2000, cuDeviceGetCount, (int* count))                                                  \
+  X(cuDeviceGet, 2000, cuDeviceGet, (Device * device, int ordinal))                                          \
+  X(cuDeviceGetName, 2000, cuDeviceGetName, (char* name, int bytes, Device device))                          \
+  X(cuDeviceGetUuid, 9020, cuDeviceGetUuid, (Uuid * uuid, Device device))                                    \
+  X(cuDeviceTotalMem, 3020, cuDeviceTotalMem_v2, (std::size_t * bytes, Device device))                       \
+  X(cuDeviceGetAttribute, 2000, cuDeviceGetAttribute, (int* value, int attribute, Device device))            \
+  X(cuDevicePrimaryCtxRetain, 7000, cuDevicePrimaryCtxRetain, (Context * context, Device device))            \
+  X(cuDevicePrimaryCtxRelease, 11000, cuDevicePrimaryCtxRelease_v2, (Device device))                         \
+  X(cuCtxPushCurrent, 4000, cuCtxPushCurrent_v2, (Context context))                                          \
+  X(cuCtxPopCurrent, 4000, cuCtxPopCurrent_v2, (Context * context))                                          \
+  X(cuMemGetInfo, 3020, cuMemGetInfo_v2, (std::size_t * free, std::size_t * total))                          \
+  X(cuMemAlloc, 3020, cuMemAlloc_v2, (DevicePointer * pointer, std::size_t bytes))                           \
+  X(cuMemFree, 3020, cuMemFree_v2, (DevicePointer pointer))                                                  \
+  X(cuMemcpyHtoD, 3020, cuMemcpyHtoD_v2, (DevicePointer to, const void* from, std::size_t bytes))            \
+  X(cuMemcpyDtoH, 3020, cuMemcpyDtoH_v2, (void* to, DevicePointer from, std::size_t bytes))                  \
+  X(cuMemsetD8, 3020, cuMemsetD8_v2, (DevicePointer to, unsigned char value, std::size_t bytes))             \
+  X(cuMemcpy2D, 3020, cuMemcpy2D_v2, (const CopyRows* copy))                                                 \
+  X(cuMemGetAddressRange, 3020, cuMemGetAddressRange_v2,                                                     \
+    (DevicePointer * base, std::size_t * bytes, DevicePointer pointer))                                      \
+  X(cuPointerGetAttribute, 4000, cuPointerGetAttribute, (void* value, int attribute, DevicePointer pointer)) \
+  X(cuModuleLoadDataEx, 2010, cuModuleLoadDataEx,                                                            \
+    (Module * module, const void* image, unsigned options, int* names, void** values))                       \
+  X(cuModuleUnload, 2000, cuModuleUnload, (Module module))                                                   \
+  X(cuModuleGetFunction, 2000, cuModuleGetFunction, (Function * function, Module module, const char* name))  \
+  X(cuStreamCreate, 2000, cuStreamCreate, (Stream * stream, unsigned flags))                                 \
+  X(cuStreamSynchronize, 2000, cuStreamSynchronize, (Stream stream))                                         \
+  X(cuCtxSynchronize, 2000, cuCtxSynchronize, ())                                                            \
+  X(cuStreamQuery, 2000, cuStreamQuery, (Stream stream))                                                     \
+  X(cuStreamDestroy, 4000, cuStreamDestroy_v2, (Stream stream))                                              \
+  X(cuLaunchKernel, 4000, cuLaunchKernel,                                                                    \
+    (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,                 \
+     unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream stream, void** parameters,            \
      void** extra))
 
 // Of graphs; a driver without them runs kernels one by one. What has the version 10.0 in its name takes the

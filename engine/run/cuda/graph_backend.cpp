@@ -44,6 +44,8 @@ public:
     return graph_->schedule_by_stage();
   }
 
+  [[nodiscard]] std::uint64_t own_bytes() const override { return graph_->own_bytes(); }
+
   Status launch(std::int64_t count, std::shared_ptr<const Control> control) override {
     failed_ = false;
     return graph_->launch(count, std::move(control));
@@ -110,12 +112,18 @@ Status check_on_device(const graph::Graph& graph, const PlanesOnDevice& planes) 
 StatusOr<std::unique_ptr<DeviceBackend>> build_on_device(const graph::Graph& graph,
                                                          const PlanesOnDevice& planes) {
   std::vector<std::shared_ptr<const DeviceMemory>> memory = planes.memory;
-  // What callables of the client touch alone has no place on the device.
+  // What callables of the client touch alone has no place on the device, nor has scratch that nobody touches.
+  std::vector<bool> touched(memory.size(), false);
+  for_each_touch(graph, graph.stages,
+                 [&](const graph::Node&, const graph::NamedView& view) { touched[view.view.plane] = true; });
   const auto nothing = std::make_shared<const DeviceMemory>();
   for (std::size_t i = 0; i < memory.size(); ++i) {
-    if (memory[i] == nullptr && !graph.planes[i].scratch) memory[i] = nothing;
+    if (memory[i] == nullptr && !(graph.planes[i].scratch && touched[i])) memory[i] = nothing;
   }
-  EAGLE_ASSIGN_OR_RETURN(auto made, DeviceGraph::build(*planes.unit->modules, graph, std::move(memory)));
+  LoweringOptions options;
+  options.account = planes.account;
+  EAGLE_ASSIGN_OR_RETURN(auto made,
+                         DeviceGraph::build(*planes.unit->modules, graph, std::move(memory), options));
   return std::unique_ptr<DeviceBackend>(std::make_unique<GraphBackend>(planes.unit, std::move(made)));
 }
 

@@ -17,6 +17,7 @@ struct PlanesOnDevice {
   std::shared_ptr<const Devices::Unit> unit;
   // By plane of the description; null: in memory of the host, or scratch.
   std::vector<std::shared_ptr<const DeviceMemory>> memory;
+  Account account = {};  // pays for what the graph makes there for itself
 };
 
 // MIXED_DEVICES where a node that the device runs touches memory of the host, by the names of the node, of

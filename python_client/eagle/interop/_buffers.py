@@ -10,9 +10,10 @@ import numpy as np
 from eagle import _core
 from eagle._imported import Imported
 from eagle.errors import refusal
+from eagle.interop._cuda import import_from_gpu, on_gpu
 from eagle.planes import Plane
+from eagle.session import Session, check_session, default_session
 
-_CPU, _CUDA = 1, 2
 _DEVICES = {1: "the CPU", 2: "a CUDA GPU", 3: "CUDA's pinned memory", 10: "a ROCm GPU", 13: "CUDA's managed memory"}
 _HOST_MEMORY = (1, 3, 11)  # pinned memory of CUDA and ROCm is the host's
 _KEYS = ("dtype", "shape", "writable", "contiguous")
@@ -22,13 +23,20 @@ class _Failed(Exception):
     """Why a protocol gave nothing."""
 
 
-def import_buffer(obj: Any, require: Mapping[str, Any] | None = None) -> Imported:
-    """The memory of ``obj`` as a numpy array: nothing is copied, and what one side stores the other sees.
+def import_buffer(
+    obj: Any, require: Mapping[str, Any] | None = None, session: Session | None = None
+) -> Imported | Plane:
+    """The memory of ``obj`` as an array: nothing is copied, and what one side stores the other sees.
 
     ``obj`` is a numpy array, a torch tensor on the CPU (of one that needs a gradient its data), a jax array, a pyarrow
     array or buffer, or anything that speaks DLPack (versioned or legacy), ``__array_interface__`` or the buffer
     protocol. ``require`` is what the array has to be: ``{"dtype": "float32", "shape": (64, 32), "writable": True,
     "contiguous": True}``, each left out where it does not matter.
+
+    Memory of a CUDA GPU (``__cuda_array_interface__``, or DLPack: CuPy, torch, jax, warp) becomes an array of
+    ``session``, of the current one where none is given: an :class:`eagle.Plane`, whose kernels run on that GPU. Work
+    that its owner has under way on the stream that it names is waited for. In a daemon on the same host the memory has
+    to be cudaMalloc's.
 
     The array keeps the memory alive, and remembers its owner: a launch over it is refused by name once the owner has
     other memory (``param.data = ...``). Where the owner says that its memory is not to be changed, the array is
@@ -45,6 +53,12 @@ def import_buffer(obj: Any, require: Mapping[str, Any] | None = None) -> Importe
     [3.0, 2.0]
     """
     wanted = _checked(require)
+    check_session("import_buffer", session)
+    there = on_gpu(obj)
+    if there is not None:
+        plane = import_from_gpu(session or default_session(), obj, there)
+        _meet(obj, plane._local, wanted)
+        return plane
     failures: list[str] = []
     for name, take in _PROTOCOLS:
         try:
@@ -54,6 +68,7 @@ def import_buffer(obj: Any, require: Mapping[str, Any] | None = None) -> Importe
             continue
         _meet(obj, found, wanted)
         return Imported.of(found, obj)
+    failures.append("__cuda_array_interface__: not there")
     listed = "".join(f"\n  {failure}" for failure in failures)
     raise refusal(
         "WRONG_TYPE",
@@ -88,7 +103,7 @@ def _dlpack(obj: Any) -> np.ndarray[Any, Any]:
     kind, number = _said(obj.__dlpack_device__)
     if int(kind) not in _HOST_MEMORY:
         where = _DEVICES.get(int(kind), f"a device of kind {int(kind)}")
-        raise _Failed(f"it is on {where} (number {number}), and this process computes on the CPU")
+        raise _Failed(f"it is on {where} (number {number}), and eagle computes on CPUs and CUDA GPUs; copy it, x.cpu()")
     errors: list[str] = []
     for arguments in ({"max_version": (1, 0), "copy": False}, {"max_version": (1, 0)}, {}):
         try:
@@ -147,26 +162,11 @@ def _buffer(obj: Any) -> np.ndarray[Any, Any]:
     return found
 
 
-def _cuda(obj: Any) -> np.ndarray[Any, Any]:
-    """Memory of a GPU: of no use here, and worth a word of its own."""
-    try:
-        shown = obj.__cuda_array_interface__
-    except Exception:  # torch's has one, and none for a tensor on the CPU
-        shown = None
-    if shown is None:
-        raise _Failed("not there")
-    raise _Failed(
-        "its memory is a CUDA GPU's, and this process computes on the CPU; copy it to the host (x.cpu(), x.get(), "
-        "jax.device_get(x)) and import that"
-    )
-
-
 _PROTOCOLS: tuple[tuple[str, Callable[[Any], np.ndarray[Any, Any]]], ...] = (
     ("numpy.ndarray", _own),
     ("__dlpack__", _dlpack),
     ("__array_interface__", _interface),
     ("buffer protocol", _buffer),
-    ("__cuda_array_interface__", _cuda),
 )
 
 

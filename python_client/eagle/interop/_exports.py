@@ -76,7 +76,7 @@ def tensor(session: Session, of: Any, dtype: Any = None, name: str | None = None
                 "MIXED_DEVICES", f"tensor: it is on {of.device}, and this session computes on the CPU; pass it.cpu()"
             )
         data = of.detach()
-        values = import_buffer(data)
+        values: Any = import_buffer(data)
         wanted = values.dtype if dtype is None else _dtype(torch, dtype)
         if wanted == values.dtype and values.size and data.is_contiguous() and session.owns(values):
             return data

@@ -78,6 +78,14 @@ struct DeviceAddress {
   std::shared_ptr<const void> keep_alive;
 };
 
+// Memory on a GPU that this process has from elsewhere (CuPy, torch, its own cudaMalloc): `bytes` from an
+// address on, which stay there as long as `owner` does.
+struct ImportedMemory {
+  std::uint64_t pointer = 0;
+  std::uint64_t bytes = 0;
+  std::shared_ptr<const void> owner;
+};
+
 // A block of a session's memory: 64-byte aligned, shared with the engine that computes.
 // Freed when the last owner goes (graphs that use it are owners too), later than its session if need be.
 class Buffer {

@@ -108,7 +108,7 @@ struct SessionPlane {
   std::string label;
   std::uint64_t bytes = 0;
   // "memfd", "copy" (over TCP) or "borrowed" (in process); of a GPU's memory "cuda_vmm_fd", "cuda_ipc",
-  // "copy" or "pointer" (in process)
+  // "cuda_import", "copy" or "pointer" (in process)
   std::string transport;
   std::string why;  // why not another one, and why not in huge pages
   bool read_only = false;
@@ -186,6 +186,14 @@ public:
   StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, std::string_view label = {},
                                              Contents contents = Contents::zeros,
                                              std::string_view device = {}) const;
+
+  // Memory on a GPU of this process that the session computes on where it lies: in process by its address,
+  // in a daemon on the same host, which opens all of the allocation. Its owner is kept until nobody computes
+  // there any more. The same array for the same bytes. BAD_VALUE with the cure for memory that its driver
+  // hands to no other process, for what is no memory of a GPU, and over TCP; PLANE_OVERLAP for bytes that
+  // share some, not all, with another import; MIXED_DEVICES for a GPU that the daemon does not use; DEADLINE.
+  [[nodiscard]] StatusOr<std::shared_ptr<Buffer>> import_on_device(const ImportedMemory& memory,
+                                                                   std::string_view label = {}) const;
 
   template <typename T>
   StatusOr<Array<T>> zeros(const Shape& shape, std::string_view device = {}) const {

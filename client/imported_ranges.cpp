@@ -1,0 +1,23 @@
+#include "client/imported_ranges.h"
+
+#include <string>
+
+namespace eagle {
+
+StatusOr<std::shared_ptr<Buffer>> ImportedRanges::find(std::uint64_t address, std::uint64_t bytes,
+                                                       std::vector<std::shared_ptr<Buffer>>& seen) {
+  std::erase_if(ranges_, [](const auto& one) { return one.second.buffer.expired(); });
+  for (const auto& [first, range] : ranges_) {
+    if (address >= first + range.bytes || first >= address + bytes) continue;
+    const std::shared_ptr<Buffer> buffer = seen.emplace_back(range.buffer.lock());
+    if (buffer == nullptr) continue;
+    if (first == address && range.bytes == bytes) return buffer;
+    return Status(Reason::plane_overlap,
+                  "these " + std::to_string(bytes) + " bytes share some with an array of " +
+                      std::to_string(range.bytes) + " bytes on " + buffer->device() +
+                      " that the session has imported already; import the larger one, and bind slices of it");
+  }
+  return std::shared_ptr<Buffer>();
+}
+
+}  // namespace eagle
