@@ -115,7 +115,10 @@ StatusOr<std::unique_ptr<DeviceBackend>> build_on_device(const graph::Graph& gra
   for (std::size_t i = 0; i < memory.size(); ++i) {
     if (memory[i] == nullptr && !graph.planes[i].scratch) memory[i] = nothing;
   }
-  EAGLE_ASSIGN_OR_RETURN(auto made, DeviceGraph::build(*planes.unit->modules, graph, std::move(memory)));
+  LoweringOptions options;
+  options.works = planes.works;
+  EAGLE_ASSIGN_OR_RETURN(auto made,
+                         DeviceGraph::build(*planes.unit->modules, graph, std::move(memory), options));
   return std::unique_ptr<DeviceBackend>(std::make_unique<GraphBackend>(planes.unit, std::move(made)));
 }
 
