@@ -107,6 +107,7 @@ public:
     if (!opaque.call) return {Reason::wrong_type, where + " has nothing to call; give opaque() a callable"};
     message.set_call(static_cast<std::uint32_t>(backing_.calls.size()));
     backing_.calls.push_back(opaque.call);
+    backing_.works.push_back(opaque.on_gpu);
     message.set_tier(static_cast<v1::HostTier>(opaque.tier));
     for (const auto& [name, array] : opaque.reads) {
       EAGLE_RETURN_IF_ERROR(named_view(name, array, false, where + ": read", *message.add_reads()));

@@ -45,6 +45,7 @@ struct Backing {
   std::vector<run::PlaneMemory> private_planes;  // by plane index; null data for planes of the session
   std::vector<std::shared_ptr<const void>> keep_alive;
   std::vector<std::function<Status()>> calls;  // by HostNode.call
+  GpuWorks works;                              // likewise
 };
 
 // `message` is empty before, and unspecified after an error.

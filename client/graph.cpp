@@ -100,7 +100,7 @@ StatusOr<graph::Graph> read_for(const Host& host, const v1::GraphDescription& de
 }
 
 Opaque opaque(std::function<Status()> call, Planes planes, HostTier tier) {
-  return {std::move(call), std::move(planes.reads), std::move(planes.writes), tier};
+  return {std::move(call), std::move(planes.reads), std::move(planes.writes), tier, nullptr};
 }
 
 Reduce reduce(ArrayView x, ArrayView out, ReduceOptions options) {
@@ -234,7 +234,7 @@ Status Graph::State::build(const std::vector<kernel::PolicyChoice>& chosen) {
     if (!made.ok()) return made.status().within("build");
     record = *std::move(made);
   }
-  auto host_graph = session.host()->build(description, whole->private_planes);
+  auto host_graph = session.host()->build_with(description, whole->private_planes, whole->works);
   if (!host_graph.ok()) return within_call(host_graph.status(), "build");
 
   counting::Atomics& counts = counting::of_process();
@@ -440,7 +440,8 @@ StatusOr<Graph> Graph::of_description(const Session& session, const v1::GraphDes
   auto state = std::make_shared<State>(session, GraphOptions{description.name(), false, true});
   EAGLE_ASSIGN_OR_RETURN(graph::Graph looked, state->read(description));
   state->looked = std::make_shared<const graph::Graph>(std::move(looked));
-  EAGLE_ASSIGN_OR_RETURN(state->built, session.host()->build(description, backing.private_planes));
+  EAGLE_ASSIGN_OR_RETURN(state->built,
+                         session.host()->build_with(description, backing.private_planes, backing.works));
   state->backing = std::move(backing);
   state->brief_replays = state->built->brief_replays();
   counting::Atomics& counts = counting::of_process();

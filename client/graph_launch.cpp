@@ -60,10 +60,22 @@ StatusOr<LaunchReport> Graph::State::finish(
     const std::scoped_lock lock(mutex);
     running = with_flag.cancel;
   }
-  auto report = run(with_flag, host_call);
-  end_recording(report);
+  // Also where the caller's code throws outside of its calls (gpu_work.h).
+  struct Leave {
+    State& state;
+    StatusOr<LaunchReport> report = Status(Reason::host_call_failed, "the caller's code threw an exception");
+    ~Leave() {
+      state.end_recording(report);
+      const std::scoped_lock lock(state.mutex);
+      state.running = nullptr;
+    }
+  };
+  StatusOr<LaunchReport> report = [&] {
+    Leave leave{*this};
+    leave.report = run(with_flag, host_call);
+    return leave.report;
+  }();
   const std::scoped_lock lock(mutex);
-  running = nullptr;
   if (calls.thrown) std::rethrow_exception(calls.thrown);
   if (!calls.failure.ok()) return calls.failure;
   if (!report.ok()) return within_call(report.status(), method);

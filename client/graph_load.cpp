@@ -150,7 +150,7 @@ private:
         return plan(node.kernel());
       case v1::Node::kHost:
         return Opaque{calls_[node.host().call()], all_named(node.host().reads()),
-                      all_named(node.host().writes()), static_cast<HostTier>(node.host().tier())};
+                      all_named(node.host().writes()), static_cast<HostTier>(node.host().tier()), nullptr};
       case v1::Node::kReduce:
         return Reduce{view(node.reduce().x().view()), view(node.reduce().out().view()),
                       static_cast<ReduceOp>(node.reduce().op()), node.reduce().compensated()};

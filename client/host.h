@@ -18,6 +18,7 @@
 
 #include "client/callback_thread.h"
 #include "eagle/client/array.h"
+#include "eagle/client/gpu_work.h"
 #include "eagle/client/run.h"
 #include "eagle/client/session.h"
 #include "engine/base/status.h"
@@ -163,6 +164,13 @@ public:
   // shared ones). A remote host ignores it: host nodes alone touch those, and they run in the client.
   virtual StatusOr<std::unique_ptr<HostGraph>> build(const v1::GraphDescription& description,
                                                      std::span<const run::PlaneMemory> private_planes) = 0;
+  // The same with what callables are on a GPU of this process. What is said here is true of hosts that have
+  // none.
+  virtual StatusOr<std::unique_ptr<HostGraph>> build_with(const v1::GraphDescription& description,
+                                                          std::span<const run::PlaneMemory> private_planes,
+                                                          const GpuWorks& /*works*/) {
+    return build(description, private_planes);
+  }
   // `host_call` runs the client's part number `call` of a step in this thread; its error ends the run with
   // HOST_CALL_FAILED.
   using HostCall = std::function<step::HostAnswer(std::uint32_t call)>;

@@ -89,7 +89,7 @@ void LocalHostViews::add(const std::vector<graph::Stage>& stages, const std::vec
         add(conditional->body, planes);
       const auto* host = std::get_if<graph::HostNode>(&node.kind);
       // Who works on the GPU has the memory itself.
-      if (host == nullptr || host->tier == graph::HostTier::stream) return;
+      if (host == nullptr || graph::works_on_gpu(host->tier)) return;
       for (const graph::NamedView& view : host->reads) add(host->call, view, false, planes);
       for (const graph::NamedView& view : host->writes) add(host->call, view, true, planes);
     });

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "client/local_memory.h"
 #include "client/local_planes.h"
 #include "client/local_runs.h"
+#include "client/local_works.h"
 #include "client/plane_registry.h"
 #include "client/progress_teller.h"
 #include "client/session_state.h"
@@ -22,6 +24,7 @@
 #include "eagle/v1/run.pb.h"
 #include "engine/codegen/disk_cache.h"
 #include "engine/engine.h"
+#include "engine/graph/races.h"
 #include "engine/plane/memory.h"
 #include "engine/plane/packed.h"
 #include "engine/run/cuda/device_transfer.h"
@@ -187,9 +190,10 @@ StatusOr<Resolved> resolve(const LocalPlanes& planes, std::string_view session,
 class LocalGraph final : public HostGraph {
 public:
   LocalGraph(std::shared_ptr<Shared> shared, std::shared_ptr<LocalPlanes> planes, Resolved resolved,
-             std::unique_ptr<run::BuiltGraph> built)
+             std::unique_ptr<run::BuiltGraph> built, LocalWorks works)
       : shared_(std::move(shared)),
         planes_(std::move(planes)),
+        works_(std::move(works)),
         host_views_(built->graph(), resolved.planes),
         bound_(std::move(resolved.planes)),
         built_(std::move(built)),
@@ -216,6 +220,14 @@ public:
   StatusOr<LaunchReport> launch(std::int64_t n, const LaunchOptions& options,
                                 const std::function<Status(std::uint32_t)>& host_call) override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("launch"));
+    EAGLE_RETURN_IF_ERROR(works_.check());
+    auto report = run(n, options, host_call);
+    works_.over();
+    return report;
+  }
+
+  StatusOr<LaunchReport> run(std::int64_t n, const LaunchOptions& options,
+                             const std::function<Status(std::uint32_t)>& host_call) {
     const Clock::time_point start = Clock::now();
     const Shared::Call call(*shared_, options);
     const auto built = this->built();
@@ -276,7 +288,8 @@ public:
     EAGLE_RETURN_IF_ERROR(shared_->state.check("rebind"));
     EAGLE_ASSIGN_OR_RETURN(Resolved resolved,
                            resolve(*planes_, shared_->state.name(), description.planes(), private_planes));
-    EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes_on_device(resolved.planes));
+    EAGLE_ASSIGN_OR_RETURN(auto on_device, planes_on_device(resolved.planes));
+    if (on_device) on_device->works = works_.on_device();  // over the arrays that they have
     EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<run::BuiltGraph> fresh,
                            on_device ? shared_->engine->rebind(*built(), description, *on_device)
                                      : shared_->engine->rebind(*built(), description, resolved.memory));
@@ -302,6 +315,7 @@ private:
 
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<LocalPlanes> planes_;
+  const LocalWorks works_;
   mutable std::mutex mutex_;
   LocalHostViews host_views_;      // changed by `rebind`, during which there is no launch
   std::vector<LocalPlane> bound_;  // for as long as the graph is
@@ -434,14 +448,31 @@ public:
 
   StatusOr<std::unique_ptr<HostGraph>> build(const v1::GraphDescription& description,
                                              std::span<const run::PlaneMemory> private_planes) override {
+    return build_with(description, private_planes, {});
+  }
+  StatusOr<std::unique_ptr<HostGraph>> build_with(const v1::GraphDescription& description,
+                                                  std::span<const run::PlaneMemory> private_planes,
+                                                  const GpuWorks& given) override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("build"));
     EAGLE_ASSIGN_OR_RETURN(Resolved resolved,
                            resolve(*planes_, name(), description.planes(), private_planes));
-    EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes_on_device(resolved.planes));
+    EAGLE_ASSIGN_OR_RETURN(auto on_device, planes_on_device(resolved.planes));
+    LocalWorks works;
+    const bool works_there =
+        std::any_of(given.begin(), given.end(), [](const auto& one) { return one != nullptr; });
+    if (on_device && works_there) {
+      // Refused before a callable runs.
+      EAGLE_ASSIGN_OR_RETURN(const graph::Graph graph,
+                             graph::read(description, graph::PrivateKernelPlanes::allowed));
+      EAGLE_RETURN_IF_ERROR(graph::check_races(graph, {}));
+      EAGLE_RETURN_IF_ERROR(run::cuda::check_on_device(graph, *on_device));
+      EAGLE_ASSIGN_OR_RETURN(works, LocalWorks::prepare(graph, given, on_device->unit->device));
+      on_device->works = works.on_device();
+    }
     EAGLE_ASSIGN_OR_RETURN(auto built, on_device ? shared_->engine->build(description, *on_device)
                                                  : shared_->engine->build(description, resolved.memory));
-    return std::unique_ptr<HostGraph>(
-        std::make_unique<LocalGraph>(shared_, planes_, std::move(resolved), std::move(built)));
+    return std::unique_ptr<HostGraph>(std::make_unique<LocalGraph>(shared_, planes_, std::move(resolved),
+                                                                   std::move(built), std::move(works)));
   }
 
   StatusOr<RunResult> simulate(const v1::RunDescription& description,

@@ -92,6 +92,10 @@ std::string kind_of(const Graph& /*graph*/, const HostNode& host) {
       return "a callable of the client, for a stream (on the CPU it runs like any other)";
     case HostTier::eager:
       return "a callable of the client that runs on the host at every launch";
+    case HostTier::child:
+      return "a CUDA graph that a package of the client captured";
+    case HostTier::recorded:
+      return "a callable of the client whose work on a GPU is captured (on the CPU it runs like any other)";
   }
   return "a callable of the client";
 }

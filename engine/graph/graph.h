@@ -60,7 +60,13 @@ struct KernelLaunch {
   std::int64_t samples = 0;
 };
 
-enum class HostTier : std::uint8_t { captured = 1, stream = 2, eager = 3 };
+// On a GPU the first and the third are called with values between two CUDA graphs. The others work there
+// themselves: what a callable enqueues on a stream at each launch, a CUDA graph that a package captured, and
+// one that is captured from what a callable enqueues.
+enum class HostTier : std::uint8_t { captured = 1, stream = 2, eager = 3, child = 4, recorded = 5 };
+constexpr bool works_on_gpu(HostTier tier) {
+  return tier == HostTier::stream || tier == HostTier::child || tier == HostTier::recorded;
+}
 
 struct HostNode {
   std::uint32_t call = 0;  // the client's number

@@ -26,6 +26,10 @@ std::string_view label_of(HostTier tier) {
       return "opaque_stream";
     case HostTier::eager:
       return "opaque_host";
+    case HostTier::child:
+      return "child";
+    case HostTier::recorded:
+      return "opaque";
   }
   return "opaque";
 }
@@ -301,7 +305,7 @@ private:
 
   StatusOr<HostNode> read_host(const v1::HostNode& message, const std::string& where) const {
     EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(message, where));
-    if (message.tier() < v1::HOST_TIER_CAPTURED || message.tier() > v1::HOST_TIER_EAGER) {
+    if (message.tier() < v1::HOST_TIER_CAPTURED || message.tier() > v1::HOST_TIER_RECORDED) {
       return Status(Reason::malformed_graph,
                     where + ": host tier " + std::to_string(message.tier()) + " is unknown to this version");
     }

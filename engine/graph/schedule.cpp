@@ -26,6 +26,12 @@ std::string_view name_of(StageSchedule schedule) {
       return "branch_tasks";
     case StageSchedule::cuda_graph:
       return "cuda_graph";
+    case StageSchedule::capture:
+      return "capture";
+    case StageSchedule::eager_stream:
+      return "eager_stream";
+    case StageSchedule::eager_host:
+      return "eager_host";
     case StageSchedule::host_call:
       return "host_call";
     case StageSchedule::client_replay:
@@ -38,7 +44,8 @@ std::string_view name_of(StageSchedule schedule) {
 
 StageSchedule schedule_named(std::string_view name) {
   using enum StageSchedule;
-  for (const StageSchedule one : {branch_tasks, cuda_graph, host_call, client_replay, host_loop}) {
+  for (const StageSchedule one :
+       {branch_tasks, cuda_graph, capture, eager_stream, eager_host, host_call, client_replay, host_loop}) {
     if (name == name_of(one)) return one;
   }
   return work_share;

@@ -11,12 +11,17 @@
 
 namespace eagle::graph {
 
-// On a GPU a stage is part of a CUDA graph, or the host's: a callable of the client; one that enqueues or
-// replays work of its own on that GPU; or a conditional that the device cannot decide.
+// On a GPU a stage is part of a CUDA graph, with what callables of this process were captured to (`capture`)
+// or without; or it is the host's: a callable of the client, given values (`eager_host` where it asks for
+// that); one that enqueues work of its own there, of this process (`eager_stream`) or another one, which may
+// also replay a graph (`client_replay`); or a conditional that the device cannot decide.
 enum class StageSchedule : std::uint8_t {
   work_share,
   branch_tasks,
   cuda_graph,
+  capture,
+  eager_stream,
+  eager_host,
   host_call,
   client_replay,
   host_loop

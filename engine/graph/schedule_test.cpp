@@ -67,5 +67,13 @@ TEST(Schedule, HasOneEntryAStage) {
   EXPECT_THAT(names, ElementsAre("branch_tasks", "work_share"));
 }
 
+TEST(Schedule, NamesLeadBackToWhatTheyName) {
+  using enum StageSchedule;
+  for (const StageSchedule one : {work_share, branch_tasks, cuda_graph, capture, eager_stream, eager_host,
+                                  host_call, client_replay, host_loop})
+    EXPECT_EQ(schedule_named(name_of(one)), one) << name_of(one);
+  EXPECT_EQ(schedule_named("of a later version"), work_share);
+}
+
 }  // namespace
 }  // namespace eagle::graph

@@ -21,7 +21,10 @@ std::string tag_of(const graph::Node& node) {
   if (host == nullptr) return "";
   switch (host->tier) {
     case graph::HostTier::captured:
+    case graph::HostTier::recorded:
       return "";
+    case graph::HostTier::child:
+      return " [child]";
     case graph::HostTier::stream:
       return " [stream]";
     case graph::HostTier::eager:

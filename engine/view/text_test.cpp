@@ -236,6 +236,15 @@ TEST(TextPicture, HeaderSaysWhatTheGraphIsSoFar) {
   EXPECT_EQ(header(), "eagle.Graph  2 nodes · 0 groups · backend: (not built) · recorded");
 }
 
+TEST(TextPicture, AChildIsTaggedAndWhatIsCapturedIsNot) {
+  Sketch s;
+  s.add(s.host("model", {"x"}, {"y"}, Tier::child));
+  s.add(s.host("step", {"y"}, {"z"}, Tier::recorded));
+  const std::string text = to_text(s.graph(), built(s));
+  EXPECT_THAT(text, ::testing::HasSubstr("model [child] "));
+  EXPECT_THAT(text, ::testing::HasSubstr(" step "));
+}
+
 TEST(TextPicture, OnlyTheCpuHasNotesOnStreams) {
   const Sketch sketch = tiers();
   PictureOptions options = built(sketch);

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import types
 from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 
 import numpy as np
 
 from eagle import _core
+from eagle._gpu_calls import Captured, Child, OnStream, on_gpu, raw_graph_of, replay_of, takes_nothing
+from eagle._gpu_streams import check_stream
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text
 from eagle.plan import BoundPlan
@@ -78,14 +79,19 @@ class Node:
 def child(owner: Any, *, reads: Planes | None = None, writes: Planes | None = None, name: str | None = None) -> Node:
     """A CUDA graph that a framework captured in this process, as one node of a graph on the same GPU.
 
-    ``owner`` is a ``torch.cuda.CUDAGraph``, a ``warp.Graph``, or anything with a method ``replay()``; it is kept for as
-    long as the node is. Declare the arrays that it reads and writes, which were captured as they are
-    (``torch.from_dlpack(x)``): it has their addresses, and is replayed by this process between two CUDA graphs of the
-    launch (``client_replay`` in ``graph.schedule``), which waits for it. What ``owner`` raises, of a graph that was
-    reset, say, the launch raises; one that was captured again is replayed as it is now.
+    ``owner`` is a ``torch.cuda.CUDAGraph(keep_graph=True)``, a ``warp.Graph``, a ``cupy.cuda.Graph`` or anything else
+    with its CUgraph (``raw_cuda_graph()``, or ``graph``), or with a method ``replay()``; it is kept for as long as the
+    node is. Declare the arrays that it reads and writes, which were captured as they are
+    (``torch.from_dlpack(x)``): it has their addresses.
+
+    In process the build takes a copy of its graph, which is a node of the graph's own CUDA graph (``capture`` in
+    ``graph.schedule``), and a launch is refused once the owner was reset or captured again. Through a daemon, and
+    where the owner gives its graph to nobody, this process replays it between two CUDA graphs of the launch
+    (``client_replay``), which waits for it: what ``owner`` raises then, of a graph that was reset, say, the launch
+    raises, and one that was captured again is replayed as it is now. Do not replay it while a launch is under way.
 
     Raises MixedDevices where none of the arrays lies on a GPU: call the model in an :func:`opaque`. EagleError:
-    TypeError for an owner that cannot be replayed.
+    TypeError for an owner that has neither.
 
     >>> from eagle.graph import child
     >>> child(object(), reads={}, writes={})  # doctest: +ELLIPSIS
@@ -94,45 +100,22 @@ def child(owner: Any, *, reads: Planes | None = None, writes: Planes | None = No
     eagle.MixedDevices: child: a captured CUDA graph runs on a GPU, and none of its arrays lies on one; call the ...
     """
     read_arrays, written_arrays = _named("child: reads", reads, "in"), _named("child: writes", writes, "out")
-    there = {key: array for key, array in {**read_arrays, **written_arrays}.items() if _on_gpu(array)}
-    if not there:
+    arrays = {**read_arrays, **written_arrays}
+    if not any(on_gpu(array) for array in arrays.values()):
         raise refusal(
             "MIXED_DEVICES",
             "child: a captured CUDA graph runs on a GPU, and none of its arrays lies on one; call the model in an "
             "eagle.graph.opaque(fn, reads=..., writes=...)",
         )
-    replay = _replay_of(owner)
-    captured = {key: array._pointer()[0] for key, array in there.items()}
-
-    def call() -> None:
-        for key, array in there.items():
-            if array._pointer()[0] != captured[key]:
-                raise refusal(
-                    "BAD_VALUE",
-                    f"child: '{key}' lies at another address than when the node was made, and the captured graph has "
-                    "that one; capture it again over this array, and make the node anew",
-                )
-        replay()
-        _core.wait_for_stream(next(iter(there.values()))._pointer()[2], None)
-
-    return _calling("child", name, "stream", read_arrays, written_arrays, call, owner)
-
-
-def _replay_of(owner: Any) -> Callable[[], Any]:
-    warp = sys.modules.get("warp")
-    if warp is not None and isinstance(owner, getattr(warp, "Graph", ())):
-        return lambda: warp.capture_launch(owner)
-    if callable(getattr(owner, "replay", None)):
-        return lambda: owner.replay()
-    raise refusal(
-        "WRONG_TYPE",
-        "child: expected a torch.cuda.CUDAGraph, a warp.Graph, or an object with a method replay(), found "
-        f"{type(owner).__name__}",
-    )
-
-
-def _on_gpu(array: Any) -> bool:
-    return isinstance(array, Plane) and array.device != "cpu"
+    raw = raw_graph_of(owner) != 0
+    if not raw and replay_of(owner) is None:
+        raise refusal(
+            "WRONG_TYPE",
+            "child: expected a torch.cuda.CUDAGraph, a warp.Graph, or an object with a method replay(), found "
+            f"{type(owner).__name__}",
+        )
+    call = Child(owner, arrays)
+    return _calling("child", name, "child", read_arrays, written_arrays, call, owner, "child" if raw else None)
 
 
 def _calling(
@@ -143,10 +126,11 @@ def _calling(
     writes: dict[str, Any],
     call: Callable[[], Any],
     payload: Any,
+    on_gpu: str | int | None = None,
 ) -> Node:
-    """A node of this program's own code."""
+    """A node of this program's own code. ``on_gpu``: what it is there, for a graph in this process."""
     number = next(_numbers)
-    node = _core.host_node(number, reads, writes, tier)
+    node = _core.host_node(number, reads, writes, tier, on_gpu)
     made = Node._made(kind, name, node, [*reads.values(), *writes.values()], {number: call}, payload)
     made._written = list(writes.values())
     made._planes = {**reads, **writes}
@@ -181,12 +165,13 @@ def copy(
 
 
 def opaque(
-    fn: Callable[[], Any],
+    fn: Callable[..., Any],
     *,
     reads: Planes | None = None,
     writes: Planes | None = None,
     stream: Any = None,
     eager: bool = False,
+    captured: bool = False,
     name: str | None = None,
 ) -> Node:
     """A node that calls ``fn()`` in the thread that launches, and touches the arrays it declares.
@@ -194,11 +179,20 @@ def opaque(
     ``reads`` and ``writes`` are dicts of arrays by name; a list or a bare array gets the names ``in0``,
     ``in1``, ... and ``out0``, ``out1``, ... Declare every array that ``fn`` touches: edges and refusals know
     no others. Where they are on another machine or on a GPU (:class:`eagle.Plane`), ``fn`` is called with them by name,
-    ``fn(x=array, ...)``: their values are fetched before, and those of ``writes`` sent after. With ``stream``, a torch,
-    CuPy or Warp stream or the handle of one, ``fn`` gets the arrays of a GPU as they are
-    (``torch.from_dlpack(x)``), enqueues its work on that stream, and the launch waits for it (``client_replay`` in
-    ``graph.schedule``). ``eager`` says that ``fn`` is to run at each launch, which is what every callable does here:
-    one process cannot capture what another one enqueues. On the CPU both are plain calls.
+    ``fn(x=array, ...)``: their values are fetched before, and those of ``writes`` sent after. On the CPU it is a plain
+    call, whatever else is said here.
+
+    Over arrays of a GPU there are two faster ways, in which ``fn`` gets the arrays themselves
+    (``torch.from_dlpack(x)``), if it has parameters, and nothing is copied. ``captured=True``: ``fn`` is called once,
+    by the build, while its stream is captured, and what it enqueued is replayed with the graph; it may not allocate
+    memory of the GPU nor wait for the GPU, and is refused by name if it does. A ``fn`` without parameters, which could
+    not be given values, is captured without being told to. ``stream``, a torch, CuPy or Warp stream or the handle of
+    one: ``fn`` is called at each launch and enqueues there, behind what comes before and ahead of what follows, and
+    nobody waits; what it returns (tensors, a list or dict of them) is kept until the launch is over, and
+    ``record_stream`` is called for it. In both, the stream is the current one of torch, CuPy and Warp meanwhile, and
+    :func:`eagle.graph.current_stream` has its handle. Through a daemon, which cannot capture what another process
+    enqueues, this process replays what it captured, or waits for the stream (``client_replay`` in ``graph.schedule``).
+    ``eager`` says that ``fn`` is to get values at each launch.
 
     Raises EagleError: TypeError for what cannot be called, for non-arrays, masked arrays and arrays of
     objects.
@@ -213,19 +207,28 @@ def opaque(
         raise refusal("WRONG_TYPE", f"opaque: expected a callable without arguments, found {type(fn).__name__}")
     text("opaque: name", name)
     if stream is not None:
-        _check_stream(stream)
-    if stream is not None and eager:
-        raise refusal("BAD_VALUE", "opaque: stream= and eager= exclude each other; choose one")
+        check_stream(stream)
+    said = [
+        word for word, given in (("stream=", stream is not None), ("eager=", eager), ("captured=", captured)) if given
+    ]
+    if len(said) > 1:
+        raise refusal("BAD_VALUE", f"opaque: {' and '.join(said)} exclude each other; choose one")
     read_arrays, written_arrays = _named("opaque: reads", reads, "in"), _named("opaque: writes", writes, "out")
+    arrays = {**read_arrays, **written_arrays}
     tier = "stream" if stream is not None else "eager" if eager else "captured"
     kind = {"captured": "opaque", "stream": "opaque_stream", "eager": "opaque_host"}[tier]
-    call = _with_arrays(fn, read_arrays, written_arrays, stream)
+    call = _with_arrays(fn, read_arrays, written_arrays)
+    there = any(on_gpu(array) for array in arrays.values())
+    if there and stream is not None:
+        work = OnStream(fn, arrays, lambda: _given_all(read_arrays, written_arrays, True), stream)
+        return _calling(kind, name, tier, read_arrays, written_arrays, work, fn, work.handle)
+    if there and not eager and (captured or takes_nothing(fn)):
+        once = Captured(fn, arrays, lambda: _given_all(read_arrays, written_arrays, True))
+        return _calling(kind, name, "recorded", read_arrays, written_arrays, once, fn, "capture")
     return _calling(kind, name, tier, read_arrays, written_arrays, call, fn)
 
 
-def _with_arrays(
-    fn: Callable[..., Any], reads: dict[str, Any], writes: dict[str, Any], stream: Any = None
-) -> Callable[[], Any]:
+def _with_arrays(fn: Callable[..., Any], reads: dict[str, Any], writes: dict[str, Any]) -> Callable[[], Any]:
     """``fn`` as the graph calls it: with the arrays by name where they are on another machine or on a GPU."""
     if not any(isinstance(array, Plane) for array in (*reads.values(), *writes.values())):
         return fn
@@ -236,45 +239,23 @@ def _with_arrays(
             f"opaque: '{both[0]}' is one array in reads and another one in writes; the callable gets its arrays by "
             "name, so give each its own",
         )
-    there = [array for array in (*reads.values(), *writes.values()) if stream is not None and _on_gpu(array)]
-
-    def call() -> Any:
-        given = {name: _given(array, False, stream) for name, array in reads.items()}
-        given.update((name, _given(array, True, stream)) for name, array in writes.items())
-        result = fn(**given)
-        if there:
-            _core.wait_for_stream(there[0]._pointer()[2], _handle_of(stream))
-        return result
-
-    return call
+    return lambda: fn(**_given_all(reads, writes, False))
 
 
-def _given(array: Any, written: bool, stream: Any = None) -> Any:
-    """What a callable gets for an array that its node declares."""
-    if not isinstance(array, Plane) or (stream is not None and _on_gpu(array)):
+def _given_all(reads: dict[str, Any], writes: dict[str, Any], themselves: bool) -> dict[str, Any]:
+    given = {name: _given(array, False, themselves) for name, array in reads.items()}
+    given.update((name, _given(array, True, themselves)) for name, array in writes.items())
+    return given
+
+
+def _given(array: Any, written: bool, itself: bool) -> Any:
+    """What a callable gets for an array that its node declares; ``itself``: one on a GPU as it is."""
+    if not isinstance(array, Plane) or (itself and on_gpu(array)):
         return array
     local = array._given()
     if not written:
         local.flags.writeable = False
     return local
-
-
-def _check_stream(stream: Any) -> None:
-    """A torch, CuPy or Warp stream, or the handle of one."""
-    handle = isinstance(stream, int) and not isinstance(stream, bool)
-    if handle or any(hasattr(stream, known) for known in ("cuda_stream", "ptr", "__cuda_stream__")):
-        return
-    raise refusal(
-        "WRONG_TYPE",
-        f"opaque: stream: expected a torch, CuPy or Warp stream or an integer handle, found {type(stream).__name__}",
-    )
-
-
-def _handle_of(stream: Any) -> int:
-    for known in ("cuda_stream", "ptr"):
-        if hasattr(stream, known):
-            return int(getattr(stream, known) or 0)
-    return int(stream.__cuda_stream__()[1] if hasattr(stream, "__cuda_stream__") else stream)
 
 
 def reduce(x: Array, out: Array, *, op: str = "sum", compensated: bool = False) -> Node:

@@ -190,3 +190,13 @@ def seconds_of(where: str, value: Any) -> float:
     if not 0 < value <= 1e9:
         raise refusal("BAD_VALUE", f"{where}: timeout: expected seconds above 0, found {value}")
     return float(value)
+
+
+def count_of(method: str, n: Any) -> int:
+    """A number of launches, as the core takes it."""
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise refusal("WRONG_TYPE", f"{method}: n: expected a whole number, found {type(n).__name__}")
+    number = int(n.__index__())
+    if not -(2**63) <= number < 2**63:
+        raise refusal("BAD_VALUE", f"{method}: n: {number} is over the range of int64")
+    return number

@@ -31,10 +31,11 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Literal, Mapping, Sequence, overload
 
-from eagle import _core, _plot
+from eagle import _core, _gpu_calls, _plot
 from eagle._addresses import param_rows, plane_rows
 from eagle._edges import Edge, Edges
 from eagle._explain import Meeting, NodeExplanation, PairExplanation, PlaneExplanation, explain
+from eagle._gpu_streams import current_stream
 from eagle._graph_files import Storable
 from eagle._imported import Imported, Watched, refuse_moved, watched_after, watched_of
 from eagle._kinds import NodeKind, register_node_kind
@@ -59,6 +60,7 @@ from eagle._nodes import (
 from eagle._policies import policies
 from eagle._records import GraphRecord
 from eagle._reports import ExecutedGroup, Execution, GraphReport, ScratchUse
+from eagle._running import count_of as _count
 from eagle._running import seconds_of
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text
@@ -92,6 +94,7 @@ __all__ = [
     "SkipGuard",
     "child",
     "copy",
+    "current_stream",
     "group",
     "opaque",
     "reduce",
@@ -266,7 +269,7 @@ class Graph(Storable):
                 self._check_backend(backend)
             self._core.set_recorded(recorded)
             try:
-                self._core.build(policies("build", dispatch))
+                _gpu_calls.build(self._core, policies("build", dispatch), self._calls)
             except BaseException:
                 self._core.set_recorded(self._recorded)
                 raise
@@ -687,12 +690,3 @@ def _flag(where: str, value: Any) -> bool:
 def _seconds(method: str, timeout: Any) -> float:
     """As the core takes it: 0 for none."""
     return 0.0 if timeout is None else seconds_of(method, timeout)
-
-
-def _count(method: str, n: Any) -> int:
-    if isinstance(n, bool) or not hasattr(n, "__index__"):
-        raise refusal("WRONG_TYPE", f"{method}: n: expected a whole number, found {_kind(n)}")
-    number = int(n.__index__())
-    if not -(2**63) <= number < 2**63:
-        raise refusal("BAD_VALUE", f"{method}: n: {number} is over the range of int64")
-    return number

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eagle import _core
+from eagle._gpu_streams import refuse_while_captured
 from eagle.errors import refusal
 
 if TYPE_CHECKING:
@@ -224,6 +225,7 @@ class Plane:
         ``progress(done, all)`` is told the bytes as they come, and stops the transfer by returning False. A transfer
         goes on where it was when the connection breaks and is back within the session's lease.
         """
+        refuse_while_captured("fetching values (.numpy())")
         values = np.empty(self.shape, self.dtype)
         _core.fetch(self._session._core, self._local, values, progress)
         return values
@@ -231,6 +233,7 @@ class Plane:
     def send(self, values: Any, progress: Progress | None = None) -> Plane:
         """Stores ``values``, broadcast and converted as numpy assigns them; ``plane[...] = values``. Returns itself."""
         self._check_writable("send")
+        refuse_while_captured("sending values")
         if isinstance(values, Plane):
             values = values.numpy()
         source: npt.NDArray[Any] = np.empty(self.shape, self.dtype)
@@ -241,6 +244,7 @@ class Plane:
     def fill(self, value: Any) -> Plane:
         """Every element gets this value; no array travels. Returns itself."""
         self._check_writable("fill")
+        refuse_while_captured("filling an array")
         element = np.empty((), self.dtype)
         element[...] = value
         _core.fill(self._session._core, self._local, element.tobytes())

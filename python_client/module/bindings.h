@@ -18,5 +18,6 @@ void bind_runs(nb::module_& m);         // runs.cpp
 void bind_reverse(nb::module_& m);      // reverse.cpp, after graphs.cpp and before runs.cpp
 void bind_transfers(nb::module_& m);    // transfers.cpp
 void bind_dlpack(nb::module_& m);       // dlpack.cpp
+void bind_gpu_work(nb::module_& m);     // gpu_work.cpp
 
 }  // namespace eagle::python

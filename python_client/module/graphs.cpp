@@ -51,6 +51,32 @@ bool HostCalls::ask(std::int64_t number) {
   });
 }
 
+Status HostCalls::capture(std::int64_t number, std::uint64_t stream) {
+  if (current_ == nullptr) return {Reason::internal, "a callable was captured outside of a build"};
+  std::string refused;
+  in_python([&](nb::handle calls) {
+    const nb::object said = nb::borrow<nb::dict>(calls)[nb::int_(number)].attr("capture")(stream);
+    if (!said.is_none()) refused = nb::cast<std::string>(said);
+    return true;
+  });
+  return refused.empty() ? Status() : Status(Reason::graph_state, refused);
+}
+
+std::uint64_t HostCalls::graph(std::int64_t number) {
+  if (current_ == nullptr) return 0;
+  return in_python([number](nb::handle calls) {
+    return nb::cast<std::uint64_t>(nb::borrow<nb::dict>(calls)[nb::int_(number)].attr("graph")());
+  });
+}
+
+void HostCalls::over(std::int64_t number) {
+  if (current_ == nullptr) return;
+  in_python([number](nb::handle calls) {
+    nb::borrow<nb::dict>(calls)[nb::int_(number)].attr("over")();
+    return true;
+  });
+}
+
 namespace {
 
 using NamedNodes = std::vector<std::pair<std::string, Node>>;
@@ -80,12 +106,28 @@ NamedArrays named_arrays(const nb::dict& arrays, const std::string& where) {
   return named;
 }
 
-Node host_node(std::int64_t number, const nb::dict& reads, const nb::dict& writes, std::string_view tier) {
-  const HostTier run_as = tier == "stream"  ? HostTier::stream
-                          : tier == "eager" ? HostTier::eager
-                                            : HostTier::captured;
-  return {opaque([number] { return HostCalls::run(number); },
-                 {named_arrays(reads, "opaque: read"), named_arrays(writes, "opaque: write")}, run_as)};
+// What it is on a GPU: "capture", "child", the handle of a stream, or nothing.
+Node host_node(std::int64_t number, const nb::dict& reads, const nb::dict& writes, std::string_view tier,
+               nb::handle on_gpu) {
+  HostTier run_as = HostTier::captured;
+  if (tier == "stream") run_as = HostTier::stream;
+  if (tier == "eager") run_as = HostTier::eager;
+  if (tier == "child") run_as = HostTier::child;
+  if (tier == "recorded") run_as = HostTier::recorded;
+  Opaque node = opaque([number] { return HostCalls::run(number); },
+                       {named_arrays(reads, "opaque: read"), named_arrays(writes, "opaque: write")}, run_as);
+  if (on_gpu.is_none()) return {std::move(node)};
+  GpuWork work;
+  if (PyLong_Check(on_gpu.ptr())) {
+    work.stream = nb::cast<std::uint64_t>(on_gpu);
+    work.over = [number] { HostCalls::over(number); };
+  } else if (nb::cast<std::string>(on_gpu) == "child") {
+    work.graph = [number] { return HostCalls::graph(number); };
+  } else {
+    work.enqueue = [number](std::uint64_t stream) { return HostCalls::capture(number, stream); };
+  }
+  node.on_gpu = std::make_shared<const GpuWork>(std::move(work));
+  return {std::move(node)};
 }
 
 Node reduce_node(nb::handle x, nb::handle out, std::string_view op, bool compensated) {
@@ -266,7 +308,8 @@ void bind_graphs(nb::module_& m) {
 
   nb::class_<Node>(m, "Node");
   m.def("plan_node", plan_node);
-  m.def("host_node", host_node);
+  m.def("host_node", host_node, nb::arg("number"), nb::arg("reads"), nb::arg("writes"), nb::arg("tier"),
+        nb::arg("on_gpu").none() = nb::none());
   m.def("reduce_node", reduce_node);
   m.def("copy_node", copy_node, nb::arg("src").none(), nb::arg("dst").none(),
         nb::arg("index").none() = nb::none());
@@ -325,6 +368,14 @@ void bind_graphs(nb::module_& m) {
             check(self.build(policy_choices("build", dispatch)));
           },
           nb::arg("dispatch") = std::vector<std::pair<std::string, std::string>>(), NoGil())
+      .def("build_with",
+           [](Graph& self, const std::vector<std::pair<std::string, std::string>>& dispatch,
+              const nb::dict& calls) {
+             const auto build = [&](const LaunchOptions& /*options*/) {
+               return self.build(policy_choices("build", dispatch));
+             };
+             check(with_calls(self.session(), "build", calls, 0, {}, true, build));
+           })
       .def("dispatch", dispatch_of_graph)
       .def("launch", launch, nb::arg("n"), nb::arg("calls"), nb::arg("timeout") = 0.0,
            nb::arg("cancel") = nb::none())

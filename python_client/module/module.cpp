@@ -29,4 +29,5 @@ NB_MODULE(_core, m) {
   eagle::python::bind_runs(m);
   eagle::python::bind_transfers(m);
   eagle::python::bind_dlpack(m);
+  eagle::python::bind_gpu_work(m);
 }

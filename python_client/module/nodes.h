@@ -38,6 +38,11 @@ public:
   static Status run(std::int64_t number);
   // The same; whether what it returns is true.
   static bool ask(std::int64_t number);
+  // What number `number` is on a GPU (eagle/_gpu_calls.py): enqueues on a stream that is captured, says which
+  // CUDA graph its owner has now (0: none), and hears that a launch is over.
+  static Status capture(std::int64_t number, std::uint64_t stream);
+  static std::uint64_t graph(std::int64_t number);
+  static void over(std::int64_t number);
   // Runs `code` with the GIL taken, within a launch or run of this thread.
   template <typename Code>
   static auto in_python(const Code& code) {

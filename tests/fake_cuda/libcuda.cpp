@@ -77,6 +77,18 @@ const char* name_of(Result result) {
       return "CUDA_ERROR_MISALIGNED_ADDRESS";
     case api::launch_timeout:
       return "CUDA_ERROR_LAUNCH_TIMEOUT";
+    case api::capture_unsupported:
+      return "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
+    case api::capture_invalidated:
+      return "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED";
+    case api::capture_unmatched:
+      return "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED";
+    case api::capture_unjoined:
+      return "CUDA_ERROR_STREAM_CAPTURE_UNJOINED";
+    case api::capture_isolation:
+      return "CUDA_ERROR_STREAM_CAPTURE_ISOLATION";
+    case api::capture_wrong_thread:
+      return "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD";
     default:
       return "CUDA_ERROR_UNKNOWN";
   }
@@ -198,6 +210,7 @@ Result cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 Result cuModuleLoadDataEx(api::Module* module, const void* image, unsigned options, int* names,
                           void** values) {
   return in_context([&](api::ContextRecord& context) {
+    if (spoils_capture(context)) return api::capture_unsupported;
     if (++world().loaded == pretence().fail_load) {
       say(options, names, values, "ptxas fatal: it was told to fail");
       return api::invalid_ptx;
@@ -246,99 +259,15 @@ Result cuModuleGetFunction(api::Function* function, api::Module module, const ch
     return api::success;
   });
 }
-
-Result cuStreamCreate(api::Stream* stream, unsigned flags) {
-  return in_context([&](api::ContextRecord& context) {
-    if (flags > 1) return api::invalid_value;
-    auto record = std::make_shared<api::StreamRecord>();
-    record->context = &context;
-    *stream = record.get();
-    world().streams.insert(std::move(record));
-    return api::success;
-  });
-}
-
-Result cuStreamQuery(api::Stream stream) {
-  return in_context([&](api::ContextRecord&) {
-    const auto found = held(world().streams, stream);
-    if (found == world().streams.end()) return api::invalid_handle;
-    return begin(*found) ? api::not_ready : api::success;
-  });
-}
-
-// Of the current context.
-Result cuCtxSynchronize() {
-  for (;;) {
-    std::shared_future<void> ended;
-    const Result result = in_context([&](api::ContextRecord& context) {
-      for (const auto& stream : world().streams) {
-        if (stream->context == &context && begin(stream)) ended = stream->ended;
-      }
-      return api::success;
-    });
-    if (result != api::success || !ended.valid()) return result;
-    ended.wait();
-  }
-}
-
-// What comes meanwhile is waited for as well, as little as a driver promises that.
-Result cuStreamSynchronize(api::Stream stream) {
-  const auto number = reinterpret_cast<std::uintptr_t>(stream);
-  // The default stream, which waits for others, and each thread's own, which may.
-  if (number <= api::stream_per_thread) return cuCtxSynchronize();
-  for (;;) {
-    std::shared_future<void> ended;
-    const Result result = in_context([&](api::ContextRecord&) {
-      const auto found = held(world().streams, stream);
-      if (found == world().streams.end()) return api::invalid_handle;
-      if (begin(*found)) ended = (*found)->ended;
-      return api::success;
-    });
-    if (result != api::success || !ended.valid()) return result;
-    ended.wait();
-  }
-}
-
-Result cuStreamDestroy_v2(api::Stream stream) {
-  return in_context([&](api::ContextRecord&) {
-    const auto found = held(world().streams, stream);
-    if (found == world().streams.end()) return api::invalid_handle;
-    world().streams.erase(found);
-    return api::success;
-  });
-}
-
-Result cuLaunchKernel(api::Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned, api::Stream stream,
-                      void** parameters, void** extra) {
-  return in_context([&](api::ContextRecord&) {
-    const bool whole =
-        grid_x > 0 && grid_y == 1 && grid_z == 1 && block_x > 0 && block_y == 1 && block_z == 1;
-    if (!whole || block_x > 1024 || extra != nullptr || parameters == nullptr) return api::invalid_value;
-    if (held(world().streams, stream) == world().streams.end()) return api::invalid_handle;
-    api::Work work{function, grid_x, block_x, {}};
-    work.parameters.resize(function->entry->parameter_bytes);  // of one parameter: its bytes are there now
-    std::memcpy(work.parameters.data(), parameters[0], work.parameters.size());
-    stream->waiting.push_back(std::move(work));
-    return api::success;
-  });
-}
 }
 
 using namespace eagle::run::cuda::api;  // NOLINT: for the types of parameters
 
 extern "C" {
 #define EAGLE_FAKE_DECLARED(name, since, exported, parameters) Result exported parameters;
+EAGLE_CUDA_FUNCTIONS(EAGLE_FAKE_DECLARED)
 EAGLE_CUDA_GRAPH_FUNCTIONS(EAGLE_FAKE_DECLARED)
 EAGLE_CUDA_CONDITIONAL_FUNCTIONS(EAGLE_FAKE_DECLARED)
-Result cuMemAlloc_v2(DevicePointer* pointer, std::size_t bytes);
-Result cuMemFree_v2(DevicePointer pointer);
-Result cuMemcpyHtoD_v2(DevicePointer to, const void* from, std::size_t bytes);
-Result cuMemcpyDtoH_v2(void* to, DevicePointer from, std::size_t bytes);
-Result cuMemcpy2D_v2(const CopyRows* copy);
-Result cuMemsetD8_v2(DevicePointer to, unsigned char value, std::size_t bytes);
-Result cuMemGetAddressRange_v2(DevicePointer* base, std::size_t* bytes, DevicePointer pointer);
-Result cuPointerGetAttribute(void* value, int attribute, DevicePointer pointer);
 EAGLE_CUDA_DESCRIPTOR_FUNCTIONS(EAGLE_FAKE_DECLARED)
 EAGLE_CUDA_IPC_FUNCTIONS(EAGLE_FAKE_DECLARED)
 #undef EAGLE_FAKE_DECLARED

@@ -1,5 +1,6 @@
 // The entry points of graphs.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -19,6 +20,24 @@ bool is_graph(const api::GraphRecord& within, const api::GraphRecord* graph) {
 bool is_graph(const api::GraphRecord* graph) {
   return std::any_of(world().graphs.begin(), world().graphs.end(),
                      [&](const auto& one) { return is_graph(*one, graph); });
+}
+
+// Within a conditional, however deep in child graphs.
+bool is_in_body(const api::GraphRecord& within, const api::GraphRecord* graph, bool inside) {
+  if (&within == graph) return inside;
+  return std::any_of(within.nodes.begin(), within.nodes.end(), [&](const auto& node) {
+    return node->body && is_in_body(*node->body, graph, inside || node->conditional);
+  });
+}
+bool is_in_body(const api::GraphRecord* graph) {
+  return std::any_of(world().graphs.begin(), world().graphs.end(),
+                     [&](const auto& one) { return is_in_body(*one, graph, false); });
+}
+// Which bodies of conditionals may not have.
+bool has_host_work(const api::GraphRecord& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const auto& node) {
+    return std::holds_alternative<api::HostWork>(node->work) || (node->body && has_host_work(*node->body));
+  });
 }
 
 // Gives a new node its parents, which are others of its graph, each once.
@@ -64,8 +83,10 @@ Result cuGraphAddKernelNode(api::GraphNode* node, api::Graph graph, const api::G
     if (!is_graph(graph)) return api::invalid_value;
     auto record = std::make_unique<api::GraphNodeRecord>();
     record->graph = graph;
-    if (!work_of(*parameters, record->work) || !take_parents(*graph, parents, count, *record))
+    api::Work work;
+    if (!work_of(*parameters, work) || !take_parents(*graph, parents, count, *record))
       return api::invalid_value;
+    record->work = std::move(work);
     *node = record.get();
     graph->nodes.push_back(std::move(record));
     return api::success;
@@ -74,8 +95,8 @@ Result cuGraphAddKernelNode(api::GraphNode* node, api::Graph graph, const api::G
 
 Result cuGraphKernelNodeSetParams(api::GraphNode node, const api::KernelNodeParams* parameters) {
   return in_context([&](api::ContextRecord&) {
-    if (!is_graph(node->graph) || node->conditional) return api::invalid_value;
-    return work_of(*parameters, node->work) ? api::success : api::invalid_value;
+    auto* const work = is_graph(node->graph) && !node->body ? std::get_if<api::Work>(&node->work) : nullptr;
+    return work != nullptr && work_of(*parameters, *work) ? api::success : api::invalid_value;
   });
 }
 
@@ -131,29 +152,118 @@ Result cuGraphExecKernelNodeSetParams(api::GraphExec exec, api::GraphNode node,
   return in_context([&](api::ContextRecord&) {
     if (held(world().execs, exec) == world().execs.end()) return api::invalid_value;
     for (api::GraphExecRecord::Node& one : exec->nodes) {
-      if (one.made_of == node && !one.conditional)
-        return work_of(*parameters, one.work) ? api::success : api::invalid_value;
+      auto* const work = std::get_if<api::Work>(&one.work);
+      if (one.made_of == node && !one.body && work != nullptr)
+        return work_of(*parameters, *work) ? api::success : api::invalid_value;
     }
     return api::invalid_value;
   });
 }
 
-Result cuMemsetD8Async(api::DevicePointer to, unsigned char value, std::size_t bytes, api::Stream stream) {
-  return in_context([&](api::ContextRecord&) {
-    if (held(world().streams, stream) == world().streams.end()) return api::invalid_handle;
-    if (!is_there(to, bytes)) return api::invalid_value;
-    stream->waiting.push_back(api::Memset{to, value, bytes});
+Result cuGraphLaunch(api::GraphExec exec, api::Stream stream) {
+  return in_context([&](api::ContextRecord& context) {
+    if (held(world().execs, exec) == world().execs.end()) return api::invalid_value;
+    const auto found = stream_of(context, stream);
+    if (!found) return api::invalid_handle;
+    if (found->capture) {  // a driver makes a child of it; nobody here does that
+      found->capture->invalid = true;
+      return api::capture_unsupported;
+    }
+    auto launched = std::make_shared<api::GraphExecRecord>();
+    for (const api::GraphExecRecord::Node& node : exec->nodes) launched->nodes.push_back(node.copy());
+    launched->retained = exec->retained;
+    found->waiting.emplace_back(std::shared_ptr<const api::GraphExecRecord>(std::move(launched)));
     return api::success;
   });
 }
 
-Result cuGraphLaunch(api::GraphExec exec, api::Stream stream) {
+// ---- graphs in graphs
+
+Result cuGraphClone(api::Graph* clone, api::Graph graph) {
   return in_context([&](api::ContextRecord&) {
-    if (held(world().execs, exec) == world().execs.end()) return api::invalid_value;
-    if (held(world().streams, stream) == world().streams.end()) return api::invalid_handle;
-    auto launched = std::make_shared<api::GraphExecRecord>();
-    for (const api::GraphExecRecord::Node& node : exec->nodes) launched->nodes.push_back(node.copy());
-    stream->waiting.push_back(std::move(launched));
+    if (!is_graph(graph)) return api::invalid_value;
+    auto made = cloned(*graph);
+    if (!made) return api::invalid_value;
+    *clone = made.get();
+    world().graphs.insert(std::move(made));
+    return api::success;
+  });
+}
+
+// Cloned: what becomes of the child afterwards changes nothing.
+Result cuGraphAddChildGraphNode(api::GraphNode* node, api::Graph graph, const api::GraphNode* parents,
+                                std::size_t count, api::Graph child) {
+  return in_context([&](api::ContextRecord&) {
+    if (!is_graph(graph) || !is_graph(child) || is_graph(*child, graph)) return api::invalid_value;
+    auto record = std::make_unique<api::GraphNodeRecord>();
+    record->graph = graph;
+    if (!take_parents(*graph, parents, count, *record)) return api::invalid_value;
+    record->body = cloned(*child);
+    if (!record->body || (is_in_body(graph) && has_host_work(*record->body))) return api::invalid_value;
+    *node = record.get();
+    graph->nodes.push_back(std::move(record));
+    return api::success;
+  });
+}
+
+Result cuGraphGetNodes(api::Graph graph, api::GraphNode* nodes, std::size_t* count) {
+  return in_context([&](api::ContextRecord&) {
+    if (!is_graph(graph)) return api::invalid_value;
+    if (nodes != nullptr) {
+      for (std::size_t i = 0; i < *count; ++i)
+        nodes[i] = i < graph->nodes.size() ? graph->nodes[i].get() : nullptr;
+    }
+    *count = graph->nodes.size();
+    return api::success;
+  });
+}
+
+Result cuGraphNodeGetType(api::GraphNode node, int* type) {
+  return in_context([&](api::ContextRecord&) {
+    if (!is_graph(node->graph)) return api::invalid_value;
+    constexpr std::array of_pieces = {api::node_kernel, api::node_memset, api::node_copy, api::node_host};
+    if (node->body) {
+      *type = node->conditional ? api::node_conditional : api::node_graph;
+    } else if (const auto* memory = std::get_if<api::GraphMemory>(&node->work)) {
+      *type = memory->frees ? api::node_free : api::node_allocation;
+    } else {
+      *type = of_pieces.at(node->work.index());
+    }
+    return api::success;
+  });
+}
+
+Result cuGraphChildGraphNodeGetGraph(api::GraphNode node, api::Graph* graph) {
+  return in_context([&](api::ContextRecord&) {
+    if (!is_graph(node->graph) || !node->body || node->conditional) return api::invalid_value;
+    *graph = node->body.get();
+    return api::success;
+  });
+}
+
+Result cuUserObjectCreate(api::UserObject* object, void* pointer, api::HostFunction destroy, unsigned count,
+                          unsigned flags) {
+  return in_context([&](api::ContextRecord&) {
+    if (destroy == nullptr || count != 1 || flags != api::user_object_unsynchronised)
+      return api::invalid_value;
+    auto record = std::make_shared<api::UserObjectRecord>();
+    record->pointer = pointer;
+    record->destroy = destroy;
+    *object = record.get();
+    world().user_objects.insert(std::move(record));
+    return api::success;
+  });
+}
+
+// The caller's own reference goes over.
+Result cuGraphRetainUserObject(api::Graph graph, api::UserObject object, unsigned count, unsigned flags) {
+  return in_context([&](api::ContextRecord&) {
+    const auto found = held(world().user_objects, object);
+    if (!is_graph(graph) || found == world().user_objects.end() || count != 1 ||
+        flags != api::user_object_move)
+      return api::invalid_value;
+    graph->retained.push_back(*found);
+    world().user_objects.erase(found);
     return api::success;
   });
 }

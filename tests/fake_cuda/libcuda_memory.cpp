@@ -81,6 +81,7 @@ extern "C" {
 
 Result cuMemAlloc_v2(api::DevicePointer* pointer, std::size_t bytes) {
   return in_context([&](api::ContextRecord& context) {
+    if (spoils_capture(context)) return api::capture_unsupported;
     if (bytes == 0) return api::invalid_value;
     const bool fails = ++world().allocated == pretence().fail_alloc;
     if (fails || bytes > pretence().bytes - context.allocated) return api::out_of_memory;
@@ -95,7 +96,8 @@ Result cuMemAlloc_v2(api::DevicePointer* pointer, std::size_t bytes) {
 }
 
 Result cuMemFree_v2(api::DevicePointer pointer) {
-  return in_context([&](api::ContextRecord&) {
+  return in_context([&](api::ContextRecord& context) {
+    if (spoils_capture(context, true)) return api::capture_unsupported;
     const auto found = world().allocations.find(pointer);
     // Interior pointers among them, and what was mapped or opened.
     const bool ours =
@@ -109,8 +111,19 @@ Result cuMemFree_v2(api::DevicePointer pointer) {
   });
 }
 
-// Of the device's stream-ordered pool, at once: no other process opens it, and no context has it.
-Result cuMemAllocAsync(api::DevicePointer* pointer, std::size_t bytes, api::Stream) {
+// Of the device's stream-ordered pool, at once: no other process opens it, and no context has it. In a capture it is
+// a node of the graph, whose memory nobody touches here. The engine does not call it.
+Result cuMemAllocAsync(api::DevicePointer* pointer, std::size_t bytes, api::Stream stream) {
+  bool captured = false;
+  const Result noted = in_context([&](api::ContextRecord& context) {
+    const auto found = stream_of(context, stream);
+    if (!found || bytes == 0) return api::invalid_value;
+    if (!found->capture) return api::success;
+    captured = true;
+    *pointer = 0x1000;
+    return enqueue(*found, api::GraphMemory{}) ? api::success : api::capture_invalidated;
+  });
+  if (noted != api::success || captured) return noted;
   const Result made = cuMemAlloc_v2(pointer, bytes);
   if (made == api::success) {
     const std::lock_guard lock(world().mutex);
@@ -152,7 +165,8 @@ Result cuMemGetAddressRange_v2(api::DevicePointer* base, std::size_t* bytes, api
 }
 
 Result cuMemcpyHtoD_v2(api::DevicePointer to, const void* from, std::size_t bytes) {
-  return in_context([&](api::ContextRecord&) {
+  return in_context([&](api::ContextRecord& context) {
+    if (spoils_capture(context)) return api::capture_unsupported;
     if (!is_there(to, bytes)) return api::invalid_value;
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
     return api::success;
@@ -160,7 +174,8 @@ Result cuMemcpyHtoD_v2(api::DevicePointer to, const void* from, std::size_t byte
 }
 
 Result cuMemcpyDtoH_v2(void* to, api::DevicePointer from, std::size_t bytes) {
-  return in_context([&](api::ContextRecord&) {
+  return in_context([&](api::ContextRecord& context) {
+    if (spoils_capture(context)) return api::capture_unsupported;
     if (!is_there(from, bytes)) return api::invalid_value;
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
     return api::success;
@@ -168,7 +183,8 @@ Result cuMemcpyDtoH_v2(void* to, api::DevicePointer from, std::size_t bytes) {
 }
 
 Result cuMemsetD8_v2(api::DevicePointer to, unsigned char value, std::size_t bytes) {
-  return in_context([&](api::ContextRecord&) {
+  return in_context([&](api::ContextRecord& context) {
+    if (spoils_capture(context)) return api::capture_unsupported;
     if (!is_there(to, bytes)) return api::invalid_value;
     std::memset(reinterpret_cast<void*>(to), value, bytes);
     return api::success;
@@ -176,7 +192,8 @@ Result cuMemsetD8_v2(api::DevicePointer to, unsigned char value, std::size_t byt
 }
 
 Result cuMemcpy2D_v2(const api::CopyRows* copy) {
-  return in_context([&](api::ContextRecord&) {
+  return in_context([&](api::ContextRecord& context) {
+    if (spoils_capture(context)) return api::capture_unsupported;
     const bool whole = copy->from_x == 0 && copy->from_y == 0 && copy->to_x == 0 && copy->to_y == 0 &&
                        copy->from_array == nullptr && copy->to_array == nullptr && copy->bytes > 0 &&
                        copy->rows > 0 && copy->from_pitch >= copy->bytes && copy->to_pitch >= copy->bytes;
@@ -207,6 +224,7 @@ Result cuMemGetAllocationGranularity(std::size_t* bytes, const api::AllocationPr
 Result cuMemCreate(std::uint64_t* handle, std::size_t bytes, const api::AllocationProperties* properties,
                    unsigned long long flags) {
   return in_context([&](api::ContextRecord& context) {
+    if (spoils_capture(context)) return api::capture_unsupported;
     if (flags != 0 || !is_granted(bytes) || !pretence().descriptors || properties->type != 1 ||
         properties->location.type != 1 || properties->location.id != context.ordinal)
       return api::invalid_value;
@@ -225,7 +243,8 @@ Result cuMemCreate(std::uint64_t* handle, std::size_t bytes, const api::Allocati
 }
 
 Result cuMemRelease(std::uint64_t handle) {
-  return in_context([&](api::ContextRecord&) {
+  return in_context([&](api::ContextRecord& context) {
+    if (spoils_capture(context, true)) return api::capture_unsupported;
     return world().physical.erase(handle) == 1 ? api::success : api::invalid_value;
   });
 }
@@ -268,7 +287,8 @@ Result cuMemMap(api::DevicePointer pointer, std::size_t bytes, std::size_t offse
 }
 
 Result cuMemUnmap(api::DevicePointer pointer, std::size_t bytes) {
-  return in_context([&](api::ContextRecord&) {
+  return in_context([&](api::ContextRecord& context) {
+    if (spoils_capture(context, true)) return api::capture_unsupported;
     const auto found = world().allocations.find(pointer);
     if (found == world().allocations.end() || found->second.kind != Allocation::Kind::mapped ||
         found->second.bytes != bytes)
@@ -375,7 +395,8 @@ Result cuIpcOpenMemHandle_v2(api::DevicePointer* pointer, api::IpcHandle handle,
 }
 
 Result cuIpcCloseMemHandle(api::DevicePointer pointer) {
-  return in_context([&](api::ContextRecord&) {
+  return in_context([&](api::ContextRecord& context) {
+    if (spoils_capture(context, true)) return api::capture_unsupported;
     const auto found = world().allocations.find(pointer);
     if (found == world().allocations.end() || found->second.kind != Allocation::Kind::opened)
       return api::invalid_value;

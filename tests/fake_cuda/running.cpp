@@ -1,4 +1,5 @@
 // What runs: kernels, graphs of them, and conditionals, once somebody waits.
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <future>
@@ -58,10 +59,29 @@ Result run(api::ContextRecord& context, const api::Work& work) {
   return context.lost;
 }
 
+Result run(api::ContextRecord& context, const api::Piece& piece) {
+  if (const auto* work = std::get_if<api::Work>(&piece)) return run(context, *work);
+  if (const auto* host = std::get_if<api::HostWork>(&piece)) {
+    host->function(host->data);
+    return api::success;
+  }
+  const std::lock_guard lock(world().mutex);
+  if (const auto* set = std::get_if<api::Memset>(&piece)) {
+    if (!is_there(set->to, set->bytes)) return context.lost = api::illegal_address;
+    std::memset(reinterpret_cast<void*>(set->to), set->value, set->bytes);
+  } else if (const auto* copy = std::get_if<api::DeviceCopy>(&piece)) {
+    if (!is_there(copy->to, copy->bytes) || !is_there(copy->from, copy->bytes))
+      return context.lost = api::illegal_address;
+    std::memmove(reinterpret_cast<void*>(copy->to), reinterpret_cast<const void*>(copy->from), copy->bytes);
+  }
+  return api::success;
+}
+
 Result run(api::ContextRecord& context, const api::GraphExecRecord& exec);
 
 Result run(api::ContextRecord& context, const api::GraphExecRecord::Node& node) {
-  if (!node.conditional) return run(context, node.work);
+  if (!node.body) return run(context, node.work);
+  if (!node.conditional) return run(context, *node.body);
   const auto holds = [&] {
     const std::lock_guard lock(world().mutex);
     return world().conditions.at(node.conditional->handle) != 0;
@@ -98,13 +118,23 @@ Result run(api::ContextRecord& context, const api::GraphExecRecord& exec) {
   return api::success;
 }
 
-Result run(api::ContextRecord& context, const api::Waiting& waiting) {
-  if (const auto* work = std::get_if<api::Work>(&waiting)) return run(context, *work);
-  if (const auto* set = std::get_if<api::Memset>(&waiting)) {
+// Until the other stream has come so far; it is begun for that.
+void wait_for(const api::Ticket& ticket) {
+  while (ticket.reached.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
     const std::lock_guard lock(world().mutex);
-    if (!is_there(set->to, set->bytes)) return context.lost = api::illegal_address;
-    std::memset(reinterpret_cast<void*>(set->to), set->value, set->bytes);
+    begin(ticket.stream);
+  }
+}
+
+Result run(api::ContextRecord& context, const api::Waiting& waiting) {
+  if (const auto* piece = std::get_if<api::Piece>(&waiting)) return run(context, *piece);
+  if (const auto* reaches = std::get_if<api::Reaches>(&waiting)) {
+    reaches->ticket->promise.set_value();
     return api::success;
+  }
+  if (const auto* waits = std::get_if<api::WaitsFor>(&waiting)) {
+    wait_for(*waits->ticket);
+    return context.lost;
   }
   return run(context, *std::get<std::shared_ptr<const api::GraphExecRecord>>(waiting));
 }
@@ -128,8 +158,11 @@ bool begin(const std::shared_ptr<api::StreamRecord>& stream) {
   stream->running = std::make_shared<std::promise<void>>();
   stream->ended = stream->running->get_future().share();
   std::thread([stream, all = std::exchange(stream->waiting, {})] {
+    bool well = true;
     for (const api::Waiting& one : all) {
-      if (run(*stream->context, one) != api::success) break;
+      // Who waits for an event of a context that is lost hears of that.
+      if (well || std::holds_alternative<api::Reaches>(one))
+        well = run(*stream->context, one) == api::success && well;
     }
     const std::lock_guard lock(world().mutex);
     std::exchange(stream->running, nullptr)->set_value();
@@ -137,16 +170,32 @@ bool begin(const std::shared_ptr<api::StreamRecord>& stream) {
   return true;
 }
 
+std::unique_ptr<api::GraphRecord> cloned(const api::GraphRecord& graph) {
+  auto made = std::make_unique<api::GraphRecord>();
+  made->retained = graph.retained;
+  for (const auto& node : graph.nodes) {
+    if (node->conditional || std::holds_alternative<api::GraphMemory>(node->work)) return nullptr;
+    auto copy = std::make_unique<api::GraphNodeRecord>();
+    copy->graph = made.get();
+    copy->work = node->work;
+    for (const api::GraphNodeRecord* parent : node->parents)
+      copy->parents.push_back(
+          made->nodes[static_cast<std::size_t>(held(graph.nodes, parent) - graph.nodes.begin())].get());
+    if (node->body && (copy->body = cloned(*node->body)) == nullptr) return nullptr;
+    made->nodes.push_back(std::move(copy));
+  }
+  return made;
+}
+
 std::shared_ptr<api::GraphExecRecord> instantiated(const api::GraphRecord& graph) {
   auto record = std::make_shared<api::GraphExecRecord>();
+  record->retained = graph.retained;
   for (const auto& node : graph.nodes) {
     api::GraphExecRecord::Node made{node.get(), node->work, {}, nullptr, nullptr};
     for (const api::GraphNodeRecord* parent : node->parents)
       made.parents.push_back(static_cast<std::size_t>(held(graph.nodes, parent) - graph.nodes.begin()));
-    if (node->conditional) {
-      made.conditional = std::make_unique<api::Conditional>(*node->conditional);
-      made.body = instantiated(*node->body);
-    }
+    if (node->conditional) made.conditional = std::make_unique<api::Conditional>(*node->conditional);
+    if (node->body) made.body = instantiated(*node->body);
     record->nodes.push_back(std::move(made));
   }
   return record;

@@ -12,6 +12,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <variant>
 #include <vector>
 
@@ -52,6 +53,24 @@ struct Memset {
   std::size_t bytes = 0;
 };
 
+struct DeviceCopy {
+  DevicePointer to = 0, from = 0;
+  std::size_t bytes = 0;
+};
+
+struct HostWork {
+  HostFunction function = nullptr;
+  void* data = nullptr;
+};
+
+// Memory that a graph makes or gives back: no graph with it may be a node of another one.
+struct GraphMemory {
+  bool frees = false;
+};
+
+// What a node does, or a stream, in one piece.
+using Piece = std::variant<Work, Memset, DeviceCopy, HostWork, GraphMemory>;
+
 // A node that runs a graph, once or for as long as a handle's value is not 0.
 struct Conditional {
   std::uint64_t handle = 0;
@@ -60,22 +79,34 @@ struct Conditional {
 
 struct GraphNodeRecord {
   GraphRecord* graph = nullptr;  // that it is in
-  Work work;
+  Piece work;
   std::vector<const GraphNodeRecord*> parents;
-  std::unique_ptr<Conditional> conditional;  // instead of `work`
-  std::unique_ptr<GraphRecord> body;
+  std::unique_ptr<Conditional> conditional;  // around `body`
+  std::unique_ptr<GraphRecord> body;         // instead of `work`; without `conditional`: a child graph
+};
+
+struct UserObjectRecord {
+  void* pointer = nullptr;
+  HostFunction destroy = nullptr;
+  UserObjectRecord() = default;
+  UserObjectRecord(const UserObjectRecord&) = delete;
+  UserObjectRecord& operator=(const UserObjectRecord&) = delete;
+  ~UserObjectRecord() {
+    if (destroy != nullptr) destroy(pointer);
+  }
 };
 
 struct GraphRecord {
   std::vector<std::unique_ptr<GraphNodeRecord>> nodes;
   std::set<std::uint64_t> handles;  // of conditionals to come
+  std::vector<std::shared_ptr<UserObjectRecord>> retained;
 };
 
 // Nodes may be changed as long as no launch has a copy.
 struct GraphExecRecord {
   struct Node {
     const GraphNodeRecord* made_of = nullptr;
-    Work work;
+    Piece work;
     std::vector<std::size_t> parents;
     std::unique_ptr<Conditional> conditional;
     std::shared_ptr<const GraphExecRecord> body;
@@ -86,9 +117,40 @@ struct GraphExecRecord {
     }
   };
   std::vector<Node> nodes;
+  std::vector<std::shared_ptr<UserObjectRecord>> retained;
 };
 
-using Waiting = std::variant<Work, Memset, std::shared_ptr<const GraphExecRecord>>;
+// That a stream has come so far.
+struct Ticket {
+  std::shared_ptr<StreamRecord> stream;
+  std::promise<void> promise;
+  std::shared_future<void> reached{promise.get_future()};
+};
+struct Reaches {
+  std::shared_ptr<Ticket> ticket;
+};
+struct WaitsFor {
+  std::shared_ptr<Ticket> ticket;
+};
+
+// What streams record instead of doing it, from the beginning of one of them on.
+struct Capture {
+  std::unique_ptr<GraphRecord> graph = std::make_unique<GraphRecord>();
+  const StreamRecord* origin = nullptr;
+  const ContextRecord* context = nullptr;
+  std::thread::id thread;
+  int mode = capture_global;
+  bool invalid = false;
+};
+using Frontier = std::vector<const GraphNodeRecord*>;  // behind which what comes next is
+
+struct EventRecord {
+  std::shared_ptr<Ticket> ticket;    // of the last time that it was recorded
+  std::shared_ptr<Capture> capture;  // where that was part of one
+  Frontier behind;
+};
+
+using Waiting = std::variant<Piece, Reaches, WaitsFor, std::shared_ptr<const GraphExecRecord>>;
 
 // Begun once somebody waits or asks, on a thread of its own.
 struct StreamRecord {
@@ -96,6 +158,8 @@ struct StreamRecord {
   std::vector<Waiting> waiting;
   std::shared_ptr<std::promise<void>> running;  // null: nothing is
   std::shared_future<void> ended;
+  std::shared_ptr<Capture> capture;  // what is enqueued is recorded there
+  Frontier behind;
 };
 
 }  // namespace eagle::run::cuda::api
@@ -148,6 +212,10 @@ struct World {
   std::uint64_t last_handle = 0;
   std::set<std::unique_ptr<api::ModuleRecord>> modules;
   std::set<std::shared_ptr<api::StreamRecord>> streams;
+  std::map<const api::ContextRecord*, std::shared_ptr<api::StreamRecord>> default_streams;
+  std::set<std::unique_ptr<api::EventRecord>> events;
+  std::set<std::shared_ptr<api::UserObjectRecord>> user_objects;  // that no graph has yet
+  std::set<std::shared_ptr<api::Capture>> captures;               // under way
   std::set<std::unique_ptr<api::GraphRecord>> graphs;
   std::set<std::shared_ptr<api::GraphExecRecord>> execs;
   std::map<std::uint64_t, std::uint32_t> conditions;  // values by handle
@@ -174,8 +242,20 @@ const Allocation* allocation_at(std::uint64_t address, api::DevicePointer* begin
 // The bytes are those of one allocation.
 bool is_there(std::uint64_t address, std::uint64_t bytes);
 
+// ---- libcuda_streams.cpp
+
+// Null for a handle of none; that of the context, for a null handle.
+std::shared_ptr<api::StreamRecord> stream_of(api::ContextRecord& context, api::Stream stream);
+// Of a capture: the node is added. False: that capture is invalid.
+bool enqueue(api::StreamRecord& stream, api::Piece piece);
+// What a driver refuses while something is captured, and the capture with it: a call that could wait for the
+// device, from a thread that captures. `frees`: from any.
+bool spoils_capture(const api::ContextRecord& context, bool frees = false);
+
 // ---- running.cpp
 
+// A copy of all nodes, with their bodies; null for a graph that may be no node of another.
+std::unique_ptr<api::GraphRecord> cloned(const api::GraphRecord& graph);
 // A kernel node's work, with a copy of its parameter; false where a driver would not take it.
 bool work_of(const api::KernelNodeParams& params, api::Work& work);
 // Begins what waits in a stream, unless it is under way; whether something is. A fault stays with the

@@ -53,6 +53,7 @@ StatusOr<std::shared_ptr<const Device>> Device::open(std::shared_ptr<const Drive
       result != api::success)
     return driver->status(result, "cuDevicePrimaryCtxRetain of " + device->info_.name);
   device->driver_ = std::move(driver);
+  device->turns_ = CaptureTurns::of(device->info_.uuid);
   device->on_lost_ = std::move(on_lost);
   return std::shared_ptr<const Device>(std::move(device));
 }
@@ -273,6 +274,41 @@ StatusOr<bool> DeviceStream::done() const {
     return ready ? result : api::success;
   }));
   return ready;
+}
+
+// ---- DeviceEvent
+
+StatusOr<DeviceEvent> DeviceEvent::create(std::shared_ptr<const Device> device) {
+  DeviceEvent event;
+  event.device_ = std::move(device);
+  EAGLE_RETURN_IF_ERROR(event.device_->run("cuEventCreate", [&](const api::Functions& call) {
+    return call.cuEventCreate(&event.event_, api::event_without_time);
+  }));
+  return event;
+}
+
+DeviceEvent::DeviceEvent(DeviceEvent&& other) noexcept { *this = std::move(other); }
+DeviceEvent& DeviceEvent::operator=(DeviceEvent&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  device_ = std::move(other.device_);
+  event_ = std::exchange(other.event_, nullptr);
+  return *this;
+}
+DeviceEvent::~DeviceEvent() { release(); }
+
+void DeviceEvent::release() {
+  if (event_ == nullptr) return;
+  (void)device_->run("cuEventDestroy",
+                     [&](const api::Functions& call) { return call.cuEventDestroy(event_); });
+  event_ = nullptr;
+}
+
+Status DeviceEvent::order(api::Stream earlier, api::Stream later) const {
+  EAGLE_RETURN_IF_ERROR(device_->run(
+      "cuEventRecord", [&](const api::Functions& call) { return call.cuEventRecord(event_, earlier); }));
+  return device_->run("cuStreamWaitEvent",
+                      [&](const api::Functions& call) { return call.cuStreamWaitEvent(later, event_, 0); });
 }
 
 }  // namespace eagle::run::cuda

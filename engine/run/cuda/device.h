@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "engine/base/status.h"
+#include "engine/run/cuda/capture_turns.h"
 #include "engine/run/cuda/driver.h"
 
 namespace eagle::run::cuda {
@@ -37,6 +38,7 @@ public:
   [[nodiscard]] const Driver& driver() const { return *driver_; }
 
   [[nodiscard]] api::Context context() const { return context_; }
+  [[nodiscard]] CaptureTurns& turns() const { return *turns_; }
 
   // The context, current in this thread while it lives.
   class Current {
@@ -71,6 +73,7 @@ private:
   std::shared_ptr<const Driver> driver_;
   DeviceInfo info_;
   api::Context context_ = nullptr;
+  std::shared_ptr<CaptureTurns> turns_;
   OnLost on_lost_;
   mutable std::atomic<bool> lost_ = false;
 };
@@ -182,6 +185,25 @@ private:
   void release();
   std::shared_ptr<const Device> device_;
   api::Stream stream_ = nullptr;
+};
+
+// How far a stream has come, for another one to wait for. May be recorded again once it has been waited on.
+class DeviceEvent {
+public:
+  DeviceEvent() = default;
+  static StatusOr<DeviceEvent> create(std::shared_ptr<const Device> device);
+  DeviceEvent(DeviceEvent&& other) noexcept;
+  DeviceEvent& operator=(DeviceEvent&& other) noexcept;
+  ~DeviceEvent();
+
+  // What `later` is given from now on begins once all is done that `earlier` has been given. The host waits
+  // for nothing. SYSTEM for streams that are none, or of another GPU.
+  [[nodiscard]] Status order(api::Stream earlier, api::Stream later) const;
+
+private:
+  void release();
+  std::shared_ptr<const Device> device_;
+  api::Event event_ = nullptr;
 };
 
 }  // namespace eagle::run::cuda

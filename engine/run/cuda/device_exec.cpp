@@ -50,6 +50,15 @@ StatusOr<api::GraphNode> DeviceExec::add(api::Graph into, const DeviceNode& node
   return handle;
 }
 
+StatusOr<api::GraphNode> DeviceExec::add(api::Graph into, const CapturedGraph& graph,
+                                         std::span<const api::GraphNode> parents) const {
+  api::GraphNode handle = nullptr;
+  EAGLE_RETURN_IF_ERROR(device_->run("cuGraphAddChildGraphNode", [&](const api::Functions& call) {
+    return call.cuGraphAddChildGraphNode(&handle, into, parents.data(), parents.size(), graph.graph());
+  }));
+  return handle;
+}
+
 StatusOr<std::uint64_t> DeviceExec::conditional(api::Graph into) const {
   std::uint64_t handle = 0;
   EAGLE_RETURN_IF_ERROR(device_->run("cuGraphConditionalHandleCreate", [&](const api::Functions& call) {

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "engine/base/status.h"
+#include "engine/run/cuda/captured_graph.h"
 #include "engine/run/cuda/device.h"
 #include "engine/run/cuda/device_nodes.h"
 
@@ -22,6 +23,9 @@ public:
   [[nodiscard]] api::Graph graph() const { return graph_; }
   // A node of `into`: this graph, or the body of a conditional in it.
   StatusOr<api::GraphNode> add(api::Graph into, const DeviceNode& node,
+                               std::span<const api::GraphNode> parents) const;
+  // A copy of the graph as one node.
+  StatusOr<api::GraphNode> add(api::Graph into, const CapturedGraph& graph,
                                std::span<const api::GraphNode> parents) const;
   // A conditional node (api::conditional_if or _while) with the handle that `conditional` made, and its body.
   StatusOr<std::uint64_t> conditional(api::Graph into) const;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,12 +21,6 @@ constexpr std::chrono::microseconds bunch_time{5'000};
 constexpr std::chrono::microseconds shortest_look{20};
 constexpr std::chrono::microseconds longest_look{1'000};
 
-// One at a time, so that no memory is freed while a graph is made.
-std::mutex& building() {
-  static std::mutex mutex;
-  return mutex;
-}
-
 std::string label_of(const graph::Graph& graph, std::uint32_t plane) {
   const std::string& label = graph.planes[plane].label;
   return label.empty() ? "plane " + std::to_string(plane) : "plane " + kernel::quote_name(label);
@@ -44,9 +37,11 @@ StatusOr<std::unique_ptr<DeviceGraph>> DeviceGraph::build(
   std::unique_ptr<DeviceGraph> made(new DeviceGraph());
   made->device_ = modules.device();
   made->graph_ = graph;
-  const std::lock_guard lock(building());
+  EAGLE_ASSIGN_OR_RETURN(const auto turn, made->device_->turns().enter());
   EAGLE_RETURN_IF_ERROR(made->make_memory(std::move(planes), options.account));
   EAGLE_ASSIGN_OR_RETURN(made->stream_, DeviceStream::create(made->device_));
+  EAGLE_ASSIGN_OR_RETURN(made->before_, DeviceEvent::create(made->device_));
+  EAGLE_ASSIGN_OR_RETURN(made->after_, DeviceEvent::create(made->device_));
   std::vector<api::DevicePointer> addresses;
   for (const auto& plane : made->planes_) addresses.push_back(plane->address());
   EAGLE_ASSIGN_OR_RETURN(made->program_, lower(modules, made->graph_, addresses, made->beside_.address(),
@@ -85,7 +80,7 @@ Status DeviceGraph::make_memory(std::vector<std::shared_ptr<const DeviceMemory>>
 }
 
 DeviceGraph::~DeviceGraph() {
-  if (enqueued_ > 0) (void)stream_.wait();  // what is under way still looks at the planes
+  if (enqueued_ > 0 || ahead_) (void)stream_.wait();  // what is under way still looks at the planes
 }
 
 bool DeviceGraph::is_whole() const {
@@ -283,6 +278,8 @@ StatusOr<DeviceGraph::Next> DeviceGraph::advance_some() {
 
 void DeviceGraph::give_up() {
   if (enqueued_ > 0) static_cast<void>(settle());
+  static_cast<void>(take_back());
+  static_cast<void>(catch_up());
   wanted_ = launches_;
   position_ = 0;
 }
@@ -310,48 +307,93 @@ Status DeviceGraph::cancel() const {
 // ---- with the host's part
 
 StatusOr<DeviceGraph::Next> DeviceGraph::run_program() {
+  EAGLE_RETURN_IF_ERROR(take_back());
   while (launches_ < wanted_) {
     if (position_ == program_.instructions.size()) {
       EAGLE_RETURN_IF_ERROR(finish_replay());
       continue;
     }
     if (const Status status = stopped(); !status.ok()) {
+      static_cast<void>(catch_up());
       cut_short_ = position_ > 0;
       wanted_ = launches_;
       return status;
     }
-    if (position_ == 0 && program_.loops > 0) EAGLE_RETURN_IF_ERROR(ran_.fill(0));
-    const DeviceInstruction& instruction = program_.instructions[position_++];
-    if (const auto* part = std::get_if<RunPart>(&instruction)) {
-      EAGLE_RETURN_IF_ERROR(run(*part));
-    } else if (const auto* host = std::get_if<graph::RunHostCall>(&instruction)) {
-      call_ = host->call;
-      return Next::host_call;
-    } else if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) {
-      EAGLE_ASSIGN_OR_RETURN(const bool goes_in, holds(skip->guard));
-      if (!goes_in) position_ = skip->target;
-    } else if (const auto* enter = std::get_if<graph::LoopEnter>(&instruction)) {
-      iterations_[enter->loop] = 0;
-      EAGLE_RETURN_IF_ERROR(store_counter(enter->loop));
-    } else if (const auto* test = std::get_if<graph::LoopTest>(&instruction)) {
-      EAGLE_ASSIGN_OR_RETURN(const bool goes_in, holds(test->guard));
-      if (goes_in && iterations_[test->loop] < test->max_iterations) {
-        ++iterations_[test->loop];
-      } else {
-        position_ = test->target;
-      }
-    } else {
-      const auto& back = std::get<graph::LoopBack>(instruction);
-      EAGLE_RETURN_IF_ERROR(store_counter(back.loop));
-      position_ = back.target;
+    if (position_ == 0 && program_.loops > 0) {
+      EAGLE_RETURN_IF_ERROR(catch_up());
+      EAGLE_RETURN_IF_ERROR(ran_.fill(0));
     }
+    EAGLE_ASSIGN_OR_RETURN(const Next next, run_next());
+    if (next == Next::host_call) return next;
   }
   return Next::done;
 }
 
-Status DeviceGraph::run(const RunPart& instruction) {
-  EAGLE_RETURN_IF_ERROR(program_.parts[instruction.part].launch(stream_));
+// One instruction; `host_call`: its caller is to act.
+StatusOr<DeviceGraph::Next> DeviceGraph::run_next() {
+  const DeviceInstruction& instruction = program_.instructions[position_++];
+  if (const auto* part = std::get_if<RunPart>(&instruction)) {
+    EAGLE_RETURN_IF_ERROR(program_.parts[part->part].launch(stream_));
+    ahead_ = true;
+    // Behind work on another stream, or before some, nobody has to wait.
+    const bool last = position_ == program_.instructions.size();
+    if (!last && std::holds_alternative<RunOnStream>(program_.instructions[position_])) return Next::done;
+    if (last && launches_ + 1 < wanted_ && program_.loops == 0) return Next::done;
+    EAGLE_RETURN_IF_ERROR(catch_up());
+    return Next::done;
+  }
+  if (const auto* on_stream = std::get_if<RunOnStream>(&instruction)) {
+    call_ = on_stream->call;
+    EAGLE_RETURN_IF_ERROR(hand_over(on_stream->stream));
+    return Next::host_call;
+  }
+  // The host looks at what the device has made.
+  EAGLE_RETURN_IF_ERROR(catch_up());
+  if (const auto* host = std::get_if<graph::RunHostCall>(&instruction)) {
+    call_ = host->call;
+    return Next::host_call;
+  }
+  if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) {
+    EAGLE_ASSIGN_OR_RETURN(const bool goes_in, holds(skip->guard));
+    if (!goes_in) position_ = skip->target;
+  } else if (const auto* enter = std::get_if<graph::LoopEnter>(&instruction)) {
+    iterations_[enter->loop] = 0;
+    EAGLE_RETURN_IF_ERROR(store_counter(enter->loop));
+  } else if (const auto* test = std::get_if<graph::LoopTest>(&instruction)) {
+    EAGLE_ASSIGN_OR_RETURN(const bool goes_in, holds(test->guard));
+    if (goes_in && iterations_[test->loop] < test->max_iterations) {
+      ++iterations_[test->loop];
+    } else {
+      position_ = test->target;
+    }
+  } else {
+    const auto& back = std::get<graph::LoopBack>(instruction);
+    EAGLE_RETURN_IF_ERROR(store_counter(back.loop));
+    position_ = back.target;
+  }
+  return Next::done;
+}
+
+// What a callable enqueues comes behind what is enqueued here.
+Status DeviceGraph::hand_over(api::Stream to) {
+  EAGLE_RETURN_IF_ERROR(before_.order(stream_.handle(), to).within("the stream of a callable"));
+  lent_to_ = to;
+  return {};
+}
+
+// And what comes here behind that.
+Status DeviceGraph::take_back() {
+  if (!lent_to_) return {};
+  const api::Stream from = *std::exchange(lent_to_, std::nullopt);
+  ahead_ = true;
+  return after_.order(from, stream_.handle()).within("the stream of a callable");
+}
+
+// Waits for what is enqueued.
+Status DeviceGraph::catch_up() {
+  if (!ahead_) return {};
   const Status status = wait_for_stream();
+  ahead_ = false;
   retired_.clear();
   if (!status.ok()) {
     wanted_ = launches_;
@@ -362,6 +404,8 @@ Status DeviceGraph::run(const RunPart& instruction) {
 
 // Loops of the host were counted here, those of the device there; each is 0 where it is not counted.
 Status DeviceGraph::finish_replay() {
+  // A launch is over when it returns; between its replays nobody waits.
+  if (launches_ + 1 == wanted_) EAGLE_RETURN_IF_ERROR(catch_up());
   ++launches_;
   position_ = 0;
   if (launches_ < wanted_) {

@@ -57,7 +57,8 @@ public:
   // So many replays, one after the other. Of a whole graph they are enqueued and this returns before they are
   // done. BAD_VALUE while a launch is under way that needs the host.
   Status launch(std::int64_t count, std::shared_ptr<const Control> control = nullptr);
-  // Goes on until the launch is done or a host node is reached: run `call()`, then advance again. Enqueued
+  // Goes on until the launch is done or a host node is reached: run `call()`, then advance again. One with a
+  // stream of its own is called while the device computes: what it enqueues there comes behind it. Enqueued
   // launches are waited for. CANCELLED and DEADLINE say how many replays were whole; a fault of the device is
   // what its driver says, and stays.
   StatusOr<Next> advance();
@@ -100,11 +101,14 @@ private:
   Status settle();
   Status wait_for_stream();
   StatusOr<Next> run_program();
+  StatusOr<Next> run_next();
+  Status hand_over(api::Stream to);
+  Status take_back();
+  Status catch_up();
   StatusOr<bool> holds(const graph::Guard& guard) const;
   Status store_counter(std::uint32_t loop) const;
   Status finish_replay();
   Status stopped() const;
-  [[nodiscard]] Status run(const RunPart& instruction);
 
   std::shared_ptr<const Device> device_;
   graph::Graph graph_;
@@ -114,6 +118,8 @@ private:
   DeviceMemory beside_;
   DeviceMemory ran_;  // bodies, by loop
   DeviceStream stream_;
+  DeviceEvent before_;  // what a callable's own stream waits for
+  DeviceEvent after_;   // and what waits for it
   DeviceProgram program_;
 
   std::shared_ptr<const Control> control_;
@@ -123,9 +129,11 @@ private:
   std::int64_t bunch_ = 1;     // so many are enqueued before somebody looks whether they are still wanted
   std::chrono::steady_clock::time_point bunch_began_;
   std::uint32_t position_ = 0;
-  bool heeds_ = false;      // something on the device looks at the cancel word, and may last
-  bool told_ = false;       // that word is set
-  bool cut_short_ = false;  // the last launch was stopped part way
+  bool ahead_ = false;                  // of a program: something is enqueued that nobody has waited for
+  std::optional<api::Stream> lent_to_;  // the stream of the callable that is being called
+  bool heeds_ = false;                  // something on the device looks at the cancel word, and may last
+  bool told_ = false;                   // that word is set
+  bool cut_short_ = false;              // the last launch was stopped part way
   std::uint32_t call_ = 0;
   std::vector<std::int64_t> iterations_;
   Params params_;

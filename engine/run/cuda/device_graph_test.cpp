@@ -383,36 +383,8 @@ TEST_F(DeviceGraphTest, RandomGraphsGiveTheBitsOfTheCpuInEveryLegalOrder) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     Description d = graph::testing::random_description(random);
-    std::uint32_t call = 0;
-    const std::function<void(google::protobuf::RepeatedPtrField<v1::Stage>&)> number =
-        [&](google::protobuf::RepeatedPtrField<v1::Stage>& stages) {
-          const std::function<void(v1::Node&)> one = [&](v1::Node& node) {
-            if (node.has_host()) node.mutable_host()->set_call(call++);
-            if (node.has_skippable()) number(*node.mutable_skippable()->mutable_body());
-            if (node.has_repeat_while()) number(*node.mutable_repeat_while()->mutable_body());
-            if (!node.has_group()) return;
-            for (auto& branch : *node.mutable_group()->mutable_branches()) {
-              for (v1::Node& inner : *branch.mutable_nodes()) one(inner);
-            }
-          };
-          for (v1::Stage& stage : stages) {
-            if (stage.has_node()) one(*stage.mutable_node());
-            if (!stage.has_group()) continue;
-            for (auto& branch : *stage.mutable_group()->mutable_branches()) {
-              for (v1::Node& inner : *branch.mutable_nodes()) one(inner);
-            }
-          }
-        };
-    number(*d.message.mutable_stages());
-    Bytes planes = testing::planes_of(d.message);
-    for (std::size_t plane = 0; plane < planes.size(); ++plane) {
-      for (std::size_t word = 0; word + 8 <= planes[plane].size(); word += 8) {
-        const double real = static_cast<double>(random() % 2000) / 1000 - 1;
-        const std::int64_t cell = static_cast<std::int64_t>(random() % 2);
-        if (plane < 3) std::memcpy(planes[plane].data() + word, &real, 8);
-        if (plane == 3) std::memcpy(planes[plane].data() + word, &cell, 8);
-      }
-    }
+    testing::number_calls(*d.message.mutable_stages());
+    Bytes planes = testing::random_planes(d.message, random);
     const auto built = engine().build(d.message, testing::memory_of(planes));
     if (!built.ok()) continue;  // it races
     ++ran;

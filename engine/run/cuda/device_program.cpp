@@ -20,17 +20,30 @@ using graph::HostNode;
 using graph::KernelLaunch;
 using graph::Stage;
 
-// Whether some node of the stages is the client's.
-bool calls_host(const std::vector<Stage>& stages) {
-  bool found = false;
+// The graph that a callable was captured to; null for other nodes.
+const CapturedGraph* captured(const graph::Node& node, const DeviceWorks& works) {
+  const auto* const host = std::get_if<HostNode>(&node.kind);
+  const auto found = host == nullptr ? works.end() : works.find(host->call);
+  return found == works.end() ? nullptr : found->second.graph.get();
+}
+
+// Why bodies of these stages cannot be the device's; empty: they can.
+std::string why_host(const std::vector<Stage>& stages, const DeviceWorks& works) {
+  std::string why;
   for (const Stage& stage : stages) {
     graph::for_each_leaf(std::span<const graph::Branch>(stage.branches), [&](const graph::Node& node) {
-      const auto* conditional = std::get_if<Conditional>(&node.kind);
-      found |= std::holds_alternative<HostNode>(node.kind) ||
-               (conditional != nullptr && calls_host(conditional->body));
+      if (!why.empty()) return;
+      if (const auto* conditional = std::get_if<Conditional>(&node.kind))
+        why = why_host(conditional->body, works);
+      if (!std::holds_alternative<HostNode>(node.kind)) return;
+      const CapturedGraph* const graph = captured(node, works);
+      if (graph == nullptr)
+        why = "a node in it is the client's";
+      else if (!graph->fits_in_bodies().ok())
+        why = kernel::quote_name(node.label) + ": " + graph->fits_in_bodies().message();
     });
   }
-  return found;
+  return why;
 }
 
 int depth_of(const Conditional& conditional) {
@@ -89,18 +102,15 @@ private:
       if (is_on_host(node)) {
         open = false;
         std::fill(last.begin(), last.end(), nullptr);
-        if (outermost) {
-          const auto* host = std::get_if<HostNode>(&node.kind);
-          made_.schedule[leaves[i].stage] = host == nullptr ? graph::StageSchedule::host_loop
-                                            : host->tier == graph::HostTier::stream
-                                                ? graph::StageSchedule::client_replay
-                                                : graph::StageSchedule::host_call;
-        }
+        if (outermost) made_.schedule[leaves[i].stage] = schedule_on_host(node);
         EAGLE_RETURN_IF_ERROR(on_host(node));
         continue;
       }
       if (!open) EAGLE_RETURN_IF_ERROR(begin_part());
       open = true;
+      if (outermost && captured(node, options_.works) != nullptr &&
+          made_.schedule[leaves[i].stage] == graph::StageSchedule::cuda_graph)
+        made_.schedule[leaves[i].stage] = graph::StageSchedule::capture;
       std::vector<api::GraphNode> before;
       for (const std::uint32_t parent : parents[i]) {
         if (last[parent] != nullptr) before.push_back(last[parent]);
@@ -119,14 +129,29 @@ private:
     return {};
   }
 
+  // The stream of this process on which a callable enqueues.
+  std::optional<api::Stream> stream_of(const HostNode& host) const {
+    const auto found = options_.works.find(host.call);
+    return found == options_.works.end() ? std::nullopt : found->second.stream;
+  }
+
+  graph::StageSchedule schedule_on_host(const graph::Node& node) const {
+    const auto* host = std::get_if<HostNode>(&node.kind);
+    if (host == nullptr) return graph::StageSchedule::host_loop;
+    if (stream_of(*host)) return graph::StageSchedule::eager_stream;
+    if (graph::works_on_gpu(host->tier)) return graph::StageSchedule::client_replay;
+    return host->tier == graph::HostTier::eager ? graph::StageSchedule::eager_host
+                                                : graph::StageSchedule::host_call;
+  }
+
   bool is_on_host(const graph::Node& node) const {
-    if (std::holds_alternative<HostNode>(node.kind)) return true;
+    if (std::holds_alternative<HostNode>(node.kind)) return captured(node, options_.works) == nullptr;
     const auto* conditional = std::get_if<Conditional>(&node.kind);
     return conditional != nullptr && !why_on_host(*conditional).empty();
   }
 
   std::string why_on_host(const Conditional& conditional) const {
-    if (calls_host(conditional.body)) return "a node in it is the client's";
+    if (std::string why = why_host(conditional.body, options_.works); !why.empty()) return why;
     if (!options_.conditionals) return "conditional nodes are switched off";
     const Status& driver = modules_.device()->driver().conditionals();
     if (!driver.ok()) return driver.message();
@@ -136,7 +161,15 @@ private:
   }
 
   Status on_host(const graph::Node& node) {
-    if (const auto* host = std::get_if<HostNode>(&node.kind)) {
+    const auto* const host = std::get_if<HostNode>(&node.kind);
+    if (const auto stream = host == nullptr ? std::nullopt : stream_of(*host)) {
+      made_.instructions.emplace_back(RunOnStream{host->call, *stream});
+      made_.stages.push_back({DeviceStage::Kind::stream_call, 0,
+                              kernel::quote_name(node.label) + " enqueues on its own stream, between two "
+                                                               "CUDA graphs; the host waits for neither"});
+      return {};
+    }
+    if (host != nullptr) {
       made_.instructions.emplace_back(graph::RunHostCall{host->call, node.label});
       made_.stages.push_back({DeviceStage::Kind::host_call, 0,
                               kernel::quote_name(node.label) + " is called between two CUDA graphs"});
@@ -180,6 +213,10 @@ private:
                                 bool in_body) {
     if (const auto* conditional = std::get_if<Conditional>(&node.kind))
       return add(*conditional, into, std::move(before), in_body);
+    if (const CapturedGraph* const graph = captured(node, options_.works)) {
+      ++made_.stages[stage_].nodes;
+      return made_.parts.back().add(into, *graph, before);
+    }
     std::vector<DeviceNode> chain;
     if (const auto* launch = std::get_if<KernelLaunch>(&node.kind)) {
       EAGLE_ASSIGN_OR_RETURN(chain, nodes_.launch(graph_.kernels[launch->kernel], *launch));
@@ -305,6 +342,8 @@ std::string_view name_of(DeviceStage::Kind kind) {
   switch (kind) {
     case DeviceStage::Kind::cuda_graph:
       return "cuda_graph";
+    case DeviceStage::Kind::stream_call:
+      return "stream_call";
     case DeviceStage::Kind::host_call:
       return "host_call";
     case DeviceStage::Kind::host_loop:

@@ -2,13 +2,15 @@
 //
 // Where nothing needs the host it is one CUDA graph: leaves are chains of kernels whose parents are the
 // derived edges, conditionals are nodes whose bodies are graphs again, with guards that the device evaluates.
-// A host node ends one CUDA graph, and the next one begins behind it. So does a conditional that holds one,
-// or any conditional where the driver has no such nodes: the host then looks at the guard between launches.
+// What a callable of this process was captured to is a node, too (DeviceWork). Any other host node ends one
+// CUDA graph, and the next one begins behind it. So does a conditional that holds one, or any conditional
+// where the driver has no such nodes: the host then looks at the guard between launches.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +21,7 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/run_plan.h"
 #include "engine/graph/schedule.h"
+#include "engine/run/cuda/captured_graph.h"
 #include "engine/run/cuda/device_exec.h"
 #include "engine/run/cuda/device_modules.h"
 #include "engine/run/cuda/device_nodes.h"
@@ -29,7 +32,7 @@ using Parents = std::vector<std::vector<std::uint32_t>>;  // by leaf
 
 // How a part of a graph runs; in order. The schedule of a graph on a device, for people.
 struct DeviceStage {
-  enum class Kind { cuda_graph, host_call, host_loop, host_check };
+  enum class Kind { cuda_graph, stream_call, host_call, host_loop, host_check };
   Kind kind = Kind::cuda_graph;
   std::size_t nodes = 0;  // kernels and conditionals of a CUDA graph
   std::string text;       // "'relax' repeats between host checks: ...", why so
@@ -39,9 +42,14 @@ std::string_view name_of(DeviceStage::Kind kind);  // "cuda_graph"
 struct RunPart {
   std::uint32_t part = 0;
 };
+// A callable that enqueues on this stream: behind what has been enqueued, and before what follows.
+struct RunOnStream {
+  std::uint32_t call = 0;
+  api::Stream stream = nullptr;
+};
 // As in graph::RunPlan, where the host looks at the guard.
-using DeviceInstruction = std::variant<RunPart, graph::RunHostCall, graph::SkipUnless, graph::LoopEnter,
-                                       graph::LoopTest, graph::LoopBack>;
+using DeviceInstruction = std::variant<RunPart, RunOnStream, graph::RunHostCall, graph::SkipUnless,
+                                       graph::LoopEnter, graph::LoopTest, graph::LoopBack>;
 
 // A kernel in a CUDA graph.
 struct PlacedNode {
@@ -63,7 +71,16 @@ struct DeviceProgram {
   std::vector<std::optional<plane::View>> counters;  // by loop
 };
 
+// What a callable of this very process does on the device, where it is not to be called between two CUDA
+// graphs that the host has waited for.
+struct DeviceWork {
+  std::shared_ptr<const CapturedGraph> graph;  // a node of the graph
+  std::optional<api::Stream> stream;           // or where it enqueues at each launch
+};
+using DeviceWorks = std::map<std::uint32_t, DeviceWork>;  // by HostNode::call
+
 struct LoweringOptions {
+  DeviceWorks works;
   bool conditionals = true;  // as nodes, where the driver has them
   // Pays for what the graph makes for itself: scratch planes, notes, and values on their way.
   Account account;

@@ -154,6 +154,7 @@ StatusOr<DeviceMemory> DeviceMemory::open(std::shared_ptr<const Device> device, 
   return memory;
 }
 
+// Later, where something is captured on the GPU: a free would wait for the device, and spoil that.
 void DeviceMemory::release() {
   if (address_ == 0 && base_ == 0 && allocation_ == 0) return;
   if (origin_ == Origin::borrowed) {
@@ -161,14 +162,17 @@ void DeviceMemory::release() {
     owner_.reset();
     return;
   }
-  (void)device_->run("cuMemFree", [&](const api::Functions& call) {
-    if (origin_ == Origin::allocated) return call.cuMemFree(address_);
-    if (origin_ == Origin::opened) return call.cuIpcCloseMemHandle(base_);
-    if (base_ != 0) {
-      call.cuMemUnmap(base_, taken_);
-      call.cuMemAddressFree(base_, taken_);
-    }
-    return call.cuMemRelease(allocation_);
+  device_->turns().free([device = device_, origin = origin_, address = address_, base = base_, taken = taken_,
+                         allocation = allocation_] {
+    (void)device->run("cuMemFree", [&](const api::Functions& call) {
+      if (origin == Origin::allocated) return call.cuMemFree(address);
+      if (origin == Origin::opened) return call.cuIpcCloseMemHandle(base);
+      if (base != 0) {
+        call.cuMemUnmap(base, taken);
+        call.cuMemAddressFree(base, taken);
+      }
+      return call.cuMemRelease(allocation);
+    });
   });
   address_ = base_ = 0;
   allocation_ = 0;

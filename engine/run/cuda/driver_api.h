@@ -20,6 +20,8 @@ struct StreamRecord;
 struct GraphRecord;
 struct GraphNodeRecord;
 struct GraphExecRecord;
+struct EventRecord;
+struct UserObjectRecord;
 using Context = ContextRecord*;
 using Module = ModuleRecord*;
 using Function = FunctionRecord*;
@@ -27,6 +29,9 @@ using Stream = StreamRecord*;
 using Graph = GraphRecord*;
 using GraphNode = GraphNodeRecord*;
 using GraphExec = GraphExecRecord*;
+using Event = EventRecord*;
+using UserObject = UserObjectRecord*;
+using HostFunction = void (*)(void*);
 
 struct Uuid {
   char bytes[16];
@@ -120,6 +125,12 @@ inline constexpr Result illegal_address = 700;
 inline constexpr Result launch_out_of_resources = 701;
 inline constexpr Result launch_timeout = 702;
 inline constexpr Result misaligned_address = 716;
+inline constexpr Result capture_unsupported = 900;
+inline constexpr Result capture_invalidated = 901;
+inline constexpr Result capture_unmatched = 903;
+inline constexpr Result capture_unjoined = 904;
+inline constexpr Result capture_isolation = 905;
+inline constexpr Result capture_wrong_thread = 908;
 inline constexpr Result unknown = 999;
 
 // CUdevice_attribute
@@ -132,6 +143,27 @@ inline constexpr int attribute_compute_capability_minor = 76;
 
 // CUstream_flags
 inline constexpr unsigned stream_non_blocking = 1;
+// CUstreamCaptureMode, CUstreamCaptureStatus
+inline constexpr int capture_global = 0;
+inline constexpr int capture_thread_local = 1;
+inline constexpr int capture_relaxed = 2;
+inline constexpr int capturing_nothing = 0;
+inline constexpr int capturing = 1;
+inline constexpr int capturing_in_vain = 2;
+// CUevent_flags, CUuserObject_flags, CUuserObjectRetain_flags
+inline constexpr unsigned event_without_time = 2;
+inline constexpr unsigned user_object_unsynchronised = 1;
+inline constexpr unsigned user_object_move = 1;
+// CUgraphNodeType
+inline constexpr int node_kernel = 0;
+inline constexpr int node_copy = 1;
+inline constexpr int node_memset = 2;
+inline constexpr int node_host = 3;
+inline constexpr int node_graph = 4;
+inline constexpr int node_empty = 5;
+inline constexpr int node_allocation = 10;
+inline constexpr int node_free = 11;
+inline constexpr int node_conditional = 13;
 // CUmemAllocationHandleType, CUmemAllocationGranularity_flags, CUipcMem_flags
 inline constexpr int handle_posix_descriptor = 1;
 inline constexpr int granularity_minimum = 0;
@@ -189,22 +221,42 @@ inline constexpr int jit_error_log_buffer_bytes = 6;
 
 // Of graphs; a driver without them runs kernels one by one. What has the version 10.0 in its name takes the
 // KernelNodeParams above, whatever a newer form takes.
-#define EAGLE_CUDA_GRAPH_FUNCTIONS(X)                                            \
-  X(cuGraphCreate, 10000, cuGraphCreate, (Graph * graph, unsigned flags))        \
-  X(cuGraphDestroy, 10000, cuGraphDestroy, (Graph graph))                        \
-  X(cuGraphAddKernelNode, 10000, cuGraphAddKernelNode,                           \
-    (GraphNode * node, Graph graph, const GraphNode* parents, std::size_t count, \
-     const KernelNodeParams* parameters))                                        \
-  X(cuGraphInstantiateWithFlags, 11040, cuGraphInstantiateWithFlags,             \
-    (GraphExec * exec, Graph graph, unsigned long long flags))                   \
-  X(cuGraphKernelNodeSetParams, 10000, cuGraphKernelNodeSetParams,               \
-    (GraphNode node, const KernelNodeParams* parameters))                        \
-  X(cuMemsetD8Async, 3020, cuMemsetD8Async,                                      \
-    (DevicePointer to, unsigned char value, std::size_t bytes, Stream stream))   \
-  X(cuGraphExecKernelNodeSetParams, 10010, cuGraphExecKernelNodeSetParams,       \
-    (GraphExec exec, GraphNode node, const KernelNodeParams* parameters))        \
-  X(cuGraphLaunch, 10000, cuGraphLaunch, (GraphExec exec, Stream stream))        \
-  X(cuGraphExecDestroy, 10000, cuGraphExecDestroy, (GraphExec exec))
+#define EAGLE_CUDA_GRAPH_FUNCTIONS(X)                                                                     \
+  X(cuGraphCreate, 10000, cuGraphCreate, (Graph * graph, unsigned flags))                                 \
+  X(cuGraphDestroy, 10000, cuGraphDestroy, (Graph graph))                                                 \
+  X(cuGraphAddKernelNode, 10000, cuGraphAddKernelNode,                                                    \
+    (GraphNode * node, Graph graph, const GraphNode* parents, std::size_t count,                          \
+     const KernelNodeParams* parameters))                                                                 \
+  X(cuGraphInstantiateWithFlags, 11040, cuGraphInstantiateWithFlags,                                      \
+    (GraphExec * exec, Graph graph, unsigned long long flags))                                            \
+  X(cuGraphKernelNodeSetParams, 10000, cuGraphKernelNodeSetParams,                                        \
+    (GraphNode node, const KernelNodeParams* parameters))                                                 \
+  X(cuMemsetD8Async, 3020, cuMemsetD8Async,                                                               \
+    (DevicePointer to, unsigned char value, std::size_t bytes, Stream stream))                            \
+  X(cuGraphExecKernelNodeSetParams, 10010, cuGraphExecKernelNodeSetParams,                                \
+    (GraphExec exec, GraphNode node, const KernelNodeParams* parameters))                                 \
+  X(cuGraphLaunch, 10000, cuGraphLaunch, (GraphExec exec, Stream stream))                                 \
+  X(cuGraphExecDestroy, 10000, cuGraphExecDestroy, (GraphExec exec))                                      \
+  /* of what the process's own packages enqueue and capture */                                            \
+  X(cuGraphClone, 10000, cuGraphClone, (Graph * clone, Graph graph))                                      \
+  X(cuGraphAddChildGraphNode, 10000, cuGraphAddChildGraphNode,                                            \
+    (GraphNode * node, Graph graph, const GraphNode* parents, std::size_t count, Graph child))            \
+  X(cuGraphGetNodes, 10000, cuGraphGetNodes, (Graph graph, GraphNode * nodes, std::size_t * count))       \
+  X(cuGraphNodeGetType, 10000, cuGraphNodeGetType, (GraphNode node, int* type))                           \
+  X(cuGraphChildGraphNodeGetGraph, 10000, cuGraphChildGraphNodeGetGraph, (GraphNode node, Graph * graph)) \
+  X(cuGraphRetainUserObject, 11030, cuGraphRetainUserObject,                                              \
+    (Graph graph, UserObject object, unsigned count, unsigned flags))                                     \
+  X(cuUserObjectCreate, 11030, cuUserObjectCreate,                                                        \
+    (UserObject * object, void* pointer, HostFunction destroy, unsigned count, unsigned flags))           \
+  X(cuStreamBeginCapture, 10010, cuStreamBeginCapture_v2, (Stream stream, int mode))                      \
+  X(cuStreamEndCapture, 10000, cuStreamEndCapture, (Stream stream, Graph * graph))                        \
+  X(cuStreamIsCapturing, 10000, cuStreamIsCapturing, (Stream stream, int* status))                        \
+  X(cuStreamWaitEvent, 3020, cuStreamWaitEvent, (Stream stream, Event event, unsigned flags))             \
+  X(cuEventCreate, 2000, cuEventCreate, (Event * event, unsigned flags))                                  \
+  X(cuEventRecord, 2000, cuEventRecord, (Event event, Stream stream))                                     \
+  X(cuEventDestroy, 4000, cuEventDestroy_v2, (Event event))                                               \
+  X(cuMemcpyDtoDAsync, 3020, cuMemcpyDtoDAsync_v2,                                                        \
+    (DevicePointer to, DevicePointer from, std::size_t bytes, Stream stream))
 
 // Of memory that other processes open by a descriptor (virtual memory management, CUDA 10.2).
 #define EAGLE_CUDA_DESCRIPTOR_FUNCTIONS(X)                                                          \

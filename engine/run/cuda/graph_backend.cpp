@@ -122,6 +122,7 @@ StatusOr<std::unique_ptr<DeviceBackend>> build_on_device(const graph::Graph& gra
   }
   LoweringOptions options;
   options.account = planes.account;
+  options.works = planes.works;
   EAGLE_ASSIGN_OR_RETURN(auto made,
                          DeviceGraph::build(*planes.unit->modules, graph, std::move(memory), options));
   return std::unique_ptr<DeviceBackend>(std::make_unique<GraphBackend>(planes.unit, std::move(made)));

@@ -7,6 +7,7 @@
 #include "engine/base/status.h"
 #include "engine/graph/graph.h"
 #include "engine/run/cuda/device.h"
+#include "engine/run/cuda/device_program.h"
 #include "engine/run/cuda/devices.h"
 #include "engine/run/device_backend.h"
 
@@ -18,6 +19,8 @@ struct PlanesOnDevice {
   // By plane of the description; null: in memory of the host, or scratch.
   std::vector<std::shared_ptr<const DeviceMemory>> memory;
   Account account = {};  // pays for what the graph makes there for itself
+  // Of callables that belong to this process.
+  DeviceWorks works = {};
 };
 
 // MIXED_DEVICES where a node that the device runs touches memory of the host, by the names of the node, of

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <set>
 #include <span>
 #include <string>
@@ -65,6 +66,45 @@ inline const graph::HostNode& host_of(const graph::Graph& graph, std::uint32_t c
   }
   ADD_FAILURE() << "no host node " << call;
   return *hosts.at(0);
+}
+
+// Each host node gets a number of its own, those of bodies and groups too.
+inline void number_calls(google::protobuf::RepeatedPtrField<v1::Stage>& stages, std::uint32_t& next);
+inline void number_calls(v1::Node& node, std::uint32_t& next) {
+  if (node.has_host()) node.mutable_host()->set_call(next++);
+  if (node.has_skippable()) number_calls(*node.mutable_skippable()->mutable_body(), next);
+  if (node.has_repeat_while()) number_calls(*node.mutable_repeat_while()->mutable_body(), next);
+  if (!node.has_group()) return;
+  for (auto& branch : *node.mutable_group()->mutable_branches()) {
+    for (v1::Node& inner : *branch.mutable_nodes()) number_calls(inner, next);
+  }
+}
+inline void number_calls(google::protobuf::RepeatedPtrField<v1::Stage>& stages, std::uint32_t& next) {
+  for (v1::Stage& stage : stages) {
+    if (stage.has_node()) number_calls(*stage.mutable_node(), next);
+    if (!stage.has_group()) continue;
+    for (auto& branch : *stage.mutable_group()->mutable_branches()) {
+      for (v1::Node& inner : *branch.mutable_nodes()) number_calls(inner, next);
+    }
+  }
+}
+inline void number_calls(google::protobuf::RepeatedPtrField<v1::Stage>& stages) {
+  std::uint32_t next = 0;
+  number_calls(stages, next);
+}
+
+// Values for the planes of a random description: reals in the first three, cells of guards in the fourth.
+inline Bytes random_planes(const v1::GraphDescription& message, std::mt19937_64& random) {
+  Bytes planes = planes_of(message);
+  for (std::size_t plane = 0; plane < planes.size(); ++plane) {
+    for (std::size_t word = 0; word + 8 <= planes[plane].size(); word += 8) {
+      const double real = static_cast<double>(random() % 2000) / 1000 - 1;
+      const std::int64_t cell = static_cast<std::int64_t>(random() % 2);
+      if (plane < 3) std::memcpy(planes[plane].data() + word, &real, 8);
+      if (plane == 3) std::memcpy(planes[plane].data() + word, &cell, 8);
+    }
+  }
+  return planes;
 }
 
 struct Ran {

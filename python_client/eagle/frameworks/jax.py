@@ -6,6 +6,9 @@ from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
+from eagle import _core
+from eagle._gpu_calls import on_gpu
+from eagle._gpu_streams import current_stream
 from eagle._nodes import Node, Planes, _named, opaque
 from eagle._reverse import VjpFunction
 from eagle.errors import refusal
@@ -24,10 +27,11 @@ def node(fn: Callable[..., Any], reads: Planes, writes: Planes, *, jit: bool = T
     ``writes``, as a dict by name, as a tuple in their order, or alone where there is one.
 
     The arrays reach JAX without a copy, and results are stored once, to the arrays of ``writes``; those on another
-    machine are fetched before and sent after. ``fn`` is compiled by
-    ``jax.jit`` unless ``jit=False``. Where the graph is recorded, ``jax.vjp(fn)`` is the node's derivative without
-    further words; ``vjps=`` of :func:`eagle.diff.reverse` overrides it. float64 needs
-    ``jax.config.update("jax_enable_x64", True)``; without it such arrays are refused (TypeError).
+    machine are fetched before and sent after. On a GPU it is a node with JAX's own stream (``stream=`` of
+    :func:`eagle.graph.opaque`): nothing is copied but the results, in the order of that stream, and they are kept until
+    the launch is over. ``fn`` is compiled by ``jax.jit`` unless ``jit=False``. Where the graph is recorded,
+    ``jax.vjp(fn)`` is the node's derivative without further words; ``vjps=`` of :func:`eagle.diff.reverse` overrides
+    it. float64 needs ``jax.config.update("jax_enable_x64", True)``; without it such arrays are refused (TypeError).
     """
     if not callable(fn):
         raise refusal("WRONG_TYPE", f"jax.node: expected a function of arrays by name, found {type(fn).__name__}")
@@ -43,22 +47,37 @@ def node(fn: Callable[..., Any], reads: Planes, writes: Planes, *, jit: bool = T
     def results(given: Any) -> dict[str, Any]:
         return _by_name(compiled(given), tuple(written))
 
+    def refuse_unlike(plane: str, value: Any, array: Any) -> None:
+        if value.shape != array.shape:
+            raise refusal(
+                "WRONG_SHAPE",
+                f"jax.node: plane '{plane}': expected shape {array.shape}, the function returned {value.shape}",
+            )
+        if not np.can_cast(value.dtype, array.dtype, "same_kind"):
+            raise refusal(
+                "WRONG_DTYPE",
+                f"jax.node: plane '{plane}': expected {array.dtype}, the function returned {value.dtype}",
+            )
+
     def call(**given: Any) -> None:  # arrays that are on another machine; the others are here
         found = results({plane: _jax(given.get(plane, array)) for plane, array in read.items()})
         for plane, declared in written.items():
             array = given.get(plane, declared)
             value = np.asarray(found[plane])
-            if value.shape != array.shape:
-                raise refusal(
-                    "WRONG_SHAPE",
-                    f"jax.node: plane '{plane}': expected shape {array.shape}, the function returned {value.shape}",
-                )
-            if not np.can_cast(value.dtype, array.dtype, "same_kind"):
-                raise refusal(
-                    "WRONG_DTYPE",
-                    f"jax.node: plane '{plane}': expected {array.dtype}, the function returned {value.dtype}",
-                )
+            refuse_unlike(plane, value, array)
             array[...] = value
+
+    def enqueue(**given: Any) -> list[Any]:
+        found = results({plane: jnp.from_dlpack(given[plane]) for plane in read})
+        kept = []
+        for plane in written:
+            array, value = given[plane], found[plane]
+            refuse_unlike(plane, value, array)
+            value = value if value.dtype == array.dtype else value.astype(array.dtype)
+            # With the capsule JAX has its stream wait for the value.
+            kept.extend([value, value.__dlpack__(stream=current_stream())])
+            _copy_on_stream(plane, value, array)
+        return kept
 
     real = [plane for plane, array in read.items() if array.dtype.kind == "f"]
 
@@ -76,7 +95,11 @@ def node(fn: Callable[..., Any], reads: Planes, writes: Planes, *, jit: bool = T
         found = taken_back(given, bars)
         return {plane: np.asarray(found[plane]) if plane in found else None for plane in primals}
 
-    made = opaque(call, reads=read, writes=written, name=name)
+    there = [array for array in (*read.values(), *written.values()) if on_gpu(array)]
+    if there:
+        made = opaque(enqueue, reads=read, writes=written, stream=_stream_of(there[0]), name=name)
+    else:
+        made = opaque(call, reads=read, writes=written, name=name)
     made._vjp = vjp
     return made
 
@@ -160,6 +183,28 @@ def function(
 
     by_name.__name__ = made.name
     return by_name
+
+
+def _stream_of(array: Plane) -> int:
+    """The stream that JAX looks to when it is given memory of this GPU, or gives some away."""
+    _, ordinal, uuid = array._pointer()
+    for device in jax.devices("cuda"):
+        if device.local_hardware_id == ordinal:
+            return int(device.get_stream_for_external_ready_events())
+    raise refusal(
+        "MIXED_DEVICES",
+        f"jax.node: an array lies on {uuid}, GPU {ordinal} of this process, which JAX does not use; make it visible to "
+        "JAX (CUDA_VISIBLE_DEVICES, JAX_PLATFORMS)",
+    )
+
+
+def _copy_on_stream(plane: str, value: Any, array: Plane) -> None:
+    if not array._local.flags.c_contiguous:
+        raise refusal(
+            "COPY_BOUND_PLANE", f"jax.node: plane '{plane}' is not contiguous; results are stored to whole arrays"
+        )
+    pointer, _, uuid = array._pointer()
+    _core.copy_on_stream(uuid, pointer, int(value.unsafe_buffer_pointer()), array.nbytes, current_stream())
 
 
 def _cotangent(value: Any, given: Any) -> Any:

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "eagle/client/future.h"
+#include "eagle/client/gpu_work.h"
 #include "eagle/client/run.h"
 #include "eagle/client/session.h"
 #include "engine/base/status.h"
@@ -64,6 +65,7 @@ struct Opaque {
   NamedArrays reads;
   NamedArrays writes;
   HostTier tier = HostTier::captured;
+  std::shared_ptr<const GpuWork> on_gpu = nullptr;
 };
 struct Planes {
   NamedArrays reads;
@@ -203,7 +205,8 @@ public:
   Status rebind(const std::vector<PlaneUpdate>& planes);
 
   [[nodiscard]] bool built() const;
-  // Empty before the build; then one of "work_share", "branch_tasks" a stage.
+  // Empty before the build; then one of "work_share", "branch_tasks" a stage, or what docs/manual/gpu.md
+  // lists.
   [[nodiscard]] std::vector<std::string> schedule() const;
   // Where it runs: "cpu", "cuda:0"; empty before the build.
   [[nodiscard]] std::string backend() const;

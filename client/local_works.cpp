@@ -1,0 +1,79 @@
+#include "client/local_works.h"
+
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "engine/kernel/names.h"
+
+namespace eagle {
+namespace {
+
+using run::cuda::CapturedGraph;
+
+// The client's nodes, those of bodies too.
+void list_host_nodes(const std::vector<graph::Stage>& stages, std::vector<const graph::Node*>& nodes) {
+  for (const graph::Stage& stage : stages) {
+    graph::for_each_leaf(std::span<const graph::Branch>(stage.branches), [&](const graph::Node& node) {
+      if (std::holds_alternative<graph::HostNode>(node.kind)) nodes.push_back(&node);
+      if (const auto* conditional = std::get_if<graph::Conditional>(&node.kind))
+        list_host_nodes(conditional->body, nodes);
+    });
+  }
+}
+
+std::string named(const std::string& label) { return "node " + kernel::quote_name(label); }
+
+}  // namespace
+
+StatusOr<LocalWorks> LocalWorks::prepare(const graph::Graph& graph, const GpuWorks& works,
+                                         const std::shared_ptr<const run::cuda::Device>& device) {
+  LocalWorks made;
+  std::vector<const graph::Node*> nodes;
+  list_host_nodes(graph.stages, nodes);
+  for (const graph::Node* node : nodes) {
+    const std::uint32_t call = std::get<graph::HostNode>(node->kind).call;
+    const std::shared_ptr<const GpuWork> work = call < works.size() ? works[call] : nullptr;
+    if (work == nullptr) continue;
+    run::cuda::DeviceWork& on_device = made.on_device_[call];
+    if (work->over) made.told_.push_back(work);
+    if (work->stream) {
+      on_device.stream = reinterpret_cast<run::cuda::api::Stream>(*work->stream);
+    } else if (work->graph) {
+      const std::uint64_t original = work->graph();
+      if (original == 0) {
+        return Status(Reason::graph_state,
+                      named(node->label) + ": its owner has no CUDA graph now; capture one, and build then");
+      }
+      auto copy = CapturedGraph::copy_of(device, reinterpret_cast<run::cuda::api::Graph>(original));
+      if (!copy.ok()) return copy.status().within(named(node->label));
+      on_device.graph = *copy;
+      made.children_.push_back({node->label, work, original, *std::move(copy)});
+    } else {
+      auto captured = CapturedGraph::capture(device, [&](run::cuda::api::Stream stream) {
+        return work->enqueue(reinterpret_cast<std::uint64_t>(stream));
+      });
+      if (!captured.ok()) return captured.status().within(named(node->label));
+      on_device.graph = *std::move(captured);
+    }
+  }
+  return made;
+}
+
+Status LocalWorks::check() const {
+  for (const Child& child : children_) {
+    const std::uint64_t now = child.work->graph();
+    if (now == child.original && !child.copy->original_gone()) continue;
+    return {Reason::graph_state,
+            named(child.label) + ": its owner was " + (now == 0 ? "reset" : "captured again") +
+                " since this graph was built, which has what it was then; " +
+                (now == 0 ? "capture it again, and build the graph anew" : "build the graph anew")};
+  }
+  return {};
+}
+
+void LocalWorks::over() const {
+  for (const auto& work : told_) work->over();
+}
+
+}  // namespace eagle
