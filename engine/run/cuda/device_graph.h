@@ -120,7 +120,6 @@ private:
   std::chrono::steady_clock::time_point bunch_began_;
   std::uint32_t position_ = 0;
   bool heeds_ = false;      // something on the device looks at the cancel word, and may last
-  bool told_ = false;       // that word is set
   bool cut_short_ = false;  // the last launch was stopped part way
   std::uint32_t call_ = 0;
   std::vector<std::int64_t> iterations_;
