@@ -57,7 +57,7 @@ StatusOr<std::optional<run::cuda::PlanesOnDevice>> planes_on_device(const std::v
     if (first == nullptr) first = &plane;
     if (plane.on_gpu()->unit() != first->on_gpu()->unit()) {
       return Status(Reason::mixed_devices, place_of(*first) + ", and " + place_of(plane) +
-                                               "; a graph runs on one GPU: copy one of them to the other");
+                                               "; a graph or a run is on one GPU: copy one of them to the other");
     }
   }
   std::optional<run::cuda::PlanesOnDevice> found;
