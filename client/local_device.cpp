@@ -56,8 +56,9 @@ StatusOr<std::optional<run::cuda::PlanesOnDevice>> planes_on_device(const std::v
     if (plane.on_gpu() == nullptr) continue;
     if (first == nullptr) first = &plane;
     if (plane.on_gpu()->unit() != first->on_gpu()->unit()) {
-      return Status(Reason::mixed_devices, place_of(*first) + ", and " + place_of(plane) +
-                                               "; a graph or a run is on one GPU: copy one of them to the other");
+      return Status(Reason::mixed_devices,
+                    place_of(*first) + ", and " + place_of(plane) +
+                        "; a graph or a run is on one GPU: copy one of them to the other");
     }
   }
   std::optional<run::cuda::PlanesOnDevice> found;

@@ -55,11 +55,11 @@ struct LocalPlane {
   [[nodiscard]] const LocalDeviceBuffer* on_gpu() const;
 };
 
-// Where some lie on a GPU: all of them, for a graph or a run there. MIXED_DEVICES where two lie on two GPUs, by the
-// names of all four.
+// Where some lie on a GPU: all of them, for a graph or a run there. MIXED_DEVICES where two lie on two GPUs,
+// by the names of all four.
 StatusOr<std::optional<run::cuda::PlanesOnDevice>> planes_on_device(const std::vector<LocalPlane>& planes);
-// Copies what one view sees to where another one of the same shape and element size does, wherever the two lie.
-// `from_data` and `to_data`: where planes of the host begin.
+// Copies what one view sees to where another one of the same shape and element size does, wherever the two
+// lie. `from_data` and `to_data`: where planes of the host begin.
 Status copy_between(const plane::View& from, const LocalPlane& from_plane, const std::byte* from_data,
                     const plane::View& to, const LocalPlane& to_plane, std::byte* to_data);
 

@@ -445,10 +445,10 @@ public:
                            resolve(*planes_, name(), description.planes(), private_planes));
     EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes_on_device(resolved.planes));
     const Shared::Call call(*shared_, options);
-    EAGLE_ASSIGN_OR_RETURN(
-        const auto simulation,
-        on_device ? shared_->engine->simulate(description, *on_device, call.control())
-                  : shared_->engine->simulate(description, resolved.memory, call.control()));
+    EAGLE_ASSIGN_OR_RETURN(const auto simulation,
+                           on_device
+                               ? shared_->engine->simulate(description, *on_device, call.control())
+                               : shared_->engine->simulate(description, resolved.memory, call.control()));
     const LocalHostViews host_views(description, resolved.planes);
     const HostCall with_views = [&](std::uint32_t number) -> step::HostAnswer {
       if (const Status fetched = host_views.fetch_reads(number); !fetched.ok()) return {fetched, false};

@@ -130,7 +130,8 @@ void LocalRuns::describe(Run& run, v1::KeptRun& reply) {
     out.set_name(plane.name);
     out.set_dtype(static_cast<v1::DType>(plane.view.dtype));
     out.mutable_shape()->Add(plane.view.shape.begin(), plane.view.shape.end());
-    if (const auto* there = run.bound.planes[plane.view.plane].on_gpu()) out.set_device(there->unit()->name());
+    if (const auto* there = run.bound.planes[plane.view.plane].on_gpu())
+      out.set_device(there->unit()->name());
   }
   reply.set_ended(run.ended.load(std::memory_order_acquire));
   if (reply.ended() && !run.failure.ok()) {
@@ -178,9 +179,9 @@ Status LocalRuns::fetch(const v1::FetchRunRequest& request,
         from->view.shape != to.view.shape)
       return {Reason::wrong_shape, "plane " + kernel::quote_name(to.name) + ": expected " +
                                        plane::to_string(from->view) + ", found " + plane::to_string(to.view)};
-    EAGLE_RETURN_IF_ERROR(copy_between(
-        from->view, run->bound.planes[from->view.plane], run->bound.memory[from->view.plane].data, to.view,
-        own.planes[to.view.plane], own.memory[to.view.plane].data));
+    EAGLE_RETURN_IF_ERROR(copy_between(from->view, run->bound.planes[from->view.plane],
+                                       run->bound.memory[from->view.plane].data, to.view,
+                                       own.planes[to.view.plane], own.memory[to.view.plane].data));
   }
   const std::scoped_lock lock(mutex_);
   runs_.erase(run->id);

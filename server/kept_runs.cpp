@@ -31,6 +31,7 @@ struct KeptRuns::Run {
   std::uint64_t id = 0;
   Principal owner;
   std::string name;
+  std::string tenant;
   std::string mask;
   std::int64_t max_steps = 0;
   std::string attempt;
@@ -159,6 +160,7 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
   }
   run->owner = session->principal();
   run->name = request.name();
+  run->tenant = session->tenant()->name();
   run->mask = request.mask();
   run->attempt = request.attempt();
   run->max_steps = request.run().max_steps();
@@ -484,6 +486,19 @@ Status KeptRuns::restore(std::uint64_t id, const v1::RunRecord& record, PlaneSto
   runs_[id] = std::move(run);
   changed_.notify_all();
   return {};
+}
+
+std::vector<KeptRuns::OnGpu> KeptRuns::on_gpu(std::string_view uuid, std::size_t most) const {
+  std::vector<OnGpu> found;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, run] : runs_) {
+    const bool there =
+        std::any_of(run->memory.planes.begin(), run->memory.planes.end(), [&](const auto& plane) {
+          return plane->gpu() != nullptr && plane->gpu()->unit()->info().uuid == uuid;
+        });
+    if (there && found.size() < most) found.push_back({id, run->name, run->tenant});
+  }
+  return found;
 }
 
 void KeptRuns::cancel_all() {

@@ -43,8 +43,8 @@ struct ResolvedPlanes {
     return bytes[plane] == nullptr ? nullptr : bytes[plane]->gpu();
   }
   [[nodiscard]] bool some_read_only() const;
-  // Where some lie on a GPU: all of them, for a graph or a run there. MIXED_DEVICES where two lie on two GPUs, by the
-  // names of all four.
+  // Where some lie on a GPU: all of them, for a graph or a run there. MIXED_DEVICES where two lie on two
+  // GPUs, by the names of all four.
   [[nodiscard]] StatusOr<std::optional<run::cuda::PlanesOnDevice>> on_device() const;
 };
 // READ_ONLY_ARRAY where a node of the graph, or a part of the run, writes a plane that was granted for

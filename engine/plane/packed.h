@@ -20,8 +20,8 @@ std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& sha
 // of them twice, up to without end. BAD_VALUE.
 Status check_target(const View& view, std::uint64_t plane_bytes);
 
-// An element, of at least a byte, over and over, as often as fits into 64 KiB, and once where it does not: what is stored where a
-// view is filled.
+// An element, of at least a byte, over and over, as often as fits into 64 KiB, and once where it does not:
+// what is stored where a view is filled.
 std::vector<std::byte> repeated(std::span<const std::byte> element);
 
 // A plain value; may be used by any number of threads at once.

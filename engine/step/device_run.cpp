@@ -77,13 +77,14 @@ Status check_on_device(const Model& model, const run::cuda::PlanesOnDevice& plan
   for (const StepKernel& part : model.kernels) {
     for (std::size_t a = 0; a < part.launch.arguments.size(); ++a) {
       if (!part.launch.arguments[a].view) continue;
-      EAGLE_RETURN_IF_ERROR(check(*part.launch.arguments[a].view,
-                                  "kernel " + kernel::quote_name(part.kernel->name) + ", " +
-                                      kernel::quote_name(part.kernel->arguments[a].name)));
+      EAGLE_RETURN_IF_ERROR(
+          check(*part.launch.arguments[a].view, "kernel " + kernel::quote_name(part.kernel->name) + ", " +
+                                                    kernel::quote_name(part.kernel->arguments[a].name)));
     }
   }
   if (!model.record) return {};
-  for (const Record::Plane& recorded : model.record->planes) EAGLE_RETURN_IF_ERROR(check(recorded.rows, "record"));
+  for (const Record::Plane& recorded : model.record->planes)
+    EAGLE_RETURN_IF_ERROR(check(recorded.rows, "record"));
   return {};
 }
 
@@ -168,7 +169,8 @@ Status DeviceRun::make_bodies() {
   std::vector<std::int64_t> sizes;
   for (const std::int64_t steps : options_.fused_steps) {
     // What a loop of a kernel may be told to leave is one step.
-    if (fused_ && !long_loops_ && steps > 1 && steps <= model_.max_steps && sizes.size() + 1 < run::cuda::most_step_loops)
+    if (fused_ && !long_loops_ && steps > 1 && steps <= model_.max_steps &&
+        sizes.size() + 1 < run::cuda::most_step_loops)
       sizes.push_back(steps);
   }
   sizes.push_back(1);
@@ -231,8 +233,7 @@ Status DeviceRun::make_saves(DeviceNodes& nodes) {
   for (const plane::View* view : written) EAGLE_RETURN_IF_ERROR(add_save(nodes, *view));
   for (const Reduced& reduced : reduced_) {
     const auto bytes = static_cast<std::int64_t>(reduced.bytes);
-    EAGLE_RETURN_IF_ERROR(
-        add_save(nodes, {reduced.plane, 0, plane::DType::other, 1, {bytes}, {1}}));
+    EAGLE_RETURN_IF_ERROR(add_save(nodes, {reduced.plane, 0, plane::DType::other, 1, {bytes}, {1}}));
   }
   return {};
 }
@@ -331,9 +332,7 @@ Status DeviceRun::count_live(std::int64_t besides, const std::vector<std::int64_
   return count_ ? enqueue(*count_) : Status();
 }
 
-bool DeviceRun::was_cut() const {
-  return now_.beside.counts.cancelled + now_.beside.unseen.cancelled > 0;
-}
+bool DeviceRun::was_cut() const { return now_.beside.counts.cancelled + now_.beside.unseen.cancelled > 0; }
 
 // The step in hand was left within a loop of a kernel.
 Status DeviceRun::undo() {
@@ -417,7 +416,8 @@ std::int64_t DeviceRun::next_target() const {
   };
   for (const HostStep& host : model_.host_steps) at_multiple_of(host.every);
   if (model_.record) at_multiple_of(model_.record->every);
-  if (model_.steps_per_pass > 0) return std::min(most, steps_ + std::min(model_.steps_per_pass, most - steps_));
+  if (model_.steps_per_pass > 0)
+    return std::min(most, steps_ + std::min(model_.steps_per_pass, most - steps_));
   std::int64_t wanted = first_pass_steps;
   if (step_s_ > 0) {
     const double fit = options_.piece.count() / step_s_;

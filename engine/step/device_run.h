@@ -1,10 +1,11 @@
 // DeviceRun: a model stepped on a GPU, over planes that lie there, until its samples have finished.
 //
-// A pass is one CUDA graph: loops whose bodies are the kernels of a step or, of one kernel whose samples never
-// meet, that kernel taking many steps in registers. What a loop looks at is on the device: samples that are
-// live, the step at which the pass ends, the wish to stop. Between passes the host measures, records rows,
-// and lets others have the thread. Where the driver has no conditionals, or the client has a part in the step,
-// the host launches the kernels and looks at the same numbers. The result is the CPU's (simulation.h).
+// A pass is one CUDA graph: loops whose bodies are the kernels of a step or, of one kernel whose samples
+// never meet, that kernel taking many steps in registers. What a loop looks at is on the device: samples that
+// are live, the step at which the pass ends, the wish to stop. Between passes the host measures, records
+// rows, and lets others have the thread. Where the driver has no conditionals, or the client has a part in
+// the step, the host launches the kernels and looks at the same numbers. The result is the CPU's
+// (simulation.h).
 //
 // For one caller at a time.
 #pragma once

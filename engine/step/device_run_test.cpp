@@ -150,7 +150,8 @@ protected:
 };
 
 TEST_F(DeviceRuns, OneKernelTakesManyStepsABodyAndEndsWhereTheCpuDoes) {
-  for (const std::int64_t max_steps : {0, 1, 15, 16, 17, 257, 300, 2000}) expect_as_on_the_cpu(max_steps, false);
+  for (const std::int64_t max_steps : {0, 1, 15, 16, 17, 257, 300, 2000})
+    expect_as_on_the_cpu(max_steps, false);
 }
 
 TEST_F(DeviceRuns, SamplesThatMeetTakeOneStepABody) {
@@ -233,13 +234,12 @@ TEST_F(DeviceRuns, RowsAreTheCpusAlsoWhereTheyGoRound) {
     std::int64_t max_steps, every, rows;
     bool initial, looks;
   };
-  for (const Case& one : {Case{20, 1, 21, true, false}, Case{2000, 100, 21, true, false}, Case{50, 7, 3, false, false},
-                          Case{20, 3, 8, true, true}}) {
+  for (const Case& one : {Case{20, 1, 21, true, false}, Case{2000, 100, 21, true, false},
+                          Case{50, 7, 3, false, false}, Case{20, 3, 8, true, true}}) {
     SCOPED_TRACE(one.max_steps);
     Ensemble some(23);
     std::vector<double> rows(static_cast<std::size_t>(23 * one.rows));
-    const RunScene scene =
-        recording(some.scene(one.max_steps, one.looks), rows, 23, one.every, one.initial);
+    const RunScene scene = recording(some.scene(one.max_steps, one.looks), rows, 23, one.every, one.initial);
     const auto planes = on_device(scene);
     const auto there = simulate(scene, planes);
     run(*there);
@@ -431,8 +431,9 @@ TEST_F(DeviceRuns, ShardsComeToTheRunOfTheWhole) {
     One(const kernel::Kernel& kernel, std::int64_t count)
         : x(static_cast<std::size_t>(count)), done(static_cast<std::size_t>(count)) {
       scene.message.set_max_steps(7);
-      eagle::testing::fill(*scene.message.add_model(), scene.kernel(kernel),
-                           {{"x", scene.array(x)}, {"done", scene.array(done)}, {"total", scene.array(total)}});
+      eagle::testing::fill(
+          *scene.message.add_model(), scene.kernel(kernel),
+          {{"x", scene.array(x)}, {"done", scene.array(done)}, {"total", scene.array(total)}});
     }
   };
   One whole(numbered, n);
@@ -450,7 +451,8 @@ TEST_F(DeviceRuns, ShardsComeToTheRunOfTheWhole) {
     run(*there);
     const std::vector<double> found = values<double>(planes, 0);
     for (std::size_t i = 0; i < found.size(); ++i)
-      ASSERT_EQ(found[i], whole.x[static_cast<std::size_t>(shard.base) + i]) << "sample " << shard.base << "+" << i;
+      ASSERT_EQ(found[i], whole.x[static_cast<std::size_t>(shard.base) + i])
+          << "sample " << shard.base << "+" << i;
     results.push_back(there->result());
   }
   const StatusOr<RunResult> all = combine(results);
@@ -467,7 +469,8 @@ TEST_F(DeviceRuns, AnArrayOfTheHostIsRefusedByTheNamesOfBoth) {
   const RunScene scene = some.scene(10, false);
   const auto refused = engine().simulate(scene.message, on_device(scene, 3), nullptr);
   EXPECT_EQ(refused.status().reason(), Reason::mixed_devices);
-  for (const char* words : {"kernel 'oscillator', 'omega'", "plane 'array3'", "plane 'array0' lies on cuda:0", "device=\"cuda:0\""})
+  for (const char* words : {"kernel 'oscillator', 'omega'", "plane 'array3'", "plane 'array0' lies on cuda:0",
+                            "device=\"cuda:0\""})
     EXPECT_THAT(refused.status().message(), HasSubstr(words));
 }
 

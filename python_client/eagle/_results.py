@@ -35,8 +35,9 @@ class RunReport(NamedTuple):
     tile) or "stepwise" (each kernel over all samples). ``dispatch`` is a :class:`GroupReport` by group, and
     ``measured_gain`` what one tile took fused over what it took split, by group that was tried. ``compactions`` counts
     how often the live samples of a tile were packed together. ``backend`` is where it computed ("cpu", "cuda:0"), and
-    ``schedule`` on a GPU "cuda_graph", or "host_loop: ..." with the reason why the host looks after each step. ``build_s`` and ``wall_s`` are seconds; ``compiled`` is
-    False where compiled code was found in the cache. ``clamped`` counts indices outside of their table (the nearest
+    ``schedule`` on a GPU "cuda_graph", or "host_loop: ..." with the reason why the host looks after each step.
+    ``build_s`` and ``wall_s`` are seconds; ``compiled`` is False where compiled code was found in the cache.
+    ``clamped`` counts indices outside of their table (the nearest
     element was taken), ``dropped`` additions outside of their accumulator (nothing was added), ``zero_divisions``
     integer divisions by zero (which give 0).
     """

@@ -102,9 +102,9 @@ class Plan:
         """The kernel over these arrays and numbers, each argument once, by name.
 
         Arrays are (N,) for Scalar, Index and Terminated, (w, N) for vectors; N is the same for all. Tables have a
-        length of their own. Outputs that are not given are made, on the GPU where the other arrays lie. Nothing runs. Raises EagleError (a TypeError for
-        types and for missing or extra arguments, a ValueError for values) that names kernel, argument, expected,
-        found and the cure.
+        length of their own. Outputs that are not given are made, on the GPU where the other arrays lie. Nothing runs.
+        Raises EagleError (a TypeError for types and for missing or extra arguments, a ValueError for values) that
+        names kernel, argument, expected, found and the cure.
         """
         return BoundPlan(self, arguments, session)
 

@@ -177,8 +177,8 @@ nb::dict state_dict(const KeptRunState& state) {
   for (const KeptPlane& plane : state.planes) {
     nb::list shape;
     for (const std::int64_t extent : plane.shape) shape.append(extent);
-    planes.append(nb::make_tuple(plane.name, std::string(plane::name_of(plane.dtype)), nb::tuple(shape),
-                                 plane.device));
+    planes.append(
+        nb::make_tuple(plane.name, std::string(plane::name_of(plane.dtype)), nb::tuple(shape), plane.device));
   }
   nb::dict row;
   row["id"] = state.id;

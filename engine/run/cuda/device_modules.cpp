@@ -34,7 +34,7 @@ std::shared_ptr<const DeviceModule> DeviceModules::keep(const std::string& key, 
 }
 
 StatusOr<std::shared_ptr<const DeviceModule>> DeviceModules::of(const kernel::Kernel& kernel,
-                                                               bool* loaded_now) {
+                                                                bool* loaded_now) {
   const std::string hash = kernel::content_hash(kernel);
   if (auto found = find(hash)) return found;
   const DeviceInfo& info = device_->info();

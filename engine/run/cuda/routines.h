@@ -86,7 +86,7 @@ struct StepState {
   std::int64_t bodies = 0;
   std::int64_t cancel = 0;
   // Set anew before each pass.
-  std::int64_t live = 0;                         // samples that had finished before it or have not yet
+  std::int64_t live = 0;                             // samples that had finished before it or have not yet
   std::int64_t limits[most_step_loops] = {0, 0, 0};  // by loop
 };
 
