@@ -74,8 +74,9 @@ StatusOr<std::optional<run::cuda::PlanesOnDevice>> ResolvedPlanes::on_device() c
         });
         return "plane '" + (*one)->label() + "' lies on " + text_of(unit->info());
       };
-      return Status(Reason::mixed_devices, label(found->unit) + ", and " + label(there->unit()) +
-                                               "; a graph or a run is on one GPU: copy one of them to the other");
+      return Status(Reason::mixed_devices,
+                    label(found->unit) + ", and " + label(there->unit()) +
+                        "; a graph or a run is on one GPU: copy one of them to the other");
     }
   }
   if (!found) return found;
@@ -251,7 +252,7 @@ void LoadedGraph::note_in(Ledger* ledger, std::uint64_t session, const GraphHash
 void LoadedGraph::computes(bool now) {
   if (ledger_ == nullptr) return;
   if (!line_) line_ = ledger_->note(session_, hash_, written_);
-  line_->computes(now);
+  line_->computes(now, !gpu_.empty());
 }
 
 void LoadedGraph::end_launch(std::int64_t whole_replays) {

@@ -60,10 +60,12 @@ Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& descr
   }
   const auto self = shared_from_this();
   const graph::Touches& touches = simulation_->touches();
+  const std::string device = on_device ? on_device->unit->name() : std::string();
   EAGLE_RETURN_IF_ERROR(executor_.submit(self, {session_->tenant(),
                                                 {session_->id(), 0, launch_id_, trace_},
                                                 Footprint::of({&touches, 1}, bytes_of(by_index_)),
-                                                WorkKind::run}));
+                                                WorkKind::run,
+                                                device}));
   if (control_->cancelled()) executor_.expedite(self);  // while it was being built
   return {};
 }
