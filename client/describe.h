@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct Backing {
   std::vector<std::shared_ptr<const void>> keep_alive;
   std::vector<std::function<Status()>> calls;  // by HostNode.call
   GpuWorks works;                              // likewise
+  std::string device;                          // of the first array that lies on a GPU: "cuda:0"
 };
 
 // `message` is empty before, and unspecified after an error.

@@ -32,8 +32,10 @@ StatusOr<KeptRunState> state_of(const v1::KeptRun& said) {
                      std::nullopt,
                      {}};
   for (const v1::KeptPlane& plane : said.planes())
-    state.planes.push_back(
-        {plane.name(), static_cast<DType>(plane.dtype()), {plane.shape().begin(), plane.shape().end()}});
+    state.planes.push_back({plane.name(),
+                            static_cast<DType>(plane.dtype()),
+                            {plane.shape().begin(), plane.shape().end()},
+                            plane.device()});
   if (!state.ended) return state;
   if (said.has_result()) {
     EAGLE_ASSIGN_OR_RETURN(state.result, step::result_of(said.result()));

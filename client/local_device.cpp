@@ -5,6 +5,9 @@
 #include <variant>
 
 #include "client/plane_registry.h"
+#include "eagle/v1/run.pb.h"
+#include "engine/graph/wire.h"
+#include "engine/plane/copy_view.h"
 #include "engine/run/cuda/device_transfer.h"
 
 namespace eagle {
@@ -53,8 +56,9 @@ StatusOr<std::optional<run::cuda::PlanesOnDevice>> planes_on_device(const std::v
     if (plane.on_gpu() == nullptr) continue;
     if (first == nullptr) first = &plane;
     if (plane.on_gpu()->unit() != first->on_gpu()->unit()) {
-      return Status(Reason::mixed_devices, place_of(*first) + ", and " + place_of(plane) +
-                                               "; a graph runs on one GPU: copy one of them to the other");
+      return Status(Reason::mixed_devices,
+                    place_of(*first) + ", and " + place_of(plane) +
+                        "; a graph or a run is on one GPU: copy one of them to the other");
     }
   }
   std::optional<run::cuda::PlanesOnDevice> found;
@@ -65,21 +69,45 @@ StatusOr<std::optional<run::cuda::PlanesOnDevice>> planes_on_device(const std::v
   return found;
 }
 
-Status refuse_gpu(const std::vector<LocalPlane>& planes, std::string_view what) {
-  for (const LocalPlane& plane : planes) {
-    if (plane.on_gpu() == nullptr) continue;
-    return {Reason::mixed_devices,
-            place_of(plane) + ", and " + std::string(what) +
-                " computes on the CPU; bind arrays of the host (device=\"cpu\"), and copy "
-                "values with .numpy() and plane[...] = values"};
+Status copy_between(const plane::View& from, const LocalPlane& from_plane, const std::byte* from_data,
+                    const plane::View& to, const LocalPlane& to_plane, std::byte* to_data) {
+  const LocalDeviceBuffer* const source = from_plane.on_gpu();
+  const LocalDeviceBuffer* const target = to_plane.on_gpu();
+  if (source == nullptr && target == nullptr) {
+    plane::copy_view(from, from_data, to, to_data);
+    return {};
   }
-  return {};
+  EAGLE_ASSIGN_OR_RETURN(const plane::Packed reads, plane::Packed::of(from));
+  EAGLE_ASSIGN_OR_RETURN(const plane::Packed writes, plane::Packed::of(to));
+  return plane::copy_packed(
+      reads.bytes(),
+      [&](std::uint64_t first, std::span<std::byte> into) -> Status {
+        if (source != nullptr) return run::cuda::read_packed(*source->memory(), reads, first, into);
+        reads.read(from_data, first, into);
+        return {};
+      },
+      [&](std::uint64_t first, std::span<const std::byte> packed) -> Status {
+        if (target != nullptr) return run::cuda::write_packed(*target->memory(), writes, first, packed);
+        writes.write(to_data, first, packed);
+        return {};
+      });
 }
 
 // ---- LocalHostViews
 
 LocalHostViews::LocalHostViews(const graph::Graph& graph, const std::vector<LocalPlane>& planes) {
   add(graph.stages, planes);
+}
+
+// The description has been verified: its views are good.
+LocalHostViews::LocalHostViews(const v1::RunDescription& run, const std::vector<LocalPlane>& planes) {
+  for (const v1::HostStep& step : run.host_steps()) {
+    for (const auto& [views, written] :
+         {std::pair{&step.node().reads(), false}, std::pair{&step.node().writes(), true}}) {
+      for (const v1::NamedView& view : *views)
+        add(step.node().call(), {view.name(), graph::unchecked_view(view.view())}, written, planes);
+    }
+  }
 }
 
 void LocalHostViews::add(const std::vector<graph::Stage>& stages, const std::vector<LocalPlane>& planes) {

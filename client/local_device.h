@@ -20,6 +20,10 @@
 #include "engine/run/cuda/devices.h"
 #include "engine/run/cuda/graph_backend.h"
 
+namespace eagle::v1 {
+class RunDescription;
+}
+
 namespace eagle {
 
 // On a GPU of this process: kernels and CUDA have its own address. The addresses of `stand_in` are what views
@@ -51,17 +55,20 @@ struct LocalPlane {
   [[nodiscard]] const LocalDeviceBuffer* on_gpu() const;
 };
 
-// Where some lie on a GPU: all of them, for a graph there. MIXED_DEVICES where two lie on two GPUs, by the
-// names of all four.
+// Where some lie on a GPU: all of them, for a graph or a run there. MIXED_DEVICES where two lie on two GPUs,
+// by the names of all four.
 StatusOr<std::optional<run::cuda::PlanesOnDevice>> planes_on_device(const std::vector<LocalPlane>& planes);
-// MIXED_DEVICES where one lies on a GPU, by the names of both: `what` computes on the CPU.
-Status refuse_gpu(const std::vector<LocalPlane>& planes, std::string_view what);
+// Copies what one view sees to where another one of the same shape and element size does, wherever the two
+// lie. `from_data` and `to_data`: where planes of the host begin.
+Status copy_between(const plane::View& from, const LocalPlane& from_plane, const std::byte* from_data,
+                    const plane::View& to, const LocalPlane& to_plane, std::byte* to_data);
 
 // What callables touch on a GPU: fetched before and sent after, as over TCP. A plane that one writes only in
 // part keeps its other values.
 class LocalHostViews {
 public:
   LocalHostViews(const graph::Graph& graph, const std::vector<LocalPlane>& planes);
+  LocalHostViews(const v1::RunDescription& run, const std::vector<LocalPlane>& planes);
   [[nodiscard]] Status fetch_reads(std::uint32_t call) const;
   [[nodiscard]] Status send_writes(std::uint32_t call) const;
 

@@ -481,11 +481,20 @@ public:
     EAGLE_RETURN_IF_ERROR(shared_->state.check("simulate"));
     EAGLE_ASSIGN_OR_RETURN(const Resolved resolved,
                            resolve(*planes_, name(), description.planes(), private_planes));
-    EAGLE_RETURN_IF_ERROR(refuse_gpu(resolved.planes, "this run"));
+    EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes_on_device(resolved.planes));
     const Shared::Call call(*shared_, options);
     EAGLE_ASSIGN_OR_RETURN(const auto simulation,
-                           shared_->engine->simulate(description, resolved.memory, call.control()));
-    EAGLE_RETURN_IF_ERROR(run_to_the_end(*simulation, call, options, host_call));
+                           on_device
+                               ? shared_->engine->simulate(description, *on_device, call.control())
+                               : shared_->engine->simulate(description, resolved.memory, call.control()));
+    const LocalHostViews host_views(description, resolved.planes);
+    const HostCall with_views = [&](std::uint32_t number) -> step::HostAnswer {
+      if (const Status fetched = host_views.fetch_reads(number); !fetched.ok()) return {fetched, false};
+      const step::HostAnswer answer = host_call(number);
+      if (!answer.status.ok()) return answer;
+      return {host_views.send_writes(number), answer.stop};
+    };
+    EAGLE_RETURN_IF_ERROR(run_to_the_end(*simulation, call, options, with_views));
     if (simulation->result().status == step::RunStatus::cancelled && closed())
       return shared_->state.check("simulate");
     return simulation->result();
@@ -554,6 +563,7 @@ private:
       const step::Simulation::Next next = run::with_team(advance);
       const step::RunReport& so_far = simulation.result().report;
       if (next == step::Simulation::Next::done) return {};
+      if (next == step::Simulation::Next::failed) return simulation.failure();
       if (!tell.tell({so_far.steps, so_far.finished})) call.control()->cancel = true;
       if (next != step::Simulation::Next::host_call) continue;
       const step::HostAnswer answer = host_call(simulation.call());
@@ -570,12 +580,7 @@ private:
                                    std::span<const run::PlaneMemory> private_planes) const {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("run"));
     EAGLE_ASSIGN_OR_RETURN(Resolved resolved, resolve(*planes_, name(), planes, private_planes));
-    EAGLE_RETURN_IF_ERROR(refuse_gpu(resolved.planes, "this run"));
-    LocalRuns::Bound bound{std::move(resolved.memory), {}};
-    for (LocalPlane& plane : resolved.planes) {
-      if (plane.buffer != nullptr) bound.keep_alive.push_back(std::move(plane.buffer));
-    }
-    return bound;
+    return LocalRuns::Bound{std::move(resolved.memory), std::move(resolved.planes), {}};
   }
 
   std::shared_ptr<Shared> shared_;

@@ -9,7 +9,6 @@
 #include "eagle/v1/run.pb.h"
 #include "engine/graph/wire.h"
 #include "engine/kernel/names.h"
-#include "engine/plane/copy_view.h"
 #include "engine/step/result_message.h"
 
 namespace eagle {
@@ -56,6 +55,7 @@ struct LocalRuns::Run {
   std::atomic<std::int64_t> steps = 0, finished = 0;
   std::atomic<bool> ended = false;  // the outcome is there
   step::RunResult outcome;
+  Status failure;
   std::jthread thread;  // last: ends before what it uses
 
   ~Run() { control->cancel = true; }
@@ -73,7 +73,10 @@ StatusOr<std::uint64_t> LocalRuns::submit(const v1::SubmitRequest& request,
   EAGLE_ASSIGN_OR_RETURN(run->planes, read_views(request.run().planes(), request.planes()));
   EAGLE_ASSIGN_OR_RETURN(run->bound, bind_(request.run().planes(), private_planes));
   std::move(keep_alive.begin(), keep_alive.end(), std::back_inserter(run->bound.keep_alive));
-  EAGLE_ASSIGN_OR_RETURN(run->simulation, engine_.simulate(request.run(), run->bound.memory, run->control));
+  EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes_on_device(run->bound.planes));
+  EAGLE_ASSIGN_OR_RETURN(run->simulation,
+                         on_device ? engine_.simulate(request.run(), *on_device, run->control)
+                                   : engine_.simulate(request.run(), run->bound.memory, run->control));
   run->name = request.name();
   run->mask = request.mask();
   run->max_steps = request.run().max_steps();
@@ -89,13 +92,13 @@ StatusOr<std::uint64_t> LocalRuns::submit(const v1::SubmitRequest& request,
   runs_[run->id] = run;
   run->thread = std::jthread([mine = run.get()] {
     step::Simulation& simulation = *mine->simulation;
-    while (simulation.advance() != step::Simulation::Next::done) {
+    while (!simulation.ended()) {
+      static_cast<void>(simulation.advance());
       mine->steps = simulation.result().report.steps;
       mine->finished = simulation.result().report.finished;
     }
+    mine->failure = simulation.failure();
     mine->outcome = simulation.result();
-    mine->steps = mine->outcome.report.steps;
-    mine->finished = mine->outcome.report.finished;
     mine->ended.store(true, std::memory_order_release);
   });
   return run->id;
@@ -127,9 +130,16 @@ void LocalRuns::describe(Run& run, v1::KeptRun& reply) {
     out.set_name(plane.name);
     out.set_dtype(static_cast<v1::DType>(plane.view.dtype));
     out.mutable_shape()->Add(plane.view.shape.begin(), plane.view.shape.end());
+    if (const auto* there = run.bound.planes[plane.view.plane].on_gpu())
+      out.set_device(there->unit()->name());
   }
   reply.set_ended(run.ended.load(std::memory_order_acquire));
-  if (reply.ended()) step::describe(run.outcome, *reply.mutable_result());
+  if (reply.ended() && !run.failure.ok()) {
+    reply.set_reason(std::string(info(run.failure.reason()).wire_name));
+    reply.set_error(run.failure.message());
+  } else if (reply.ended()) {
+    step::describe(run.outcome, *reply.mutable_result());
+  }
   reply.mutable_progress()->set_steps(run.steps);
   reply.mutable_progress()->set_finished(run.finished);
 }
@@ -169,8 +179,9 @@ Status LocalRuns::fetch(const v1::FetchRunRequest& request,
         from->view.shape != to.view.shape)
       return {Reason::wrong_shape, "plane " + kernel::quote_name(to.name) + ": expected " +
                                        plane::to_string(from->view) + ", found " + plane::to_string(to.view)};
-    plane::copy_view(from->view, run->bound.memory[from->view.plane].data, to.view,
-                     own.memory[to.view.plane].data);
+    EAGLE_RETURN_IF_ERROR(copy_between(from->view, run->bound.planes[from->view.plane],
+                                       run->bound.memory[from->view.plane].data, to.view,
+                                       own.planes[to.view.plane], own.memory[to.view.plane].data));
   }
   const std::scoped_lock lock(mutex_);
   runs_.erase(run->id);

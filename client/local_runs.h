@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "client/host.h"
+#include "client/local_device.h"
 #include "engine/engine.h"
 
 namespace google::protobuf {
@@ -25,7 +26,8 @@ class LocalRuns final : public HostRuns {
 public:
   struct Bound {
     std::vector<run::PlaneMemory> memory;
-    std::vector<std::shared_ptr<const void>> keep_alive;
+    std::vector<LocalPlane> planes;
+    std::vector<std::shared_ptr<const void>> keep_alive;  // of private memory
   };
   using Bind =
       std::function<StatusOr<Bound>(const google::protobuf::RepeatedPtrField<v1::PlaneDeclaration>& planes,

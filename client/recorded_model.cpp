@@ -25,6 +25,20 @@ const ArrayView* array_of(const BoundPlan& plan, std::string_view argument) {
   return nullptr;
 }
 
+// The GPU that an array of the model lies on; empty: none does.
+std::string device_of(const Session& session, const std::vector<ModelStep>& model) {
+  for (const ModelStep& step : model) {
+    const auto* const plan = std::get_if<BoundPlan>(&step);
+    if (plan == nullptr) continue;
+    for (const auto& [name, value] : plan->arguments) {
+      const auto* const array = std::get_if<ArrayView>(&value);
+      if (std::string device = array == nullptr ? "" : session.device_of(array->data); !device.empty())
+        return device;
+    }
+  }
+  return {};
+}
+
 // The mask of the model, if a kernel of it has one.
 const ArrayView* mask_of(const std::vector<ModelStep>& model) {
   for (const ModelStep& step : model) {
@@ -73,8 +87,9 @@ struct RecordedModel::State {
 
 Status RecordedModel::State::make(const std::vector<std::string>& labels) {
   const ArrayView* const mask = mask_of(model);
-  EAGLE_ASSIGN_OR_RETURN(steps, session.zeros<std::int64_t>({1}));
-  EAGLE_ASSIGN_OR_RETURN(trip, session.zeros<std::int64_t>({1}));
+  const std::string device = device_of(session, model);
+  EAGLE_ASSIGN_OR_RETURN(steps, session.zeros<std::int64_t>({1}, device));
+  EAGLE_ASSIGN_OR_RETURN(trip, session.zeros<std::int64_t>({1}, device));
   std::vector<std::pair<std::string, NodeKind>> body;
   for (std::size_t i = 0; i < model.size(); ++i) {
     const ModelStep& part = model[i];

@@ -113,15 +113,18 @@ Status Recording::prepare(Stages stages, const v1::GraphDescription& whole, cons
   EAGLE_ASSIGN_OR_RETURN(plan, diff::plan_record(*program));
   private_planes = backing.private_planes;
   keep_alive = backing.keep_alive;
+  device = backing.device;
   std::vector<const Opaque*> nodes;
   for (const auto& stage : stages) collect(stage->branches, nodes);
   program->for_each([&](const diff::Step& step) {
     if (step.as<graph::HostNode>() == nullptr) return;
     const Opaque& opaque = *nodes.at(step.host);
-    callables.push_back({step.node->label, opaque.reads, opaque.writes, {}});
+    const bool has_the_gpu = opaque.tier == HostTier::stream && !device.empty();
+    callables.push_back({step.node->label, opaque.reads, opaque.writes, has_the_gpu, {}});
   });
   if (plan.bytes > 0) {
-    EAGLE_ASSIGN_OR_RETURN(memory, session.allocate(static_cast<std::uint64_t>(plan.bytes), "record"));
+    EAGLE_ASSIGN_OR_RETURN(
+        memory, session.allocate(static_cast<std::uint64_t>(plan.bytes), "record", Contents::zeros, device));
   }
   return {};
 }
@@ -183,6 +186,7 @@ Status Recording::call(std::size_t host, const std::function<Status()>& callable
 }
 
 StatusOr<Recording::Bytes> Recording::keep(const ArrayView& array, const Callable& callable) {
+  if (callable.has_the_gpu && session.copied(array)) EAGLE_RETURN_IF_ERROR(session.fetch(array));
   const plane::View from = view_of_array(array);
   const auto bytes = static_cast<std::uint64_t>(plane::elements(from)) * array.item_bytes;
   if (call_bytes_ + bytes > most_call_bytes) {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -45,7 +46,8 @@ public:
     std::string label;
     NamedArrays reads;
     NamedArrays writes;
-    std::vector<Call> calls;  // of the last launch, in order
+    bool has_the_gpu = false;  // it works on arrays where they lie
+    std::vector<Call> calls;   // of the last launch, in order
   };
 
   // Of the graph that `description` describes, with `backing`. Afterwards the description has the copies, and
@@ -65,7 +67,8 @@ public:
   std::shared_ptr<const graph::Graph> graph;          // the same, read
   std::unique_ptr<const diff::Program> program;       // of `graph`
   diff::Record plan;
-  std::uint32_t copies = 0;        // nodes, before all others
+  std::uint32_t copies = 0;  // nodes, before all others
+  std::string device;        // where the graph's arrays lie, and the copies; empty: in memory of the host
   std::shared_ptr<Buffer> memory;  // of plan.bytes; null: none
   std::vector<run::PlaneMemory> private_planes;
   std::vector<std::shared_ptr<const void>> keep_alive;

@@ -424,7 +424,7 @@ private:
 
   HostCall with_transfers(WatchedCall& run, const v1::RunDescription& description,
                           const HostCall& host_call) const {
-    if (!connection_->copies()) return host_call;
+    if (!connection_->some_copied()) return host_call;
     const auto views = std::make_shared<const HostViews>(*connection_, description);
     return [this, &run, views, host_call](std::uint32_t call) -> step::HostAnswer {
       if (const Status fetched = views->fetch_reads(*connection_, call, run.transfers()); !fetched.ok())

@@ -247,8 +247,8 @@ StatusOr<Reverse> reverse(const Record& record, const std::vector<std::string>& 
   Backing backing;
   backing.private_planes = recording->private_planes;
   backing.keep_alive = recording->keep_alive;
-  StatusOr<std::shared_ptr<Buffer>> arena =
-      session.allocate(static_cast<std::uint64_t>(planned->arena_bytes), "reverse");
+  StatusOr<std::shared_ptr<Buffer>> arena = session.allocate(static_cast<std::uint64_t>(planned->arena_bytes),
+                                                             "reverse", Contents::zeros, recording->device);
   if (!arena.ok()) return arena.status().within("reverse");
   if (planned->record) {
     EAGLE_RETURN_IF_ERROR(place(*session.host(), *recording->memory, *planned->record, description, backing));

@@ -112,6 +112,7 @@ Status ViewTable::add(const ArrayView& array, std::string_view where, v1::View& 
   if (auto address = host_->find(reinterpret_cast<const void*>(bounds.first), bytes)) {
     message.set_plane(index_of(*address));
     message.set_offset(static_cast<std::int64_t>(address->offset + (data - bounds.first)));
+    if (device_.empty()) device_ = address->keep_alive->device();
     keep_alive_.push_back(std::move(address->keep_alive));
     return {};
   }
@@ -167,6 +168,7 @@ void ViewTable::finish(const std::function<v1::PlaneDeclaration&()>& declare, Ba
     backing.private_planes.push_back(memory);
   }
   backing.keep_alive = std::move(keep_alive_);
+  backing.device = std::move(device_);
 }
 
 }  // namespace eagle

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -58,6 +59,7 @@ private:
   std::unordered_map<const ScratchPlane*, std::uint32_t> scratch_index_;
   std::vector<PrivateView> private_;
   std::vector<std::shared_ptr<const void>> keep_alive_;
+  std::string device_;
 };
 
 }  // namespace eagle

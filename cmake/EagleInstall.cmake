@@ -10,7 +10,7 @@ set(eagle_libexec libexec/eagle)
 
 # One shared library for C++ programs: the client with its engine. Its headers show nothing of what it is made with, and
 # it exports nothing of it.
-set(parts eagle_client eagle_engine eagle_cuda eagle_diff eagle_step eagle_run eagle_codegen eagle_view eagle_graph eagle_plane eagle_kernel_diff eagle_kernel
+set(parts eagle_client eagle_engine eagle_device_run eagle_cuda eagle_diff eagle_step eagle_run eagle_codegen eagle_view eagle_graph eagle_plane eagle_kernel_diff eagle_kernel
   eagle_base eagle_ring eagle_health eagle_proto eagle_rpc eagle_rpc_error)
 list(TRANSFORM parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
 add_library(eagle_shared SHARED ${objects})

@@ -26,6 +26,7 @@
 #include "engine/run/streaming.h"
 #include "engine/run/system_memory.h"
 #include "engine/step/bound_model.h"
+#include "engine/step/device_run.h"
 #include "engine/step/model.h"
 #include "engine/step/simulation_state.h"
 
@@ -123,6 +124,17 @@ std::vector<step::ShardReduction> reductions_of(const step::Model& model) {
     }
   }
   return reductions;
+}
+
+// What is known of it beforehand.
+step::RunReport report_of(const step::Model& model) {
+  step::RunReport report;
+  report.host = run::this_host();
+  report.samples = model.samples;
+  for (const step::StepKernel& part : model.kernels) report.kernels.push_back(part.hash);
+  report.shard = model.shard;
+  if (model.shard) report.reductions = reductions_of(model);
+  return report;
 }
 
 Status check_same_backend(const run::BuiltGraph& built, const std::string& backend) {
@@ -342,13 +354,9 @@ StatusOr<std::unique_ptr<step::Simulation>> Engine::simulate(const v1::RunDescri
   run->control = std::move(control);
   run->counters = state_->counters;
   step::RunReport& report = run->result.report;
-  report.host = run::this_host();
-  report.samples = model.samples;
+  report = report_of(model);
   report.threads = state_->threads;
   report.mode = name_of(run->mode);
-  for (const step::StepKernel& part : model.kernels) report.kernels.push_back(part.hash);
-  report.shard = model.shard;
-  if (model.shard) report.reductions = reductions_of(model);
   // Nobody waits for the compiler to hear that nothing ran.
   const auto made = [&] { return std::unique_ptr<step::Simulation>(new step::Simulation(std::move(run))); };
   if (run->end_unbegun(model, planes)) return made();
@@ -373,6 +381,39 @@ StatusOr<std::unique_ptr<step::Simulation>> Engine::simulate(const v1::RunDescri
   report.compiled = code.compiled;
   report.build_s = seconds_since(start);
   return made();
+}
+
+StatusOr<std::unique_ptr<step::Simulation>> Engine::simulate(const v1::RunDescription& description,
+                                                             const run::cuda::PlanesOnDevice& planes,
+                                                             std::shared_ptr<const run::Control> control) {
+  const Clock::time_point start = Clock::now();
+  EAGLE_ASSIGN_OR_RETURN(step::Model model, step::read_model(description, state_->options.private_planes,
+                                                             state_->options.limits));
+  EAGLE_RETURN_IF_ERROR(step::check_on_device(model, planes));
+  step::RunResult begun;
+  begun.report = report_of(model);
+  graph::Touches touches = model.touches();
+  if (control && (control->cancelled() || control->expired())) {
+    EAGLE_ASSIGN_OR_RETURN(const std::int64_t live, step::live_on_device(model, planes));
+    auto run = std::make_unique<step::Simulation::State>();
+    run->touches = std::move(touches);
+    run->control = std::move(control);
+    run->counters = state_->counters;
+    run->result = std::move(begun);
+    run->result.report.backend = planes.unit->name();
+    run->end_unbegun(model, live);
+    return std::unique_ptr<step::Simulation>(new step::Simulation(std::move(run)));
+  }
+  step::report_unopened_groups(model, begun.report);
+  step::DeviceRun::Options options;
+  if (state_->options.piece_s) options.piece = std::chrono::duration<double>(*state_->options.piece_s);
+  EAGLE_ASSIGN_OR_RETURN(auto stepper,
+                         step::DeviceRun::build(planes, std::move(model), std::move(begun),
+                                                {std::move(control), state_->counters, start}, options));
+  auto run = std::make_unique<step::Simulation::OnDevice>();
+  run->touches = std::move(touches);
+  run->stepper = std::move(stepper);
+  return std::unique_ptr<step::Simulation>(new step::Simulation(std::move(run)));
 }
 
 }  // namespace eagle

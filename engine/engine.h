@@ -107,6 +107,10 @@ public:
   StatusOr<std::unique_ptr<step::Simulation>> simulate(const v1::RunDescription& description,
                                                        std::span<const run::PlaneMemory> planes,
                                                        std::shared_ptr<const run::Control> control);
+  // The same on a GPU, for a run whose planes lie there, as for graphs.
+  StatusOr<std::unique_ptr<step::Simulation>> simulate(const v1::RunDescription& description,
+                                                       const run::cuda::PlanesOnDevice& planes,
+                                                       std::shared_ptr<const run::Control> control);
 
 private:
   struct State;

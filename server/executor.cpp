@@ -1,8 +1,10 @@
 #include "server/executor.h"
 
 #include <algorithm>
+#include <charconv>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "proto/rpc_error.h"
@@ -17,18 +19,41 @@ std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
 
 }  // namespace
 
-Executor::Executor(std::size_t capacity)
-    : capacity_(capacity), rings_(std::make_shared<Rings>()), thread_([this] { work(); }) {}
+Executor::Executor(std::size_t capacity) : capacity_(capacity), rings_(std::make_shared<Rings>()) {
+  lanes_.push_back(std::make_unique<Lane>());
+  lanes_.front()->thread = std::jthread([this, &own = *lanes_.front()] { work(own); });
+}
 
 Executor::~Executor() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
+    for (const auto& lane : lanes_) lane->wake.notify_all();
   }
   rings_->notify();
-  thread_.join();
+  for (const auto& lane : lanes_) lane->thread.join();
   // They hold their tenants, and these their queues: nobody else would drop them.
-  ready_.clear();
+  for (const auto& lane : lanes_) lane->ready.clear();
+}
+
+// Where the system has no thread left, the executor's own waits for that GPU.
+std::size_t Executor::lane_of(std::string_view device) {
+  if (device.empty() || device == "cpu") return 0;
+  for (std::size_t i = 1; i < lanes_.size(); ++i) {
+    if (lanes_[i]->device == device) return i;
+  }
+  auto made = std::make_unique<Lane>();
+  made->device = device;
+  const std::string_view number = device.substr(std::min(device.find(':') + 1, device.size()));
+  std::from_chars(number.data(), number.data() + number.size(), made->gpu);
+  lanes_.reserve(lanes_.size() + 1);
+  try {
+    made->thread = std::jthread([this, &gpu = *made] { work_for(gpu); });
+  } catch (const std::system_error&) {
+    return 0;
+  }
+  lanes_.push_back(std::move(made));
+  return lanes_.size() - 1;
 }
 
 Status Executor::submit(std::shared_ptr<Job> job, Owner owner) {
@@ -46,6 +71,8 @@ Status Executor::submit(std::shared_ptr<Job> job, Owner owner) {
     }
     ++admitted_;
     Job::Place& place = job->place_;
+    place.lane = lane_of(owner.device);
+    place.gpu = lanes_[place.lane]->gpu;
     place.tenant = std::move(owner.tenant);
     place.share = std::move(share);
     place.number = ++last_number_;
@@ -109,9 +136,15 @@ void Executor::wait_for_earlier(const std::shared_ptr<Job>& job) {
 }
 
 void Executor::make_ready(std::shared_ptr<Job> job) {
-  Job::Place& place = job->place_;
-  place.state = Job::State::ready;
-  ready_.add(place.tenant->flow(), std::move(job));
+  job->place_.state = Job::State::ready;
+  Lane& lane = lane_of(*job);
+  Tenant::Flow& flow = flow_of(*job);
+  lane.ready.add(flow, std::move(job));
+  if (lane.device.empty()) {
+    called_.store(true, std::memory_order_relaxed);
+  } else {
+    lane.wake.notify_one();
+  }
 }
 
 void Executor::park(Job& job) {
@@ -136,17 +169,18 @@ void Executor::resume(std::shared_ptr<Job> job) {
 void Executor::expedite(const std::shared_ptr<Job>& job) {
   const std::lock_guard lock(mutex_);
   Job::Place& place = job->place_;
-  if (running_ == job) {
+  Lane& lane = lane_of(*job);
+  if (lane.running == job) {
     // Its turn has not quite ended, even if it is queued again already: nobody else may touch it.
-    hurry_ = true;
-    if (place.state == Job::State::ready && ready_.remove(place.tenant->flow(), job))
-      hurried_.push_front(job);
+    lane.hurry = true;
+    if (place.state == Job::State::ready && lane.ready.remove(flow_of(*job), job))
+      lane.hurried.push_front(job);
   } else if (place.state == Job::State::ready) {
-    if (!ready_.remove(place.tenant->flow(), job)) std::erase(hurried_, job);
+    if (!lane.ready.remove(flow_of(*job), job)) std::erase(lane.hurried, job);
     if (job->ends_at_once()) {
       end_early(job);
     } else {
-      hurried_.push_back(job);
+      lane.hurried.push_back(job);
     }
   } else if (place.state == Job::State::held && place.earlier > 0) {
     --held_;
@@ -190,33 +224,46 @@ std::size_t Executor::held() const {
   return held_;
 }
 
-std::string Executor::running() const {
-  const std::lock_guard lock(mutex_);
-  if (running_ == nullptr) return {};
-  const Job::Place& place = running_->place_;
+std::string Executor::text_of(const Lane& lane) const {
+  const Job::Place& place = lane.running->place_;
   std::ostringstream text;
   text << (place.kind == WorkKind::launch ? "a launch of graph " + std::to_string(place.ids.graph)
            : place.kind == WorkKind::run  ? "a run"
                                           : "a copy")
-       << " of session " << std::hex << place.ids.session << std::dec << ", at one piece of work for "
-       << std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - turn_began_).count() << " s";
+       << " of session " << std::hex << place.ids.session << std::dec
+       << (lane.device.empty() ? "" : " on " + lane.device) << ", at one piece of work for "
+       << std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - lane.turn_began).count() << " s";
   return text.str();
 }
 
+std::string Executor::running() const {
+  const std::lock_guard lock(mutex_);
+  std::string text;
+  for (const auto& lane : lanes_) {
+    if (lane->running != nullptr) text += (text.empty() ? "" : "; ") + text_of(*lane);
+  }
+  return text;
+}
+
 std::string Executor::stop_overlong(std::chrono::milliseconds limit) {
-  std::shared_ptr<Job> job;
+  std::vector<std::shared_ptr<Job>> jobs;
+  std::string what;
   {
     const std::lock_guard lock(mutex_);
-    const bool over = running_ != nullptr && !stopped_ && Clock::now() - turn_began_ >= limit;
-    if (!over || !ready_.others_wait(running_->place_.tenant->flow())) return {};
-    stopped_ = true;
-    job = running_;
+    for (const auto& lane : lanes_) {
+      const bool over =
+          lane->running != nullptr && !lane->stopped && Clock::now() - lane->turn_began >= limit;
+      if (!over || !lane->ready.others_wait(flow_of(*lane->running))) continue;
+      lane->stopped = true;
+      jobs.push_back(lane->running);
+      what += (what.empty() ? "" : "; ") + text_of(*lane);
+    }
   }
-  const std::string what = running();
-  job->stop(
-      {Reason::quota, "it computed for more than " + std::to_string(limit.count()) +
-                          " ms at a stretch while others waited (piece_ms), which only a loop within one "
-                          "sample does: take its steps with simulate, or several launches"});
+  const Status why(Reason::quota,
+                   "it computed for more than " + std::to_string(limit.count()) +
+                       " ms at a stretch while others waited (piece_ms), which only a loop within one "
+                       "sample does: take its steps with simulate, or several launches");
+  for (const auto& job : jobs) job->stop(why);
   return what;
 }
 
@@ -286,35 +333,35 @@ void Executor::finished() {
   if (--admitted_ == 0) idle_.notify_all();
 }
 
-// With the lock held; the thread's own.
-Executor::Turn Executor::next() {
-  hurry_ = !hurried_.empty();
-  if (!hurry_ && ready_.empty()) return {};
+// With the lock held; the lane's thread's own.
+Executor::Turn Executor::next(Lane& lane) {
+  lane.hurry = !lane.hurried.empty();
+  if (lane.empty()) return {};
   Turn turn;
   turn.began = Clock::now();
-  if (hurry_) {
-    turn.job = std::move(hurried_.front());
-    hurried_.pop_front();
+  if (lane.hurry) {
+    turn.job = std::move(lane.hurried.front());
+    lane.hurried.pop_front();
   } else {
-    turn.job = ready_.next(turn.began);
+    turn.job = lane.ready.next(turn.began);
   }
   Job::Place& place = turn.job->place_;
   place.state = Job::State::running;
   turn.first = place.turns++ == 0;
-  running_ = turn.job;
-  turn_began_ = turn.began;
-  stopped_ = false;
+  lane.running = turn.job;
+  lane.turn_began = turn.began;
+  lane.stopped = false;
   return turn;
 }
 
 bool Executor::nothing_to_do() const {
   const std::lock_guard lock(mutex_);
-  return ready_.empty() && hurried_.empty() && !ending_ && closing_ != Closing::asked;
+  return lanes_.front()->empty() && !ending_ && closing_ != Closing::asked;
 }
 
 void Executor::note_turn(const Job& job, Clock::time_point began, Clock::time_point ended) {
   timeline_.add({TimelineEvent::Kind::turn, Code::ok, 0, job.place_.number, 0, nanoseconds(began),
-                 nanoseconds(ended), job.place_.ids});
+                 nanoseconds(ended), job.place_.ids, job.place_.gpu});
 }
 
 void Executor::note_end(Job& job, Clock::time_point ended) {
@@ -322,7 +369,7 @@ void Executor::note_end(Job& job, Clock::time_point ended) {
   if (place.kind == WorkKind::other) return;
   const bool begun = place.turns > 0;
   timeline_.add({TimelineEvent::Kind::job, job.code_, place.turns, place.number, nanoseconds(place.submitted),
-                 begun ? nanoseconds(place.began) : 0, nanoseconds(ended), place.ids});
+                 begun ? nanoseconds(place.began) : 0, nanoseconds(ended), place.ids, place.gpu});
   TenantMeter& meter = place.tenant->meter();
   const bool launch = place.kind == WorkKind::launch;
   count((launch ? meter.launches : meter.runs)[static_cast<std::size_t>(job.code_)]);
@@ -337,7 +384,7 @@ bool Executor::goes_round() {
   return asleep_.load(std::memory_order_relaxed) && nothing_to_do();
 }
 
-void Executor::run(Turn turn) {
+void Executor::run(Lane& lane, Turn turn) {
   std::shared_ptr<Job> job = std::move(turn.job);
   const std::shared_ptr<Tenant> tenant = job->place_.tenant;
   job->turn_began_ = turn.began;
@@ -357,16 +404,16 @@ void Executor::run(Turn turn) {
   if (over) note_end(*job, ended);
   {
     const std::lock_guard lock(mutex_);
-    running_.reset();
-    ready_.ran(tenant->flow(), seconds);
+    lane.running.reset();
+    lane.ready.ran(flow_of(*job), seconds);
     Job::Place& place = job->place_;
     if (over) {
       leave(*job);
     } else if (next == Job::Next::parked) {
       if (place.state == Job::State::running) place.state = Job::State::parked;
-    } else if (hurry_) {
+    } else if (lane.hurry) {
       place.state = Job::State::ready;
-      hurried_.push_back(std::move(job));
+      lane.hurried.push_back(std::move(job));
     } else {
       make_ready(std::move(job));
     }
@@ -378,7 +425,7 @@ void Executor::run(Turn turn) {
 }
 
 // A launch through a ring takes about a microsecond: each lock, and each look at a clock, is felt.
-void Executor::work() {
+void Executor::work(Lane& own) {
   for (;;) {
     rounds_.store(rounds_.load(std::memory_order_relaxed) + 1,
                   std::memory_order_relaxed);  // nobody else does
@@ -387,15 +434,30 @@ void Executor::work() {
     {
       const std::lock_guard lock(mutex_);
       if (may_end()) return;
-      turn = next();
+      turn = next(own);
     }
     if (turn.job) {
-      run(std::move(turn));
+      run(own, std::move(turn));
     } else {
       asleep_.store(true, std::memory_order_relaxed);
       rings_->sleep([this] { return nothing_to_do(); });
       asleep_.store(false, std::memory_order_relaxed);
     }
+  }
+}
+
+void Executor::work_for(Lane& gpu) {
+  for (;;) {
+    Turn turn;
+    {
+      std::unique_lock lock(mutex_);
+      gpu.wake.wait(lock, [&] { return ending_ || !gpu.empty(); });
+      if (ending_) return;
+      turn = next(gpu);
+    }
+    run(gpu, std::move(turn));
+    // What waited for its end may be the executor's own to run.
+    if (called_.exchange(false, std::memory_order_relaxed)) rings_->notify();
   }
 }
 

@@ -1,12 +1,15 @@
 // Executor: the one thread that runs launches and runs, and so the owner of the OpenMP team. Between jobs it
-// looks at the rings of the sessions (ring/rings.h), and when there is nothing to do it sleeps there.
+// looks at the rings of the sessions (ring/rings.h), and when there is nothing to do it sleeps there. Jobs
+// that a GPU computes have a lane of their own, one for each GPU: a thread that enqueues and waits there, so
+// that nobody else waits for that GPU.
 //
 // Whose turn it is the tenants' shares of measured time decide (fair_queue.h); a tenant's own jobs take turns
 // in the order of their arrival. A job whose bytes meet those of an earlier one that has not ended waits for
 // it, so that taking turns changes no result. A job that must wait for its client leaves the thread
 // (`parked`) and is queued again by `resume`, so that a slow client holds nobody up; a long one gives way
 // between its pieces
-// (`again`). Two more threads end the jobs that were cancelled before their turn came, and free what jobs
+// (`again`). That is so in each lane by itself, and conflicts are told apart across all of them. Two more
+// threads end the jobs that were cancelled before their turn came, and free what jobs
 // leave behind: neither waits for what runs, nor holds it up.
 #pragma once
 
@@ -20,6 +23,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -48,8 +52,8 @@ public:
     done,
   };
   virtual ~Job() = default;
-  // Does a piece of work. Called by one thread at a time, never after `done`: the executor's own, or for a
-  // job that was cancelled and `ends_at_once` another one.
+  // Does a piece of work. Called by one thread at a time, never after `done`: that of its lane, or for a job
+  // that was cancelled and `ends_at_once` another one.
   virtual Next advance() = 0;
   // Whether `advance` does nothing but end, storing nothing in planes before its first piece and computing
   // nothing after. Asked of a job that was cancelled and is queued or waits for others; quick, and without
@@ -73,6 +77,8 @@ private:
   struct Place {
     std::shared_ptr<Tenant> tenant;
     Tenant::Share share;
+    std::size_t lane = 0;
+    int gpu = -1;              // of the lane
     std::uint64_t number = 0;  // of all jobs there were
     WorkKind kind = WorkKind::other;
     WorkIds ids;
@@ -101,12 +107,14 @@ public:
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Whose a job is, and what it touches (may be null).
+  // Whose a job is, what it touches (may be null), and which GPU computes it ("cuda:0"; "cpu", or empty: none
+  // does).
   struct Owner {
     std::shared_ptr<Tenant> tenant;
     WorkIds ids;
     std::shared_ptr<const Footprint> footprint;
     WorkKind kind = WorkKind::other;
+    std::string_view device = {};
   };
   // SHUTTING_DOWN once closed. QUOTA (jobs) when `capacity` jobs are queued, running or parked; QUOTA of the
   // tenant.
@@ -127,7 +135,8 @@ public:
   void expedite(const std::shared_ptr<Job>& job);
   [[nodiscard]] Meters& meters() { return meters_; }
   [[nodiscard]] Timeline& timeline() { return timeline_; }
-  // Whether its thread has moved since the last call, or has nothing to do: one caller at a time.
+  // Whether its own thread has moved since the last call, or has nothing to do: one caller at a time. A GPU
+  // that stands still is that GPU's alone.
   bool goes_round();
 
   // Drops the reference, on a thread that may take its time.
@@ -144,11 +153,11 @@ public:
   [[nodiscard]] std::size_t admitted() const;
   // Those that wait for an earlier one.
   [[nodiscard]] std::size_t held() const;
-  // What its thread is at, and since when, for people; empty: nothing.
+  // What its threads are at, and since when, for people; empty: nothing.
   [[nodiscard]] std::string running() const;
-  // Stops what has been at one piece of work for `limit` while somebody else's work waits. Pieces take
-  // milliseconds, but a kernel's loop over one sample gives way to nobody. For who looks now and then; what
-  // it tells of that is for people, and empty where nothing was stopped.
+  // Stops what has been at one piece of work for `limit` while somebody else's work waits in its lane. Pieces
+  // take milliseconds, but a kernel's loop over one sample gives way to nobody. For who looks now and then;
+  // what it tells of that is for people, and empty where nothing was stopped.
   std::string stop_overlong(std::chrono::milliseconds limit);
   // Stops the unfinished jobs of these sessions that conflict with what `over` touches.
   void stop_those_over(const Footprint& over, std::span<const std::uint64_t> sessions, const Status& why);
@@ -163,15 +172,37 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
 
-  void work();
   // A piece of work whose turn it is. `first`: its job has not run before.
   struct Turn {
     std::shared_ptr<Job> job;  // null: nobody's
     Clock::time_point began;
     bool first = false;
   };
-  Turn next();  // with the lock held
-  void run(Turn turn);
+  // What one thread runs. Its members are used under the executor's lock.
+  struct Lane {
+    std::string device;  // empty: the executor's own
+    int gpu = -1;        // its number
+    FairQueue<std::shared_ptr<Job>> ready;
+    std::deque<std::shared_ptr<Job>> hurried;  // before all others
+    std::shared_ptr<Job> running;
+    Clock::time_point turn_began;  // of `running`
+    bool stopped = false;          // in this turn, as it took too long
+    bool hurry = false;            // the running one was expedited, and is next again
+    std::condition_variable wake;  // of a GPU's
+    std::jthread thread;
+
+    [[nodiscard]] bool empty() const { return ready.empty() && hurried.empty(); }
+  };
+  void work(Lane& own);
+  void work_for(Lane& gpu);
+  std::size_t lane_of(std::string_view device);  // with the lock held
+  [[nodiscard]] Lane& lane_of(const Job& job) const { return *lanes_[job.place_.lane]; }
+  [[nodiscard]] Tenant::Flow& flow_of(const Job& job) const {
+    return job.place_.tenant->flow(job.place_.lane);
+  }
+  Turn next(Lane& lane);  // with the lock held
+  void run(Lane& lane, Turn turn);
+  [[nodiscard]] std::string text_of(const Lane& lane) const;  // with the lock held
   [[nodiscard]] bool nothing_to_do() const;
   void end_early(const std::shared_ptr<Job>& job);
   // For operators.
@@ -194,13 +225,9 @@ private:
   mutable std::mutex mutex_;
   std::uint64_t last_number_ = 0;
   std::condition_variable idle_;
-  FairQueue<std::shared_ptr<Job>> ready_;
-  std::deque<std::shared_ptr<Job>> hurried_;      // before all others
+  std::vector<std::unique_ptr<Lane>> lanes_;      // the first one is the executor's own
+  std::atomic<bool> called_ = false;              // something was queued there since a GPU's thread looked
   std::vector<std::shared_ptr<Job>> unfinished_;  // with a footprint
-  std::shared_ptr<Job> running_;
-  Clock::time_point turn_began_;  // of `running_`
-  bool stopped_ = false;          // in this turn, as it took too long
-  bool hurry_ = false;            // the running one was expedited, and is next again
   std::size_t admitted_ = 0;
   std::size_t held_ = 0;
   std::uint64_t searches_ = 0;
@@ -212,7 +239,6 @@ private:
   // Last: they end before what they use.
   WorkPool reaper_{1, SIZE_MAX, "jobs"};   // what it holds is bounded by the jobs there are
   WorkPool leaving_{1, SIZE_MAX, "jobs"};  // likewise
-  std::jthread thread_;
 };
 
 }  // namespace eagle::server

@@ -15,6 +15,7 @@ namespace eagle::server {
 namespace {
 
 constexpr std::size_t most_sessions = 64;
+constexpr std::size_t most_runs = 64;
 constexpr int most_names = 16;
 
 // What of the session lies on that GPU, or is computed there.
@@ -60,6 +61,9 @@ void log_fault(const v1::GpuFault& fault) {
                   session.planes(), listed(session.plane_labels(), session.planes()), session.graphs(),
                   listed(session.graph_names(), session.graphs()));
   }
+  for (const v1::GpuFault::Run& run : fault.runs())
+    spdlog::error("lost of tenant {}: submitted run {} \"{}\"", run.tenant(), run.run(),
+                  loggable(run.name()));
 }
 
 }  // namespace
@@ -128,6 +132,12 @@ void Daemon::report_lost(const run::cuda::DeviceInfo& gpu, const Status& why,
     }
     if (static_cast<std::size_t>(fault.sessions_size()) < most_sessions)
       *fault.add_sessions() = std::move(lost);
+  }
+  for (const KeptRuns::OnGpu& run : kept_runs_.on_gpu(gpu.uuid, most_runs)) {
+    v1::GpuFault::Run& lost = *fault.add_runs();
+    lost.set_run(run.id);
+    lost.set_name(run.name);
+    lost.set_tenant(run.tenant);
   }
   count(executor_.meters().gpu_faults);
   log_fault(fault);

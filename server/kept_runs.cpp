@@ -31,6 +31,7 @@ struct KeptRuns::Run {
   std::uint64_t id = 0;
   Principal owner;
   std::string name;
+  std::string tenant;
   std::string mask;
   std::int64_t max_steps = 0;
   std::string attempt;
@@ -152,7 +153,6 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
     run->planes.push_back(std::move(view));
   }
   EAGLE_ASSIGN_OR_RETURN(run->memory, resolve(request.run(), session->planes()));
-  EAGLE_RETURN_IF_ERROR(run->memory.refuse_gpu("this run"));
   for (const graph::NamedView& view : run->planes) {
     if (run->memory.memory[view.view.plane].bytes < declared[view.view.plane].bytes)
       return Status(Reason::malformed_graph,
@@ -160,6 +160,7 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
   }
   run->owner = session->principal();
   run->name = request.name();
+  run->tenant = session->tenant()->name();
   run->mask = request.mask();
   run->attempt = request.attempt();
   run->max_steps = request.run().max_steps();
@@ -248,6 +249,8 @@ void KeptRuns::describe(const Run& run, v1::KeptRun& reply) {
     out.set_name(plane.name);
     out.set_dtype(static_cast<v1::DType>(plane.view.dtype));
     out.mutable_shape()->Add(plane.view.shape.begin(), plane.view.shape.end());
+    if (plane.view.plane >= run.memory.bytes.size()) continue;  // it is lost
+    if (const auto there = run.memory.gpu(plane.view.plane)) out.set_device(there->unit()->name());
   }
   if (!run.outcome) return;
   reply.set_ended(true);
@@ -293,12 +296,12 @@ Status KeptRuns::fetch(Session& session, const v1::FetchRunRequest& request,
     if (run->lost) return run->outcome->status();
   }
   EAGLE_ASSIGN_OR_RETURN(const ResolvedPlanes own, resolve(request, session.planes()));
-  EAGLE_RETURN_IF_ERROR(own.refuse_gpu("what a run is fetched into"));
   std::vector<graph::Plane> declared;
   for (const v1::PlaneDeclaration& plane : request.planes()) {
     EAGLE_ASSIGN_OR_RETURN(graph::Plane read, graph::read_plane(plane, "planes"));
     const run::PlaneMemory& memory = own.memory[declared.size()];
-    if (memory.data == nullptr || memory.bytes < read.bytes)
+    const bool is_there = memory.data != nullptr || own.gpu(declared.size()) != nullptr;
+    if (!is_there || memory.bytes < read.bytes)
       return {Reason::malformed_graph, "planes: expected planes of this session, as large as declared"};
     declared.push_back(std::move(read));
   }
@@ -323,7 +326,7 @@ Status KeptRuns::fetch(Session& session, const v1::FetchRunRequest& request,
     for (const graph::NamedView& kept : run->planes) {
       plane::View same = view.view;
       same.plane = kept.view.plane;
-      if (run->memory.memory[kept.view.plane].data == own.memory[view.view.plane].data &&
+      if (run->memory.bytes[kept.view.plane] == own.bytes[view.view.plane] &&
           plane::overlap(same, kept.view).overlaps)
         return {Reason::plane_overlap, "the array to copy into is one of the run's own; make another one"};
     }
@@ -334,10 +337,24 @@ Status KeptRuns::fetch(Session& session, const v1::FetchRunRequest& request,
   }
   const auto unwanted = [&given_up] { return given_up && given_up(); };
   for (const auto& [from, to] : copies) {
-    if (!plane::copy_view(from->view, run->memory.memory[from->view.plane].data, to.view,
-                          own.memory[to.view.plane].data, unwanted))
-      return {Reason::cancelled,
-              "run " + std::to_string(run->id) + " was fetched in part, and is still kept"};
+    const PlaneBytes& source = *run->memory.bytes[from->view.plane];
+    const PlaneBytes& target = *own.bytes[to.view.plane];
+    const Status stopped(Reason::cancelled,
+                         "run " + std::to_string(run->id) + " was fetched in part, and is still kept");
+    if (source.gpu() == nullptr && target.gpu() == nullptr) {
+      if (!plane::copy_view(from->view, source.data(), to.view, target.data(), unwanted)) return stopped;
+      continue;
+    }
+    EAGLE_ASSIGN_OR_RETURN(const plane::Packed reads, plane::Packed::of(from->view));
+    EAGLE_ASSIGN_OR_RETURN(const plane::Packed writes, plane::Packed::of(to.view));
+    EAGLE_RETURN_IF_ERROR(plane::copy_packed(
+        reads.bytes(),
+        [&](std::uint64_t first, std::span<std::byte> into) {
+          return unwanted() ? stopped : source.read(reads, first, into);
+        },
+        [&](std::uint64_t first, std::span<const std::byte> packed) {
+          return target.write(writes, first, packed);
+        }));
   }
   const std::lock_guard lock(mutex_);
   if (runs_.erase(run->id) != 0) write_down_end(*run);
@@ -365,10 +382,11 @@ void KeptRuns::write_down(Run& run) const {
   for (const graph::NamedView& plane : run.planes) {
     graph::to_message(plane.view, *record.add_planes());
     if (!run.outcome) continue;
-    const auto* const data = run.memory.memory[plane.view.plane].data;
+    const auto& bytes = run.memory.bytes[plane.view.plane];
     const auto found = std::find_if(run.memory.planes.begin(), run.memory.planes.end(),
-                                    [&](const auto& one) { return one->data() == data; });
-    if (found == run.memory.planes.end()) continue;
+                                    [&](const auto& one) { return one->bytes() == bytes; });
+    // What lies on a GPU goes with this process.
+    if (found == run.memory.planes.end() || (*found)->gpu() != nullptr) continue;
     auto entry = PlaneStore::entry_of(0, **found, descriptors);
     if (!entry.ok()) continue;  // no descriptor is left for it: it is not there after a death
     entry->key = {0, StateKind::run_plane, plane_key(run.id, changes.size() - 1)};
@@ -439,17 +457,26 @@ Status KeptRuns::restore(std::uint64_t id, const v1::RunRecord& record, PlaneSto
     EAGLE_RETURN_IF_ERROR(plane::check(plane.view, bytes.size()));
     run->memory.memory.push_back({bytes.data(), bytes.size()});
     run->memory.read_only.push_back(false);
+    run->memory.bytes.push_back(bytes.bytes());
   }
   const bool whole = said.ended() && planes.size() == run->planes.size();
   run->memory.planes = std::move(planes);
   if (!whole) {
     run->memory = {};
     run->lost = true;
-    run->outcome = Status(Reason::worker_restarted,
-                          "the daemon's worker died while the run computed, and it is not run again; by its "
-                          "last report it had come to step " +
-                              std::to_string(run->steps) + " of " + std::to_string(run->max_steps) +
-                              "; look at its arrays, and submit it anew");
+    const auto on_gpu = std::find_if(said.planes().begin(), said.planes().end(),
+                                     [](const auto& plane) { return !plane.device().empty(); });
+    run->outcome =
+        said.ended() && on_gpu != said.planes().end()
+            ? Status(Reason::worker_restarted,
+                     "the run had ended, and its arrays lay on " + on_gpu->device() +
+                         ", whose memory went with the daemon's worker; submit it anew, or fetch "
+                         "results as soon as they are there")
+            : Status(Reason::worker_restarted,
+                     "the daemon's worker died while the run computed, and it is not run again; by its "
+                     "last report it had come to step " +
+                         std::to_string(run->steps) + " of " + std::to_string(run->max_steps) +
+                         "; look at its arrays, and submit it anew");
   } else if (said.reason().empty()) {
     EAGLE_ASSIGN_OR_RETURN(run->outcome, step::result_of(said.result()));
   } else {
@@ -459,6 +486,19 @@ Status KeptRuns::restore(std::uint64_t id, const v1::RunRecord& record, PlaneSto
   runs_[id] = std::move(run);
   changed_.notify_all();
   return {};
+}
+
+std::vector<KeptRuns::OnGpu> KeptRuns::on_gpu(std::string_view uuid, std::size_t most) const {
+  std::vector<OnGpu> found;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, run] : runs_) {
+    const bool there =
+        std::any_of(run->memory.planes.begin(), run->memory.planes.end(), [&](const auto& plane) {
+          return plane->gpu() != nullptr && plane->gpu()->unit()->info().uuid == uuid;
+        });
+    if (there && found.size() < most) found.push_back({id, run->name, run->tenant});
+  }
+  return found;
 }
 
 void KeptRuns::cancel_all() {

@@ -8,7 +8,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/engine.h"
@@ -62,6 +65,13 @@ public:
   void end_all();
   // Cancels those that still run. They are kept.
   void cancel_all();
+
+  // Those that have not been fetched and whose arrays lie on the GPU of this UUID; at most so many.
+  struct OnGpu {
+    std::uint64_t id = 0;
+    std::string name, tenant;
+  };
+  [[nodiscard]] std::vector<OnGpu> on_gpu(std::string_view uuid, std::size_t most) const;
 
   // A run of another worker. One that had not ended there ends now, with WORKER_RESTARTED and how far it had
   // come by `record`. `planes`: those that may be fetched, of one that had. BAD_MESSAGE.

@@ -76,7 +76,8 @@ std::shared_ptr<LaunchJob> LaunchJob::start(Executor& executor, const std::share
     refused = executor.submit(job, {session->tenant(),
                                     {session->id(), request.graph, request.launch_id, job->trace_},
                                     job->graph_->footprint(),
-                                    WorkKind::launch});
+                                    WorkKind::launch,
+                                    job->graph_->built().backend()});
   }
   if (!refused.ok()) {
     count(session->tenant()->meter().launches[static_cast<std::size_t>(refused.code())]);

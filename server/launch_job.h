@@ -65,7 +65,7 @@ private:
   const TraceContext trace_;
   run::Control control_;  // before the replay, which looks at it
 
-  // Of the executor's thread, once queued.
+  // Of the thread that advances it, once queued.
   std::shared_ptr<Session> session_;
   std::shared_ptr<LoadedGraph> graph_;
   LaunchEvents events_;

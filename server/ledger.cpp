@@ -17,7 +17,7 @@ constexpr std::size_t noted_ranges = 14;
 constexpr std::size_t windows = 4096;  // as many as there may be sessions
 constexpr std::uint64_t window_ids = 64;
 
-enum class State : std::uint32_t { free = 0, noted = 1, computing = 2 };
+enum class State : std::uint32_t { free = 0, noted = 1, computing = 2, on_gpu = 3 };
 
 }  // namespace
 
@@ -129,18 +129,22 @@ std::vector<Ledger::Cut> Ledger::cut_off() const {
 std::vector<GraphHash> Ledger::running() const {
   std::vector<GraphHash> running;
   for (const Entry& entry : contents().lines) {
-    if (entry.state.load(std::memory_order_acquire) == State::computing) running.push_back(entry.hash);
+    const State state = entry.state.load(std::memory_order_acquire);
+    if (state == State::computing || state == State::on_gpu) running.push_back(entry.hash);
   }
   return running;
 }
 
 std::vector<GraphHash> Ledger::take_running() {
-  std::vector<GraphHash> taken = running();
+  std::vector<GraphHash> taken, on_gpus;
   for (Entry& entry : contents().lines) {
-    State computing = State::computing;
-    entry.state.compare_exchange_strong(computing, State::noted, std::memory_order_acq_rel);
+    for (const auto& [state, into] : {std::pair(State::computing, &taken), {State::on_gpu, &on_gpus}}) {
+      State now = state;
+      if (entry.state.compare_exchange_strong(now, State::noted, std::memory_order_acq_rel))
+        into->push_back(entry.hash);
+    }
   }
-  return taken;
+  return taken.empty() ? on_gpus : taken;
 }
 
 void Ledger::clear() {
@@ -174,10 +178,10 @@ Ledger::Line& Ledger::Line::operator=(Line&& other) noexcept {
   return *this;
 }
 
-void Ledger::Line::computes(bool now) {
+void Ledger::Line::computes(bool now, bool on_gpu) {
   if (ledger_ == nullptr) return;
-  ledger_->contents().lines[index_].state.store(now ? State::computing : State::noted,
-                                                std::memory_order_release);
+  const State state = !now ? State::noted : on_gpu ? State::on_gpu : State::computing;
+  ledger_->contents().lines[index_].state.store(state, std::memory_order_release);
 }
 
 void Ledger::Line::cross_out() {

@@ -60,8 +60,9 @@ public:
   [[nodiscard]] std::vector<Cut> cut_off() const;
   // What was computing.
   [[nodiscard]] std::vector<GraphHash> running() const;
-  // The same, once: from then on it is noted as cut off, and as computing no more. So a death is laid to it,
-  // and not those of workers that die before they look.
+  // What a death is laid to, once: from then on it is noted as cut off, and as computing no more. So it is
+  // not laid to it that workers die before they look. What a GPU computed waited for that: it is meant only
+  // where nothing else computed.
   std::vector<GraphHash> take_running();
   void clear();
 
@@ -73,7 +74,7 @@ public:
     Line& operator=(Line&& other) noexcept;
     ~Line() { cross_out(); }
     // Around every piece of computing.
-    void computes(bool now);
+    void computes(bool now, bool on_gpu = false);
     void cross_out();
 
   private:

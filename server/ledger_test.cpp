@@ -58,6 +58,21 @@ TEST_F(LedgerTest, LaysOneDeathToWhatWasComputing) {
   ASSERT_EQ(next().cut_off().size(), 1u) << "its planes are torn all the same";
 }
 
+// A GPU that computes is waited for: what computed here meanwhile is what the process died of.
+TEST_F(LedgerTest, LaysADeathToWhatAGpuComputesOnlyWhereNothingElseDid) {
+  const GraphHash other{7};
+  auto on_gpu = ledger_.note(5, other, ranges(1));
+  auto here = ledger_.note(5, hash, ranges(1));
+  on_gpu.computes(true, true);
+  here.computes(true);
+  EXPECT_EQ(next().running().size(), 2u);
+  EXPECT_EQ(next().take_running(), std::vector<GraphHash>{hash});
+  EXPECT_TRUE(next().running().empty());
+  on_gpu.computes(true, true);
+  EXPECT_EQ(next().take_running(), std::vector<GraphHash>{other});
+  EXPECT_EQ(next().cut_off().size(), 2u);
+}
+
 TEST_F(LedgerTest, MoreThanThereIsRoomForIsEverything) {
   const auto line = ledger_.note(5, hash, ranges(100));
   EXPECT_TRUE(next().cut_off().at(0).all_planes);

@@ -37,7 +37,7 @@ StatusOr<ResolvedPlanes> resolve(const Description& description, const PlaneStor
     if (!declared.has_plane()) {
       resolved.memory.push_back({nullptr, declared.bytes()});
       resolved.read_only.push_back(false);
-      resolved.gpu.push_back(nullptr);
+      resolved.bytes.push_back(nullptr);
       continue;
     }
     auto plane = store.find({declared.plane().id(), declared.plane().generation()});
@@ -47,7 +47,7 @@ StatusOr<ResolvedPlanes> resolve(const Description& description, const PlaneStor
     }
     resolved.memory.push_back({(*plane)->data(), (*plane)->size()});
     resolved.read_only.push_back((*plane)->read_only());
-    resolved.gpu.push_back((*plane)->bytes()->gpu());
+    resolved.bytes.push_back((*plane)->bytes());
     resolved.planes.push_back(*std::move(plane));
   }
   return resolved;
@@ -63,7 +63,8 @@ bool ResolvedPlanes::some_read_only() const {
 
 StatusOr<std::optional<run::cuda::PlanesOnDevice>> ResolvedPlanes::on_device() const {
   std::optional<run::cuda::PlanesOnDevice> found;
-  for (const std::shared_ptr<const GpuMemory>& there : gpu) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const std::shared_ptr<const GpuMemory> there = gpu(i);
     if (there == nullptr) continue;
     if (!found) found.emplace().unit = there->unit();
     if (found->unit->info().uuid != there->unit()->info().uuid) {
@@ -73,28 +74,19 @@ StatusOr<std::optional<run::cuda::PlanesOnDevice>> ResolvedPlanes::on_device() c
         });
         return "plane '" + (*one)->label() + "' lies on " + text_of(unit->info());
       };
-      return Status(Reason::mixed_devices, label(found->unit) + ", and " + label(there->unit()) +
-                                               "; a graph runs on one GPU: copy one of them to the other");
+      return Status(Reason::mixed_devices,
+                    label(found->unit) + ", and " + label(there->unit()) +
+                        "; a graph or a run is on one GPU: copy one of them to the other");
     }
   }
   if (!found) return found;
   // Whose memory it is keeps it charged.
-  for (const std::shared_ptr<const GpuMemory>& there : gpu) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const std::shared_ptr<const GpuMemory> there = gpu(i);
     found->memory.push_back(
         there == nullptr ? nullptr : std::shared_ptr<const run::cuda::DeviceMemory>(there, &there->memory()));
   }
   return found;
-}
-
-Status ResolvedPlanes::refuse_gpu(std::string_view what) const {
-  const auto found =
-      std::find_if(planes.begin(), planes.end(), [](const auto& plane) { return plane->gpu() != nullptr; });
-  if (found == planes.end()) return {};
-  return {Reason::mixed_devices,
-          "plane '" + (*found)->label() + "' lies on " + text_of((*found)->gpu()->unit()->info()) + ", and " +
-              std::string(what) +
-              " computes on the CPU; bind arrays of the host (device=\"cpu\"), and copy "
-              "values with .numpy() and plane[...] = values"};
 }
 
 Status refuse_write(std::uint32_t plane, std::string_view who, const ResolvedPlanes& planes) {
@@ -260,7 +252,7 @@ void LoadedGraph::note_in(Ledger* ledger, std::uint64_t session, const GraphHash
 void LoadedGraph::computes(bool now) {
   if (ledger_ == nullptr) return;
   if (!line_) line_ = ledger_->note(session_, hash_, written_);
-  line_->computes(now);
+  line_->computes(now, !gpu_.empty());
 }
 
 void LoadedGraph::end_launch(std::int64_t whole_replays) {

@@ -34,17 +34,18 @@ namespace eagle::server {
 
 // The planes of a description, found in a session: what the engine computes on, and what keeps it alive.
 struct ResolvedPlanes {
-  PlaneStore::Planes planes;                          // without the client's private ones
-  std::vector<run::PlaneMemory> memory;               // one a declaration
-  std::vector<bool> read_only;                        // one a declaration: granted for reading
-  std::vector<std::shared_ptr<const GpuMemory>> gpu;  // one a declaration; null: the host's, or none
+  PlaneStore::Planes planes;                       // without the client's private ones
+  std::vector<run::PlaneMemory> memory;            // one a declaration
+  std::vector<bool> read_only;                     // one a declaration: granted for reading
+  std::vector<std::shared_ptr<PlaneBytes>> bytes;  // one a declaration; null: the client's private ones
+  // Null: in memory of the host, or none.
+  [[nodiscard]] std::shared_ptr<const GpuMemory> gpu(std::size_t plane) const {
+    return bytes[plane] == nullptr ? nullptr : bytes[plane]->gpu();
+  }
   [[nodiscard]] bool some_read_only() const;
-  // Where some lie on a GPU: all of them, for a graph there. MIXED_DEVICES where two lie on two GPUs, by the
-  // names of all four.
+  // Where some lie on a GPU: all of them, for a graph or a run there. MIXED_DEVICES where two lie on two
+  // GPUs, by the names of all four.
   [[nodiscard]] StatusOr<std::optional<run::cuda::PlanesOnDevice>> on_device() const;
-  // MIXED_DEVICES where one lies on a GPU, by the names of the plane and of the GPU: `what` (a graph, a run)
-  // computes on the CPU.
-  [[nodiscard]] Status refuse_gpu(std::string_view what) const;
 };
 // READ_ONLY_ARRAY where a node of the graph, or a part of the run, writes a plane that was granted for
 // reading.

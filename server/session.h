@@ -94,8 +94,11 @@ public:
   LaunchOutcomes& outcomes() { return outcomes_; }
   // Where it is noted what runs; null: nowhere.
   [[nodiscard]] Ledger* ledger() const { return ledger_; }
-  // A launch or run of this id is about to store for the first time. For the executor's thread.
-  void note_begun(std::uint64_t launch_id) { begun_.note(launch_id); }
+  // A launch or run of this id is about to store for the first time.
+  void note_begun(std::uint64_t launch_id) {
+    const std::lock_guard lock(begun_mutex_);
+    begun_.note(launch_id);
+  }
 
   // The graph's id. QUOTA (graphs), SESSION_CLOSED.
   StatusOr<std::uint64_t> add(std::shared_ptr<LoadedGraph> graph);
@@ -161,6 +164,7 @@ private:
   PlaneStore planes_;
   Transfers transfers_;
   Ledger* const ledger_;
+  std::mutex begun_mutex_;
   Ledger::Begun begun_;
   LaunchOutcomes outcomes_;
   GraphRecords records_;

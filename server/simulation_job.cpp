@@ -41,12 +41,13 @@ Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& descr
     EAGLE_ASSIGN_OR_RETURN(given_, resolve(description, session_->planes()));
   }
   ResolvedPlanes planes = *std::exchange(given_, std::nullopt);
-  EAGLE_RETURN_IF_ERROR(planes.refuse_gpu("this run"));
+  EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes.on_device());
   if (description.host_steps_size() > 0 && !events_.host_call) {
     return {Reason::graph_state, "the model has host steps, which run in the client; use SimulateWithCalls"};
   }
   EAGLE_RETURN_IF_ERROR(session_->tenant()->may_compile());
-  EAGLE_ASSIGN_OR_RETURN(simulation_, engine.simulate(description, planes.memory, control_));
+  EAGLE_ASSIGN_OR_RETURN(simulation_, on_device ? engine.simulate(description, *on_device, control_)
+                                                : engine.simulate(description, planes.memory, control_));
   session_->tenant()->note_compiled(simulation_->result().report.build_s);
   EAGLE_RETURN_IF_ERROR(refuse_writes(description, planes));
   planes_ = std::move(planes.planes);
@@ -59,10 +60,12 @@ Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& descr
   }
   const auto self = shared_from_this();
   const graph::Touches& touches = simulation_->touches();
+  const std::string device = on_device ? on_device->unit->name() : std::string();
   EAGLE_RETURN_IF_ERROR(executor_.submit(self, {session_->tenant(),
                                                 {session_->id(), 0, launch_id_, trace_},
                                                 Footprint::of({&touches, 1}, bytes_of(by_index_)),
-                                                WorkKind::run}));
+                                                WorkKind::run,
+                                                device}));
   if (control_->cancelled()) executor_.expedite(self);  // while it was being built
   return {};
 }
@@ -118,6 +121,8 @@ Job::Next SimulationJob::advance() {
       if (!simulation_->part_way()) events_.progress(so_far.steps, so_far.finished);
       return Next::again;
     }
+    case step::Simulation::Next::failed:
+      return finish(simulation_->failure());
     case step::Simulation::Next::done:
       break;
   }
@@ -142,6 +147,7 @@ StatusOr<step::RunResult> SimulationJob::without_the_client() {
   while (!simulation_->ended()) {  // the cancel ends it before its next step
     if (simulation_->advance() == step::Simulation::Next::host_call) simulation_->answer(false);
   }
+  if (!simulation_->failure().ok()) return simulation_->failure();
   return simulation_->result();
 }
 

@@ -115,6 +115,10 @@ void describe(const v1::GpuFault& fault, std::string_view tenant, bool sees_all,
   for (const v1::GpuFault::Session& session : fault.sessions()) {
     if (session.tenant() == tenant) *message.add_sessions() = session;
   }
+  message.clear_runs();
+  for (const v1::GpuFault::Run& run : fault.runs()) {
+    if (run.tenant() == tenant) *message.add_runs() = run;
+  }
   if (message.tenant() == tenant) return;
   message.clear_tenant();
   message.clear_graph();

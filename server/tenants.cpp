@@ -61,11 +61,12 @@ void Tenant::set_policy(const TenantPolicy& policy) {
   bounds_computing_.store(policy.device_share > 0, relaxed);
 }
 
-Tenant::Flow& Tenant::flow() {
-  flow_.weight = weight_.load(relaxed);
-  flow_.priority = priority_.load(relaxed);
-  flow_.behind_until = behind_until_.load(relaxed);
-  return flow_;
+Tenant::Flow& Tenant::flow(std::size_t lane) {
+  Flow& flow = lane == 0 ? flow_ : flows_[lane];
+  flow.weight = weight_.load(relaxed);
+  flow.priority = priority_.load(relaxed);
+  flow.behind_until = behind_until_.load(relaxed);
+  return flow;
 }
 
 StatusOr<Tenant::Share> Tenant::hold(Held kind, std::uint64_t amount) {
@@ -122,7 +123,7 @@ void Tenant::note_compiled(double seconds, Clock::time_point now) {
 
 void Tenant::note_computed(double seconds, Clock::time_point now) {
   count(meter_->device_ns, static_cast<std::uint64_t>(seconds * 1e9));
-  device_s_.store(device_s_.load(relaxed) + seconds, relaxed);
+  device_s_.fetch_add(seconds, relaxed);
   if (!bounds_computing_.load(relaxed)) return;
   const std::lock_guard lock(mutex_);
   const double share = policy_.device_share;
@@ -133,8 +134,10 @@ void Tenant::note_computed(double seconds, Clock::time_point now) {
 }
 
 void Tenant::note_wait(double seconds) {
-  wait_s_.store(wait_s_.load(relaxed) + seconds, relaxed);
-  if (seconds > longest_wait_s_.load(relaxed)) longest_wait_s_.store(seconds, relaxed);
+  wait_s_.fetch_add(seconds, relaxed);
+  double longest = longest_wait_s_.load(relaxed);
+  while (seconds > longest && !longest_wait_s_.compare_exchange_weak(longest, seconds, relaxed)) {
+  }
 }
 
 TenantReport Tenant::report() const {

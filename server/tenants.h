@@ -125,8 +125,7 @@ public:
   Status may_compile(Clock::time_point now = Clock::now());
   Status may_compute(Clock::time_point now = Clock::now());
   void note_compiled(double seconds, Clock::time_point now = Clock::now());
-  // By one thread at a time, the executor's. Where the tenant has no bound they take no lock: every launch
-  // comes by here.
+  // Where the tenant has no bound they take no lock: every launch comes by here.
   void note_computed(double seconds, Clock::time_point now = Clock::now());
   void note_wait(double seconds);
   void note_end() { ended_.fetch_add(1, relaxed); }
@@ -134,9 +133,10 @@ public:
   [[nodiscard]] TenantReport report() const;
   [[nodiscard]] TenantMeter& meter() { return *meter_; }
 
-  // The executor's, under its lock. While the tenant is over its device_share everybody else goes first.
+  // The executor's, under its lock: one for each of its lanes. While the tenant is over its device_share
+  // everybody else goes first.
   using Flow = FairQueue<std::shared_ptr<Job>>::Flow;
-  [[nodiscard]] Flow& flow();
+  [[nodiscard]] Flow& flow(std::size_t lane = 0);
 
 private:
   static constexpr auto relaxed = std::memory_order_relaxed;
@@ -155,7 +155,8 @@ private:
   std::atomic<double> device_s_ = 0;
   std::atomic<double> wait_s_ = 0;
   std::atomic<double> longest_wait_s_ = 0;
-  Flow flow_;
+  Flow flow_;                          // of the first lane
+  std::map<std::size_t, Flow> flows_;  // of GPUs
 
   mutable std::mutex mutex_;
   TenantPolicy policy_;

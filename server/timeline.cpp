@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <set>
 #include <string_view>
 
 #include "server/json_text.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr int team_thread = 1;  // in the trace; the team's turns follow each other
 constexpr int work_thread = 2;  // launches, runs and builds, which overlap
+constexpr int gpu_thread = 3;   // that of cuda:0; the others follow
 
 std::string microseconds(std::int64_t nanoseconds) {
   char text[32];
@@ -39,7 +41,7 @@ public:
       case TimelineEvent::Kind::job:
         return add_job(event);
       case TimelineEvent::Kind::turn:
-        return complete("turn", label(event.ids), event.begin, event.end, event.ids);
+        return complete(event);
       case TimelineEvent::Kind::host_call:
         return span("job", event.job, "host call", event.begin, event.end, "{}");
       case TimelineEvent::Kind::build:
@@ -61,7 +63,7 @@ private:
     if (event.begin != 0) span("job", event.job, "running", begin, event.end, "{}");
     end_span("job", event.job, label(event.ids), event.end);
     // A job of one turn has no event for it.
-    if (event.turns == 1) complete("turn", label(event.ids), event.begin, event.end, event.ids);
+    if (event.turns == 1) complete(event);
   }
 
   [[nodiscard]] std::string label(const WorkIds& ids) const {
@@ -86,11 +88,13 @@ private:
   void name(const std::string& what, int thread, const std::string& value) {
     event("M", "__metadata", what, thread, ",\"ts\":0,\"args\":{\"name\":" + json_string(value) + "}");
   }
-  void complete(std::string_view category, const std::string& name, std::int64_t begin, std::int64_t end,
-                const WorkIds& ids) {
-    event("X", category, name, team_thread,
-          ",\"ts\":" + microseconds(begin) + ",\"dur\":" + microseconds(end - begin) +
-              ",\"args\":" + args(ids, ""));
+  void complete(const TimelineEvent& turn) {
+    const int thread = turn.gpu < 0 ? team_thread : gpu_thread + turn.gpu;
+    if (turn.gpu >= 0 && named_.insert(turn.gpu).second)
+      name("thread_name", thread, "cuda:" + std::to_string(turn.gpu));
+    event("X", "turn", label(turn.ids), thread,
+          ",\"ts\":" + microseconds(turn.begin) + ",\"dur\":" + microseconds(turn.end - turn.begin) +
+              ",\"args\":" + args(turn.ids, ""));
   }
   // Of one category and id: they lie within each other.
   void begin_span(std::string_view category, std::uint64_t id, const std::string& name, std::int64_t at,
@@ -110,6 +114,7 @@ private:
 
   const std::function<std::string(std::uint64_t, std::uint64_t)>& name_of_;
   std::string events_;
+  std::set<int> named_;  // GPUs
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ struct WorkIds {
 struct TimelineEvent {
   enum class Kind : std::uint8_t {
     job,        // a launch or run, from its admission to its end
-    turn,       // a piece of one, on the team's thread
+    turn,       // a piece of one, on the team's thread or that of a GPU
     host_call,  // one waits for its client
     build,      // of a graph
   };
@@ -38,6 +38,7 @@ struct TimelineEvent {
   std::int64_t begin = 0;      // of a job: its first turn; 0: it had none
   std::int64_t end = 0;
   WorkIds ids;
+  int gpu = -1;  // whose thread the turns were on; -1: the team's
 };
 
 // Thread-safe.

@@ -65,6 +65,15 @@ TEST(TraceJson, AJobIsASpanWithItsPartsAndItsOnlyTurn) {
   EXPECT_THAT(text, Not(HasSubstr("trace_id")));
 }
 
+TEST(TraceJson, TurnsOnAGpuHaveAThreadOfTheirOwn) {
+  TimelineEvent event = job(3);
+  event.gpu = 1;
+  const std::string text = json_of(event);
+  EXPECT_THAT(text, HasSubstr(R"("tid":4,"ts":0,"args":{"name":"cuda:1"})"));
+  EXPECT_THAT(text, HasSubstr(R"("tid":4,"ts":2.500,"dur":1.501)"));
+  EXPECT_THAT(json_of(job(3)), Not(HasSubstr("cuda")));
+}
+
 TEST(TraceJson, AJobThatNeverHadATurnDidNotRun) {
   TimelineEvent event = job(3);
   event.begin = 0;

@@ -73,7 +73,7 @@ prepare() {
   local name needs_build=false
   for name in "${suites[@]}"; do [[ $name == structure ]] || needs_build=true; done
   if $needs_build; then build release; fi
-  for name in python integration service operations gradients interop scale docs web differential; do
+  for name in python integration service operations gpu gradients interop scale docs web differential; do
     if wants "$name"; then install_package; fi
   done
   if wants gpu; then find_ptxas; fi

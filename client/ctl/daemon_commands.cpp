@@ -60,6 +60,9 @@ Json to_json(const v1::GpuFault& fault) {
                         {"plane_labels", Json(session.plane_labels())},
                         {"graph_names", Json(session.graph_names())}});
   }
+  Json runs = Json::array();
+  for (const v1::GpuFault::Run& run : fault.runs())
+    runs.push_back({{"run", run.run()}, {"name", run.name()}, {"tenant", run.tenant()}});
   return {{"device", fault.device()},
           {"gpu", fault.gpu()},
           {"why", fault.why()},
@@ -69,6 +72,7 @@ Json to_json(const v1::GpuFault& fault) {
           {"plane_bytes", fault.plane_bytes()},
           {"graphs", fault.graphs()},
           {"sessions", sessions},
+          {"runs", runs},
           {"graph", fault.graph()},
           {"tenant", fault.tenant()}};
 }
@@ -125,6 +129,9 @@ std::string gpus_of(const v1::InfoReply& info) {
       text += "  of " + session.client() + " (" + session.tenant() +
               "): " + plural(session.planes(), "plane") + ", " + plural(session.graphs(), "graph") + "\n";
     }
+    for (const v1::GpuFault::Run& run : fault.runs())
+      text += "  of " + run.tenant() + ": submitted run " + std::to_string(run.run()) +
+              (run.name().empty() ? "" : " '" + run.name() + "'") + "\n";
   }
   return text;
 }

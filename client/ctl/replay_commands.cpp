@@ -64,6 +64,7 @@ struct ReplayOptions {
   bool info = false;
   bool verify = false;
   bool in_process = false;
+  bool on_host = false;
   bool all = false;
   int threads = 0;
   int rounds = 1;
@@ -84,6 +85,8 @@ Json to_json(const record::Summary& contents) {
           {"seconds", contents.seconds},
           {"planes", contents.planes},
           {"plane_bytes", contents.plane_bytes},
+          {"gpu_planes", contents.gpu_planes},
+          {"gpu_bytes", contents.gpu_bytes},
           {"requests", contents.requests},
           {"launches", contents.launches},
           {"failed", contents.failed}};
@@ -96,6 +99,9 @@ std::string to_text(const record::Summary& contents) {
        {"computed on", plural(static_cast<std::uint64_t>(contents.threads), "thread") + ", " + contents.cpu},
        {"over", seconds_text(contents.seconds)},
        {"planes", count_text(contents.planes) + ", " + bytes_text(contents.plane_bytes) +
+                      (contents.gpu_planes == 0 ? ""
+                                                : " (" + count_text(contents.gpu_planes) + ", " +
+                                                      bytes_text(contents.gpu_bytes) + ", on a GPU)") +
                       (contents.with_contents ? ", with what they held" : ", without what they held")},
        {"requests", count_text(contents.requests) + ", " + count_text(contents.launches) +
                         " of them launches, " + count_text(contents.failed) + " failed"},
@@ -181,6 +187,9 @@ StatusOr<Exit> replay(const Options& options, const ReplayOptions& asked) {
   }
   record::ReplayOptions how;
   how.verify = asked.verify;
+  how.on_host = asked.on_host;
+  std::map<std::string, std::string> elsewhere;  // why, by GPU
+  how.elsewhere = [&](const std::string& device, const Status& why) { elsewhere[device] = why.message(); };
   how.limits.plane_bytes = asked.most_bytes > 0 ? asked.most_bytes : half_of_memory();
   if (contents.plane_bytes > how.limits.plane_bytes) {
     return Status(Reason::quota, "replay: its planes have " + bytes_text(contents.plane_bytes) + ", and " +
@@ -227,6 +236,7 @@ StatusOr<Exit> replay(const Options& options, const ReplayOptions& asked) {
     print_json({{"recording", to_json(contents)},
                 {"verified", bits},
                 {"rounds", asked.rounds},
+                {"elsewhere", elsewhere},
                 {"different", different},
                 {"requests", std::move(list)}});
   } else {
@@ -235,6 +245,11 @@ StatusOr<Exit> replay(const Options& options, const ReplayOptions& asked) {
       if (times.same || times.first.recorded_reason == times.first.reason) continue;
       std::cout << "request " << number << " then: " << view::escaped(times.first.recorded_message)
                 << "\nrequest " << number << " now:  " << view::escaped(times.first.message) << "\n\n";
+    }
+    for (const auto& [device, why] : elsewhere) {
+      std::cout << "arrays of " << view::escaped(device)
+                << " lay in memory of the host, and their graphs ran on "
+                << "its CPU: " << view::escaped(why) << '\n';
     }
     std::cout << plural(all.size(), "request") << " replayed, " << count_text(different)
               << " not as recorded; bits "
@@ -276,6 +291,8 @@ void add_replay_commands(CLI::App& app, Chosen& chosen) {
   replay_command->add_flag("--verify", asked->verify,
                            "Compare the bits of arrays after every launch and run");
   replay_command->add_flag("--in-process", asked->in_process, "Replay in this process, without a daemon");
+  replay_command->add_flag("--on-host", asked->on_host,
+                           "Put arrays of GPUs into memory of the host, so that the CPU computes");
   replay_command->add_flag("--all", asked->all,
                            "List every request, not only launches, runs and differences");
   replay_command->add_option("--threads", asked->threads, "Of the team, with --in-process (0: what there is)")

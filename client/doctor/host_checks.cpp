@@ -259,7 +259,7 @@ Finding check_gpu(const run::cuda::DeviceInfo& gpu) {
 }
 
 Findings check_gpus(const Machine& machine) {
-  const std::string cpus = "graphs are computed on CPUs in this release";
+  const std::string cpus = "graphs are computed on CPUs";
   const std::string nvidia = contents(machine.root / "proc/driver/nvidia/version");
   std::error_code error;
   if (!machine.cuda_driver.ok())
@@ -268,7 +268,8 @@ Findings check_gpus(const Machine& machine) {
   if (!machine.cuda_library.empty()) {
     Findings found = {{"gpu.driver", fine,
                        machine.cuda_library + " is a driver for CUDA " +
-                           run::cuda::version_text(machine.cuda_version) + "; " + cpus,
+                           run::cuda::version_text(machine.cuda_version) +
+                           "; graphs and runs over arrays on its GPUs are computed there",
                        ""}};
     if (!machine.cuda_graphs.ok())
       found.push_back({"gpu.graphs", note, machine.cuda_graphs.message(), "update NVIDIA's driver"});

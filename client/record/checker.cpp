@@ -8,6 +8,8 @@
 namespace eagle::record {
 namespace {
 
+constexpr std::size_t longest_device = 128;
+
 Status over(const char* what, std::uint64_t limit) {
   return {Reason::quota, "recording: more than " + std::to_string(limit) + " " + what};
 }
@@ -29,6 +31,8 @@ Status Checker::accept(const v1::RecordEntry& entry) {
       const v1::RecordPlane& plane = entry.plane();
       if (plane.plane() != planes_.size() + 1) return bad_recording("plane numbers do not count up");
       if (planes_.size() >= limits_.planes) return over("planes", limits_.planes);
+      if (plane.device().size() > longest_device) return bad_recording("a GPU whose name is too long");
+      if (!plane.device().empty() && plane.private_memory()) return bad_recording("private memory on a GPU");
       if (plane.bytes() > limits_.plane_bytes - plane_bytes_)
         return over("bytes of planes", limits_.plane_bytes);
       plane_bytes_ += plane.bytes();

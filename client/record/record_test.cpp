@@ -411,6 +411,13 @@ TEST_F(Entries, ThatNameWhatIsNotThereAreRefused) {
   v1::RecordEntry entry;
   entry.mutable_plane()->set_plane(3);
   refused(entry, "count up");
+  entry.mutable_plane()->set_plane(2);
+  entry.mutable_plane()->set_device(std::string(129, 'c'));
+  refused(entry, "too long");
+  entry.mutable_plane()->set_plane(2);
+  entry.mutable_plane()->set_device("cuda:0");
+  entry.mutable_plane()->set_private_memory(true);
+  refused(entry, "private memory on a GPU");
   entry.mutable_fresh()->set_plane(2);
   refused(entry, "no plane 2");
   entry.mutable_fresh()->set_plane(0);

@@ -22,10 +22,11 @@ std::uint64_t size_of_piece(std::uint64_t bytes, std::size_t piece) {
 }  // namespace
 
 StatusOr<std::shared_ptr<Recorder>> Recorder::create(const RecordingOptions& options, const SessionInfo& info,
-                                                     bool copies, bool beside) {
+                                                     bool copies, Fetch fetch, bool beside) {
   EAGLE_ASSIGN_OR_RETURN(Writer writer, beside ? Writer::create_beside(options.file, options.most_bytes)
                                                : Writer::create(options.file, options.most_bytes));
-  std::shared_ptr<Recorder> recorder(new Recorder(std::move(writer), options.contents, copies));
+  std::shared_ptr<Recorder> recorder(
+      new Recorder(std::move(writer), options.contents, copies, std::move(fetch)));
   v1::RecordEntry entry;
   v1::RecordHeader& header = *entry.mutable_header();
   header.set_version(format_version);
@@ -45,8 +46,12 @@ StatusOr<std::shared_ptr<Recorder>> Recorder::create(const RecordingOptions& opt
   return recorder;
 }
 
-Recorder::Recorder(Writer writer, bool contents, bool copies)
-    : pid_(this_process()), contents_(contents), copies_(copies), writer_(std::move(writer)) {}
+Recorder::Recorder(Writer writer, bool contents, bool copies, Fetch fetch)
+    : pid_(this_process()),
+      contents_(contents),
+      copies_(copies),
+      fetch_(std::move(fetch)),
+      writer_(std::move(writer)) {}
 
 Recorder::~Recorder() { close(); }
 
@@ -69,11 +74,12 @@ void Recorder::stop(const Status& why) {
 }
 
 Recorder::Known& Recorder::number(std::uint64_t& number, std::uint64_t bytes, std::byte* data,
-                                  bool is_private) {
+                                  bool is_private, const std::string& device) {
   if (number == 0) {
     number = planes_.size() + 1;
     Known& plane = planes_.emplace_back();
     plane.bytes = bytes;
+    plane.on_gpu = !device.empty();
     if (contents_) {
       for (std::size_t i = 0; i < pieces_in(bytes, piece_bytes); ++i)
         plane.pieces.emplace_back(digest_of_zeros(size_of_piece(bytes, i)));
@@ -82,6 +88,7 @@ Recorder::Known& Recorder::number(std::uint64_t& number, std::uint64_t bytes, st
     entry.mutable_plane()->set_plane(number);
     entry.mutable_plane()->set_bytes(bytes);
     entry.mutable_plane()->set_private_memory(is_private);
+    entry.mutable_plane()->set_device(device);
     write(entry);
   }
   Known& plane = planes_[number - 1];
@@ -94,7 +101,8 @@ void Recorder::holds(const PlaneAddress& where, std::uint64_t bytes, std::byte* 
   const std::scoped_lock lock(mutex_);
   if (!writes()) return;
   std::uint64_t& known = shared_[{where.plane.id, where.plane.generation}];
-  Known& plane = number(known, where.plane_bytes, copies_ ? nullptr : data - where.offset, false);
+  Known& plane = number(known, where.plane_bytes, copies_ ? nullptr : data - where.offset, false,
+                        where.keep_alive->device());
   bytes = std::min(bytes, where.plane_bytes - std::min(where.offset, where.plane_bytes));
   if (fresh) {
     v1::RecordEntry entry;
@@ -161,6 +169,7 @@ Recorder::Parts Recorder::parts_of(const Declarations& declarations,
       shared_[{declaration.plane().id(), declaration.plane().generation()}] = part.number;
       part.data = plane.data;
       part.bytes = plane.bytes;
+      part.on_gpu = plane.on_gpu;
     } else {
       const run::PlaneMemory memory = static_cast<std::size_t>(i) < private_planes.size()
                                           ? private_planes[static_cast<std::size_t>(i)]
@@ -169,7 +178,7 @@ Recorder::Parts Recorder::parts_of(const Declarations& declarations,
       std::uint64_t fresh = 0;
       std::uint64_t& known = memory.data == nullptr ? fresh : private_[{memory.data, declaration.bytes()}];
       Known& plane = number(known, declaration.bytes(), memory.data, true);
-      part = {known, plane.data, plane.bytes};
+      part = {known, plane.data, plane.bytes, false};
     }
   }
   return parts;
@@ -180,29 +189,47 @@ std::uint64_t Recorder::next_graph() {
   return ++last_graph_;
 }
 
+StatusOr<std::span<const std::byte>> Recorder::piece_of(const Known& plane, std::size_t piece,
+                                                        std::vector<std::byte>& room) const {
+  const auto bytes = static_cast<std::size_t>(size_of_piece(plane.bytes, piece));
+  std::byte* const at = plane.data + piece * piece_bytes;
+  if (!plane.on_gpu) return std::span<const std::byte>(at, bytes);
+  room.resize(bytes);
+  EAGLE_RETURN_IF_ERROR(
+      fetch_({at, DType::boolean, 1, {static_cast<std::int64_t>(bytes)}, {1}, false, nullptr}, room));
+  return std::span<const std::byte>(room);
+}
+
+// A GPU that does not tell what is there is lost, which the request will say.
 void Recorder::write_contents(std::uint64_t number) {
   Known& plane = planes_[number - 1];
   if (!contents_ || plane.data == nullptr) return;
+  std::vector<std::byte> room;
   for (std::size_t i = 0; i < plane.pieces.size() && writes(); ++i) {
-    const std::span piece(plane.data + i * piece_bytes,
-                          static_cast<std::size_t>(size_of_piece(plane.bytes, i)));
-    const Digest now = digest_of(piece);
+    const auto piece = piece_of(plane, i, room);
+    if (!piece.ok()) return plane.pieces[i].reset();
+    const Digest now = digest_of(*piece);
     if (plane.pieces[i] == now) continue;
     plane.pieces[i] = now;
     v1::RecordEntry entry;
     entry.mutable_bytes()->set_plane(number);
     entry.mutable_bytes()->set_offset(i * piece_bytes);
-    entry.mutable_bytes()->set_data(piece.data(), piece.size());
+    entry.mutable_bytes()->set_data(piece->data(), piece->size());
     write(entry);
   }
 }
 
-Digest Recorder::write_digests(std::uint64_t number) {
+std::optional<Digest> Recorder::write_digests(std::uint64_t number) {
   Known& plane = planes_[number - 1];
   std::vector<Digest> digests;
+  std::vector<std::byte> room;
   for (std::size_t i = 0; i < plane.pieces.size(); ++i) {
-    digests.push_back(digest_of(
-        std::span(plane.data + i * piece_bytes, static_cast<std::size_t>(size_of_piece(plane.bytes, i)))));
+    const auto piece = piece_of(plane, i, room);
+    if (!piece.ok()) {
+      plane.pieces[i].reset();
+      return std::nullopt;
+    }
+    digests.push_back(digest_of(*piece));
     plane.pieces[i] = digests.back();
   }
   return digest_of(digests);
@@ -228,7 +255,7 @@ std::uint64_t Recorder::begin(const Parts& parts, bool describes, std::uint64_t 
 }
 
 void Recorder::host_call(std::uint64_t request, std::uint32_t call, const Status& status, bool stop,
-                         const Parts& parts, const std::vector<plane::View>& writes) {
+                         const Parts& parts, const std::vector<plane::View>& writes, bool on_gpu) {
   if (request == 0 || this_process() != pid_) return;
   v1::RecordEntry entry;
   v1::RecordHostCall& made = *entry.mutable_host_call();
@@ -245,7 +272,16 @@ void Recorder::host_call(std::uint64_t request, std::uint32_t call, const Status
       const auto form = plane::Packed::of(view);
       if (!form.ok() || form->bytes() > most_frame_bytes / 2) continue;
       packed.resize(static_cast<std::size_t>(form->bytes()));
-      form->read(parts[view.plane].data, 0, std::as_writable_bytes(std::span(packed)));
+      const auto room = std::as_writable_bytes(std::span(packed));
+      std::byte* const data = parts[view.plane].data;
+      if (!on_gpu || !parts[view.plane].on_gpu) {
+        form->read(data, 0, room);
+      } else if (!fetch_({data + view.offset, view.dtype, view.item_bytes, view.shape, view.strides, false,
+                          nullptr},
+                         room)
+                      .ok()) {
+        packed.clear();
+      }
     }
   }
   const std::scoped_lock lock(mutex_);
@@ -271,10 +307,11 @@ void Recorder::end(std::uint64_t request, const Status& status, std::chrono::ste
       for (auto& piece : planes_[part.number - 1].pieces) piece.reset();
       continue;
     }
-    const Digest digest = write_digests(part.number);
+    const std::optional<Digest> digest = write_digests(part.number);
+    if (!digest) continue;
     v1::RecordDigest& message = *outcome.add_digests();
     message.set_plane(part.number);
-    message.set_sha256(digest.data(), digest.size());
+    message.set_sha256(digest->data(), digest->size());
   }
   write(entry);
 }

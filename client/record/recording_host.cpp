@@ -17,6 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using HostWrites = std::map<std::uint32_t, std::vector<plane::View>>;
+using Calls = std::set<std::uint32_t>;
 using HostCall = std::function<Status(std::uint32_t)>;
 
 const std::vector<plane::View>& writes_of(const HostWrites& writes, std::uint32_t call) {
@@ -33,12 +34,13 @@ std::int64_t milliseconds_of(const std::optional<std::chrono::milliseconds>& tim
 class RecordingGraph final : public HostGraph {
 public:
   RecordingGraph(std::unique_ptr<HostGraph> graph, std::shared_ptr<Recorder> recorder, std::uint64_t number,
-                 Recorder::Parts parts, HostWrites writes)
+                 Recorder::Parts parts, HostWrites writes, Calls on_gpu)
       : graph_(std::move(graph)),
         recorder_(std::move(recorder)),
         number_(number),
         parts_(std::move(parts)),
-        writes_(std::move(writes)) {}
+        writes_(std::move(writes)),
+        on_gpu_(std::move(on_gpu)) {}
   ~RecordingGraph() override { recorder_->release(number_); }
 
   [[nodiscard]] std::vector<std::string> schedule() const override { return graph_->schedule(); }
@@ -127,7 +129,7 @@ private:
         Status& status;
         ~Tell() {
           graph.recorder_->host_call(request, number, status, false, graph.parts_,
-                                     writes_of(graph.writes_, number));
+                                     writes_of(graph.writes_, number), graph.on_gpu_.contains(number));
         }
       } const tell{*this, request, number, status};
       status = call(number);
@@ -148,6 +150,7 @@ private:
   const std::uint64_t number_;
   Recorder::Parts parts_;  // changed by `rebind`, during which there is no launch
   HostWrites writes_;
+  const Calls on_gpu_;
   std::uint64_t enqueued_ = 0;
   Clock::time_point enqueued_at_;
 };
@@ -184,12 +187,11 @@ public:
     if (buffer.ok()) note(**buffer, true);
     return buffer;
   }
-  StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t /*bytes*/,
-                                                std::string_view /*label*/,
-                                                eagle::Contents /*contents*/) override {
-    return Status(Reason::bad_value, "device '" + std::string(device) +
-                                         "': arrays on GPUs are not recorded; open the session without a "
-                                         "recording");
+  StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
+                                                std::string_view label, eagle::Contents contents) override {
+    auto buffer = host_->allocate_on(device, bytes, label, contents);
+    if (buffer.ok()) note(**buffer, true);
+    return buffer;
   }
   StatusOr<std::shared_ptr<Buffer>> import_on_device(const ImportedMemory& /*memory*/,
                                                      std::string_view /*label*/) override {
@@ -242,8 +244,9 @@ public:
     auto built = host_->build(description, private_planes);
     recorder_->end(request, built.status(), begun, {}, true, [](v1::RecordOutcome&) {});
     if (!built.ok()) return built.status();
-    return std::unique_ptr<HostGraph>(std::make_unique<RecordingGraph>(
-        *std::move(built), recorder_, number, std::move(parts), host_writes(description)));
+    return std::unique_ptr<HostGraph>(
+        std::make_unique<RecordingGraph>(*std::move(built), recorder_, number, std::move(parts),
+                                         host_writes(description), calls_on_gpu(description)));
   }
 
   StatusOr<RunResult> simulate(const v1::RunDescription& description,
@@ -257,7 +260,7 @@ public:
     const HostWrites writes = host_writes(description);
     const Host::HostCall listened_to = [&](std::uint32_t call) {
       step::HostAnswer answer = host_call(call);
-      recorder_->host_call(request, call, answer.status, answer.stop, parts, writes_of(writes, call));
+      recorder_->host_call(request, call, answer.status, answer.stop, parts, writes_of(writes, call), false);
       return answer;
     };
     const Clock::time_point begun = Clock::now();
@@ -333,7 +336,11 @@ StatusOr<std::shared_ptr<Host>> recorded(std::shared_ptr<Host> host, RecordingOp
   if (of_environment) EAGLE_RETURN_IF_ERROR(add_environment(options));
   if (options.file.empty()) return host;
   EAGLE_ASSIGN_OR_RETURN(const SessionInfo info, host->info());
-  EAGLE_ASSIGN_OR_RETURN(auto recorder, Recorder::create(options, info, host->copies(), of_environment));
+  const auto fetch = [host](const ArrayView& array, std::span<std::byte> packed) {
+    return host->fetch_packed(array, packed, {});
+  };
+  EAGLE_ASSIGN_OR_RETURN(auto recorder,
+                         Recorder::create(options, info, host->copies(), fetch, of_environment));
   return std::shared_ptr<Host>(std::make_shared<RecordingHost>(std::move(host), std::move(recorder)));
 }
 

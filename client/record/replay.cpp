@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "client/record/checker.h"
@@ -124,8 +125,8 @@ private:
       std::memset(memory, 0, bytes);
       plane.private_bytes = {static_cast<std::byte*>(memory), std::free};
     } else {
-      auto buffer = host_.allocate(std::max<std::uint64_t>(plane.bytes, 1),
-                                   "replay " + std::to_string(message.plane()), eagle::Contents::zeros);
+      auto buffer = allocate(std::max<std::uint64_t>(plane.bytes, 1),
+                             "replay " + std::to_string(message.plane()), message.device());
       if (!buffer.ok()) return buffer.status().within("replay");
       plane.buffer = *std::move(buffer);
       const auto where = host_.find(plane.buffer->data(), 1);
@@ -134,6 +135,19 @@ private:
     }
     planes_.push_back(std::move(plane));
     return {};
+  }
+
+  // A GPU that is full is no other place than the one that was meant.
+  StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, const std::string& label,
+                                             const std::string& device) {
+    if (!device.empty() && !options_.on_host && !missing_.contains(device)) {
+      auto there = host_.allocate_on(device, bytes, label);
+      const Reason reason = there.status().reason();
+      if (reason != Reason::bad_value && reason != Reason::system) return there;
+      missing_.insert(device);
+      if (options_.elsewhere) options_.elsewhere(device, there.status());
+    }
+    return host_.allocate(bytes, label, eagle::Contents::zeros);
   }
 
   Plane& plane_of(std::uint64_t number) { return planes_[number - 1]; }  // the checker has looked
@@ -266,6 +280,7 @@ private:
     });
     if (!moved.ok()) return moved;
     description.mutable_planes()->Swap(&declarations);
+    call_with_copies(description);  // what they left is put there by this process
     return memory;
   }
 
@@ -498,6 +513,7 @@ private:
   const ReplayOptions& options_;
   Index index_;
   std::vector<Plane> planes_;
+  std::set<std::string> missing_;  // GPUs that the host has not
   std::map<std::uint64_t, Graph> graphs_;
 };
 
@@ -522,6 +538,10 @@ StatusOr<Summary> summary_of(const File& file, const Limits& limits) {
         if (entry.has_plane()) {
           ++found.planes;
           found.plane_bytes += entry.plane().bytes();
+          if (!entry.plane().device().empty()) {
+            ++found.gpu_planes;
+            found.gpu_bytes += entry.plane().bytes();
+          }
         }
         if (entry.has_request()) {
           ++found.requests;

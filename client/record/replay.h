@@ -2,7 +2,8 @@
 //
 // Requests that ran at the same time are made in the order in which they began. Callables are not in a
 // recording: where contents are, what they left is put there; their errors come back as they were. A launch
-// that its caller cancelled runs to its end.
+// that its caller cancelled runs to its end. Arrays that lay on a GPU lie there again where the host has it,
+// and else in its own memory, where their graphs give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,11 @@
 namespace eagle::record {
 
 struct ReplayOptions {
-  bool verify = false;  // compare the bits of planes, where the recording has digests of them
+  bool verify = false;   // compare the bits of planes, where the recording has digests of them
+  bool on_host = false;  // no array lies on a GPU
   Limits limits;
+  // Told once for each GPU whose arrays are put into memory of the host for want of it. May be empty.
+  std::function<void(const std::string& device, const Status& why)> elsewhere = {};
 };
 
 // A request, as it was and as it is.
@@ -62,6 +66,8 @@ struct Summary {
   double seconds = 0;
   std::uint64_t planes = 0;
   std::uint64_t plane_bytes = 0;
+  std::uint64_t gpu_planes = 0;  // of them, that lay on a GPU
+  std::uint64_t gpu_bytes = 0;
   std::uint64_t requests = 0;
   std::uint64_t launches = 0;
   std::uint64_t failed = 0;  // requests whose outcome is an error

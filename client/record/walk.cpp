@@ -51,4 +51,22 @@ std::map<std::uint32_t, std::vector<plane::View>> host_writes(const Message& mes
   return found;
 }
 
+std::set<std::uint32_t> calls_on_gpu(const Message& message) {
+  std::set<std::uint32_t> found;
+  for_each_message(const_cast<Message&>(message), [&](const Message& part) {
+    if (part.GetDescriptor() != v1::HostNode::descriptor()) return;
+    const auto& node = static_cast<const v1::HostNode&>(part);
+    if (node.tier() == v1::HOST_TIER_STREAM) found.insert(node.call());
+  });
+  return found;
+}
+
+void call_with_copies(Message& message) {
+  for_each_message(message, [](Message& part) {
+    if (part.GetDescriptor() != v1::HostNode::descriptor()) return;
+    auto& node = static_cast<v1::HostNode&>(part);
+    if (node.tier() == v1::HOST_TIER_STREAM) node.set_tier(v1::HOST_TIER_CAPTURED);
+  });
+}
+
 }  // namespace eagle::record

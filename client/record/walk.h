@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -23,5 +24,9 @@ void for_each_view(google::protobuf::Message& message, const std::function<void(
 
 // What each callable writes, by its number. A number that several nodes have is that of the first.
 std::map<std::uint32_t, std::vector<plane::View>> host_writes(const google::protobuf::Message& message);
+// Callables that work on arrays of a GPU where they lie.
+std::set<std::uint32_t> calls_on_gpu(const google::protobuf::Message& message);
+// Makes them such that work on copies in their process.
+void call_with_copies(google::protobuf::Message& message);
 
 }  // namespace eagle::record

@@ -104,7 +104,7 @@ _eaglectl() {
       [[ $word == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$word"); return; }
       ;;
     replay)
-      flags+=' --help --info --verify --in-process --all --threads --rounds --most-bytes'
+      flags+=' --help --info --verify --in-process --on-host --all --threads --rounds --most-bytes'
       ;;
     bench)
       flags+=' --help --launches --samples'

@@ -90,6 +90,7 @@ complete -c eaglectl -n '__fish_seen_subcommand_from replay' -s h -l help -d 'Pr
 complete -c eaglectl -n '__fish_seen_subcommand_from replay' -l info -d 'Only say what it holds'
 complete -c eaglectl -n '__fish_seen_subcommand_from replay' -l verify -d 'Compare the bits of arrays after every launch and run'
 complete -c eaglectl -n '__fish_seen_subcommand_from replay' -l in-process -d 'Replay in this process, without a daemon'
+complete -c eaglectl -n '__fish_seen_subcommand_from replay' -l on-host -d 'Put arrays of GPUs into memory of the host, so that the CPU computes'
 complete -c eaglectl -n '__fish_seen_subcommand_from replay' -l all -d 'List every request, not only launches, runs and differences'
 complete -c eaglectl -n '__fish_seen_subcommand_from replay' -l threads -x -d 'Of the team, with --in-process (0: what there is)'
 complete -c eaglectl -n '__fish_seen_subcommand_from replay' -l rounds -x -d 'So many times, each in a session of its own'

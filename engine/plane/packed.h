@@ -1,6 +1,7 @@
 // Packed: the elements of a view in row-major order, as the bytes that travel over a wire.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,8 +20,8 @@ std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& sha
 // of them twice, up to without end. BAD_VALUE.
 Status check_target(const View& view, std::uint64_t plane_bytes);
 
-// An element, of at least a byte, over and over, as often as fits into 64 KiB, and once where it does not: what is stored where a
-// view is filled.
+// An element, of at least a byte, over and over, as often as fits into 64 KiB, and once where it does not:
+// what is stored where a view is filled.
 std::vector<std::byte> repeated(std::span<const std::byte> element);
 
 // A plain value; may be used by any number of threads at once.
@@ -59,5 +60,19 @@ private:
   std::vector<std::int64_t> strides_;
   std::uint64_t bytes_ = 0;
 };
+
+// Moves a packed form of so many bytes from one place to another, some at a time: `read(first, into)`, then
+// `write(first, from)`, each a Status. The first error, with what was moved until then.
+template <typename Read, typename Write>
+Status copy_packed(std::uint64_t bytes, const Read& read, const Write& write) {
+  constexpr std::uint64_t piece = std::uint64_t{4} << 20;
+  std::vector<std::byte> buffer(std::min(bytes, piece));
+  for (std::uint64_t at = 0; at < bytes; at += piece) {
+    const auto part = std::span(buffer).first(std::min(piece, bytes - at));
+    EAGLE_RETURN_IF_ERROR(read(at, part));
+    EAGLE_RETURN_IF_ERROR(write(at, part));
+  }
+  return {};
+}
 
 }  // namespace eagle::plane

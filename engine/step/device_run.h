@@ -1,91 +1,163 @@
-// DeviceRun: a model stepped on a device until its samples have finished.
+// DeviceRun: a model stepped on a GPU, over planes that lie there, until its samples have finished.
 //
-// One CUDA graph: a loop whose body is the kernels of a step, or of several where there is one kernel and its
-// samples never meet (they then take them in registers). What the loop looks at is counted on the device:
-// samples that are live and steps that are left. Where the driver has no conditionals, the host launches the
-// body and looks at the same numbers. The result is the CPU's (simulation.h).
+// A pass is one CUDA graph: loops whose bodies are the kernels of a step or, of one kernel whose samples
+// never meet, that kernel taking many steps in registers. What a loop looks at is on the device: samples that
+// are live, the step at which the pass ends, the wish to stop. Between passes the host measures, records
+// rows, and lets others have the thread. Where the driver has no conditionals, or the client has a part in
+// the step, the host launches the kernels and looks at the same numbers. The result is the CPU's
+// (simulation.h).
 //
-// For one caller at a time, but for `cancel`.
+// For one caller at a time.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
 #include "engine/run/control.h"
+#include "engine/run/counters.h"
 #include "engine/run/cuda/device_exec.h"
-#include "engine/run/cuda/device_modules.h"
+#include "engine/run/cuda/graph_backend.h"
 #include "engine/run/cuda/routines.h"
+#include "engine/step/device_stepper.h"
 #include "engine/step/model.h"
 #include "engine/step/simulation.h"
 
 namespace eagle::step {
 
-class DeviceRun {
+// MIXED_DEVICES where a kernel of the model, or its recording, touches memory of the host, by the names of
+// both planes.
+Status check_on_device(const Model& model, const run::cuda::PlanesOnDevice& planes);
+
+// Samples of the model that have not finished, by the mask as it is now.
+StatusOr<std::int64_t> live_on_device(const Model& model, const run::cuda::PlanesOnDevice& planes);
+
+class DeviceRun final : public DeviceStepper {
 public:
   struct Options {
-    bool conditionals = true;        // where the driver has them
-    std::int64_t fused_steps = 256;  // of a body, where steps can be taken in registers
+    bool conditionals = true;  // where the driver has them
+    // Steps of a body, where they can be taken in registers; the most first, then less.
+    std::vector<std::int64_t> fused_steps = {256, 16};
+    std::chrono::duration<double> piece{5e-3};  // of a pass, about; 0: as short as can be
+  };
+  struct Shared {
+    std::shared_ptr<const run::Control> control;  // may be null
+    std::shared_ptr<run::Counters> counters;
+    std::chrono::steady_clock::time_point asked = std::chrono::steady_clock::now();  // for the time to build
   };
 
-  // Planes of its own, cleared, in the order of the model. BAD_VALUE names what a run on a device does not
-  // have: callables of the client, recorded planes, shards. SYSTEM, OUT_OF_MEMORY, what the compiler says.
-  static StatusOr<std::unique_ptr<DeviceRun>> build(run::cuda::DeviceModules& modules, const Model& model,
-                                                    const Options& options);
-  static StatusOr<std::unique_ptr<DeviceRun>> build(run::cuda::DeviceModules& modules, const Model& model) {
-    return build(modules, model, Options());
-  }
+  // Of a model that `check_on_device` accepts. `begun`: what is known of the result beforehand. SYSTEM,
+  // OUT_OF_MEMORY, what the compiler says.
+  static StatusOr<std::unique_ptr<DeviceRun>> build(const run::cuda::PlanesOnDevice& planes, Model model,
+                                                    RunResult begun, Shared shared, const Options& options);
+  ~DeviceRun() override;
 
-  // All bytes of a plane. Not while it runs.
-  Status write(std::uint32_t plane, std::span<const std::byte> from) const;
-  Status read(std::uint32_t plane, std::span<std::byte> to) const;
-
-  // From the planes as they are to the end: FINISHED, MAX_STEPS or, at a whole step, CANCELLED. Again, where
-  // it is called again. A fault of the device is what its driver says.
-  StatusOr<RunResult> run();
-  // From any thread: ends it at the next whole step.
-  Status cancel() const;
-
-  // "cuda_graph", or "host_loop: ..." with the reason.
-  [[nodiscard]] const std::string& schedule() const { return schedule_; }
+  StatusOr<Simulation::Next> advance() override;
+  [[nodiscard]] bool part_way() const override { return at_ == At::within_step; }
+  [[nodiscard]] bool ended() const override { return at_ == At::end; }
+  [[nodiscard]] std::uint32_t call() const override { return model_.host_steps[next_host_].call; }
+  void answer(bool stop) override;
+  [[nodiscard]] const RunResult& result() const override { return result_; }
 
 private:
+  enum class At : std::uint8_t { begin, whole_step, within_step, calls, end };
+
   // A body of so many steps.
   struct Body {
     std::int64_t steps = 1;
-    std::vector<run::cuda::DeviceNode> kernels;
-    run::cuda::DeviceNode account;              // behind the kernels
-    std::optional<run::cuda::DeviceExec> exec;  // where the host loops
+    std::vector<std::vector<run::cuda::DeviceNode>> kernels;  // a chain each
+    run::cuda::DeviceNode account;                            // behind the kernels
+  };
+  // What the host and the device tell each other, in device memory.
+  struct State {
+    run::cuda::Beside beside;
+    run::cuda::StepState step;
+  };
+  // What the samples of a shard gave to a reduction in the last step.
+  struct Reduced {
+    run::cuda::api::DevicePointer at = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t plane = 0;  // in `addresses_`
+  };
+  struct Recorded {
+    run::cuda::DeviceNode copy;  // to row 0
+    std::int64_t row_bytes = 0;
   };
 
-  DeviceRun() = default;
-  Status make_memory(const Model& model);
-  Status make_bodies(run::cuda::DeviceModules& modules, const Model& model, std::int64_t fused_steps);
+  DeviceRun(const run::cuda::PlanesOnDevice& planes, Model model, RunResult begun, Shared shared,
+            const Options& options);
+  // Building.
+  Status make_memory();
+  Status make_bodies();
+  Status make_saves(run::cuda::DeviceNodes& nodes);
+  Status add_save(run::cuda::DeviceNodes& nodes, const plane::View& view);
+  Status make_records(run::cuda::DeviceNodes& nodes);
   Status make_loops();
-  StatusOr<run::cuda::api::GraphNode> add_body(const run::cuda::DeviceExec& exec, run::cuda::api::Graph into,
-                                               const Body& body,
-                                               std::vector<run::cuda::api::GraphNode> before);
-  Status count_live() const;
-  Status loop_on_host();
-  StatusOr<run::cuda::StepState> state() const;
+  StatusOr<run::cuda::DeviceNode> copy_node(run::cuda::DeviceNodes& nodes, const plane::View& from,
+                                            const plane::View& to) const;
 
-  std::shared_ptr<const run::cuda::Device> device_;
-  std::vector<run::cuda::DeviceMemory> planes_;
+  // Running.
+  [[nodiscard]] std::optional<RunStatus> asked_to_stop() const;
+  Status begin();
+  Status count_live(std::int64_t besides, const std::vector<std::int64_t>& limits);
+  [[nodiscard]] std::int64_t next_target() const;
+  Status pass();
+  Status loop_on_host(const std::vector<std::int64_t>& limits);
+  Status begin_step();
+  StatusOr<Simulation::Next> step_on();  // `again`: the step is whole, or the run has ended
+  Status end_step();
+  Status enqueue(const run::cuda::DeviceNode& node) const;
+  Status enqueue(const std::vector<run::cuda::DeviceNode>& nodes) const;
+  Status wait() const;
+  Status look();  // at what the device says
+  [[nodiscard]] bool was_cut() const;
+  Status undo();
+  void take_counts();
+  Status record();
+  Status keep_reductions();
+  [[nodiscard]] bool call_due();
+  Status settle();
+  Status end(RunStatus status);
+
+  const run::cuda::PlanesOnDevice planes_;
+  const Model model_;
+  const Options options_;
+  const Shared shared_;
+  const bool has_host_steps_within_;
+  const bool fused_;
+  const bool long_loops_;  // of some kernel
+
   std::vector<run::cuda::DeviceMemory> scratch_;
-  run::cuda::DeviceMemory beside_;
-  run::cuda::DeviceMemory state_;
+  run::cuda::DeviceMemory state_, saved_state_;
   run::cuda::DeviceStream stream_;
-  std::vector<Body> bodies_;  // the one of most steps first
+  // Where planes are; then the state and what is saved of it; then values of reductions, and what is saved.
+  std::vector<run::cuda::api::DevicePointer> addresses_;
+  std::vector<run::cuda::DeviceNode> saves_, restores_;
+  std::vector<Body> bodies_;  // the one of most steps first, then less; the last one of 1
   std::optional<run::cuda::DeviceNode> count_;
+  std::vector<Recorded> recorded_;
+  std::vector<Reduced> reduced_;  // in the order of the result's
   std::optional<run::cuda::DeviceExec> loops_;
-  std::string schedule_;
-  std::string mode_;
-  std::int64_t samples_ = 0;
-  std::int64_t max_steps_ = 0;
+
+  At at_ = At::begin;
+  RunResult result_;
+  State now_;  // as the device said last
+  std::chrono::steady_clock::time_point start_;
+  std::int64_t live_ = 0;
+  std::int64_t live_at_start_ = 0;
+  std::int64_t steps_ = 0;   // that every live sample has taken
+  std::int64_t before_ = 0;  // before the pass whose calls are being made
+  std::int64_t last_pass_ = 0;
+  double step_s_ = 0;  // measured; 0: not yet
+  std::size_t next_kernel_ = 0;
+  std::size_t next_host_ = 0;
+  std::int64_t rows_ = 0;
+  bool stop_wanted_ = false;
 };
 
 }  // namespace eagle::step

@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
+#include "engine/run/cuda/devices.h"
 #include "engine/run/testing.h"
 
 namespace eagle::step {
@@ -40,6 +43,7 @@ struct Ensemble {
                 {k.convert(k.mul(k.add(x, k.real(1.5)), k.real(1.5)), kernel::Scalar::i64)});
     return eagle::testing::finish(k);
   }
+  // `looks`: with a second kernel, so that samples meet.
   RunScene scene(std::int64_t max_steps, bool looks) {
     RunScene scene;
     scene.message.set_max_steps(max_steps);
@@ -65,118 +69,424 @@ struct Ensemble {
 class DeviceRuns : public ::testing::Test {
 protected:
   static void pretend(const std::string& what) { ::setenv("EAGLE_FAKE_CUDA", what.c_str(), 1); }
-  run::cuda::DeviceModules& modules() {
-    if (modules_ == nullptr) {
-      const auto driver = run::cuda::Driver::open();
-      EXPECT_TRUE(driver.ok()) << driver.status().to_string();
-      const auto device = run::cuda::Device::open(*driver, 0);
-      EXPECT_TRUE(device.ok()) << device.status().to_string();
-      modules_ = std::make_unique<run::cuda::DeviceModules>(*device, compiler_);
-    }
-    return *modules_;
-  }
-  StatusOr<std::unique_ptr<DeviceRun>> build(const RunScene& scene, const DeviceRun::Options& options = {}) {
-    const auto model = read_model(scene.message, graph::PrivateKernelPlanes::allowed, {});
-    EXPECT_TRUE(model.ok()) << model.status().to_string();
-    auto made = DeviceRun::build(modules(), *model, options);
-    for (std::uint32_t i = 0; made.ok() && i < scene.memory.size(); ++i)
-      EXPECT_TRUE((*made)->write(i, {scene.memory[i].data, scene.memory[i].bytes}).ok());
-    return made;
-  }
-  void expect_same(std::int64_t max_steps, bool looks, const DeviceRun::Options& options = {}) {
-    SCOPED_TRACE("max_steps " + std::to_string(max_steps));
-    Ensemble cpu(23);
-    const RunScene scene = cpu.scene(max_steps, looks);
-    const auto there = build(scene, options);
-    ASSERT_TRUE(there.ok()) << there.status().to_string();
-    const auto found = (*there)->run();
-    ASSERT_TRUE(found.ok()) << found.status().to_string();
 
-    if (engine_ == nullptr) engine_ = eagle::testing::make_engine(1);
-    const auto simulation = engine_->simulate(scene.message, scene.memory, nullptr);
-    ASSERT_TRUE(simulation.ok()) << simulation.status().to_string();
-    while ((*simulation)->advance() != Simulation::Next::done) {
-    }
-    const RunResult& wanted = (*simulation)->result();
+  Engine& engine() {
+    if (engine_ == nullptr) engine_ = eagle::testing::make_engine(1, options_);
+    return *engine_;
+  }
+  // The planes of a scene on the GPU, with their bytes. `without`: one that stays on the host.
+  run::cuda::PlanesOnDevice on_device(const RunScene& scene, std::optional<std::uint32_t> without = {}) {
+    if (devices_ == nullptr) devices_ = std::make_unique<run::cuda::Devices>(compiler_);
+    run::cuda::PlanesOnDevice planes;
+    const auto unit = devices_->find("cuda:0");
+    EXPECT_TRUE(unit.ok()) << unit.status().to_string();
+    planes.unit = *unit;
     for (std::uint32_t i = 0; i < scene.memory.size(); ++i) {
-      std::vector<std::byte> bytes(scene.memory[i].bytes);
-      ASSERT_TRUE((*there)->read(i, bytes).ok());
-      EXPECT_EQ(std::memcmp(bytes.data(), scene.memory[i].data, bytes.size()), 0) << "plane " << i;
+      const run::PlaneMemory& from = scene.memory[i];
+      auto made = run::cuda::DeviceMemory::create(planes.unit->device, from.bytes);
+      EXPECT_TRUE(made.ok() && made->write({from.data, from.bytes}).ok());
+      planes.memory.push_back(i == without ? nullptr
+                                           : std::make_shared<run::cuda::DeviceMemory>(*std::move(made)));
     }
-    EXPECT_EQ(name_of(found->status), name_of(wanted.status));
-    EXPECT_EQ(found->report.finished, wanted.report.finished);
-    EXPECT_EQ(found->report.steps, wanted.report.steps);
-    EXPECT_EQ(found->report.counts.dropped, wanted.report.counts.dropped);
-    EXPECT_EQ(found->report.ranges, wanted.report.ranges);
+    return planes;
+  }
+  std::unique_ptr<Simulation> simulate(const RunScene& scene, const run::cuda::PlanesOnDevice& planes,
+                                       std::shared_ptr<run::Control> control = nullptr) {
+    auto made = engine().simulate(scene.message, planes, std::move(control));
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    return made.ok() ? *std::move(made) : nullptr;
+  }
+  // To its end. `called`: the client's part, which may want the run to end. How many turns it took.
+  static int run(Simulation& simulation, const std::function<bool(std::uint32_t)>& called = {}) {
+    for (int turns = 1;; ++turns) {
+      const Simulation::Next next = simulation.advance();
+      if (next == Simulation::Next::host_call) simulation.answer(called && called(simulation.call()));
+      if (next == Simulation::Next::failed) ADD_FAILURE() << simulation.failure().to_string();
+      if (next == Simulation::Next::done || next == Simulation::Next::failed) return turns;
+    }
+  }
+  template <typename T>
+  static std::vector<T> values(const run::cuda::PlanesOnDevice& planes, std::uint32_t plane) {
+    std::vector<T> found(planes.memory[plane]->bytes() / sizeof(T));
+    EXPECT_TRUE(planes.memory[plane]->read(std::as_writable_bytes(std::span(found))).ok());
+    return found;
+  }
+  static void expect_same_planes(const RunScene& scene, const run::cuda::PlanesOnDevice& planes) {
+    for (std::uint32_t i = 0; i < scene.memory.size(); ++i) {
+      const std::vector<std::byte> bytes = values<std::byte>(planes, i);
+      EXPECT_EQ(std::memcmp(bytes.data(), scene.memory[i].data, scene.memory[i].bytes), 0) << "plane " << i;
+    }
+  }
+  static void expect_same(const RunResult& found, const RunResult& wanted) {
+    EXPECT_EQ(name_of(found.status), name_of(wanted.status));
+    EXPECT_EQ(found.report.samples, wanted.report.samples);
+    EXPECT_EQ(found.report.finished, wanted.report.finished);
+    EXPECT_EQ(found.report.steps, wanted.report.steps);
+    EXPECT_EQ(found.report.counts.dropped, wanted.report.counts.dropped);
+    EXPECT_EQ(found.report.ranges, wanted.report.ranges);
+    EXPECT_EQ(found.report.records, wanted.report.records);
+    EXPECT_EQ(found.report.kernels, wanted.report.kernels);
+    EXPECT_EQ(found.report.backend, "cuda:0");
+    EXPECT_EQ(wanted.report.backend, "cpu");
+  }
+  void expect_as_on_the_cpu(std::int64_t max_steps, bool looks) {
+    SCOPED_TRACE("max_steps " + std::to_string(max_steps));
+    Ensemble some(23);
+    const RunScene scene = some.scene(max_steps, looks);
+    const auto planes = on_device(scene);
+    const auto there = simulate(scene, planes);
+    run(*there);
+    const auto here = engine().simulate(scene.message, scene.memory, nullptr);
+    ASSERT_TRUE(here.ok()) << here.status().to_string();
+    run(**here);
+    expect_same_planes(scene, planes);
+    expect_same(there->result(), (*here)->result());
   }
 
+  Engine::Options options_;
   codegen::Compiler compiler_;
-  std::unique_ptr<run::cuda::DeviceModules> modules_;
+  std::unique_ptr<run::cuda::Devices> devices_;
   std::unique_ptr<Engine> engine_;
 };
 
 TEST_F(DeviceRuns, OneKernelTakesManyStepsABodyAndEndsWhereTheCpuDoes) {
-  for (const std::int64_t max_steps : {0, 1, 63, 64, 65, 300, 2000})
-    expect_same(max_steps, false, {true, 64});
+  for (const std::int64_t max_steps : {0, 1, 15, 16, 17, 257, 300, 2000})
+    expect_as_on_the_cpu(max_steps, false);
 }
 
 TEST_F(DeviceRuns, SamplesThatMeetTakeOneStepABody) {
-  for (const std::int64_t max_steps : {0, 1, 17, 2000}) expect_same(max_steps, true);
+  for (const std::int64_t max_steps : {0, 1, 17, 2000}) expect_as_on_the_cpu(max_steps, true);
+}
+
+TEST_F(DeviceRuns, PassesAreAsShortAsTheCallerWantsAndGiveTheSameBits) {
+  options_.piece_s = eagle::testing::least_pieces;
+  for (const std::int64_t max_steps : {1, 40}) {
+    expect_as_on_the_cpu(max_steps, false);
+    expect_as_on_the_cpu(max_steps, true);
+  }
+  Ensemble some(5);
+  const RunScene scene = some.scene(10, false);
+  const auto there = simulate(scene, on_device(scene));
+  EXPECT_EQ(run(*there), 10) << "a turn each step";
+  EXPECT_EQ(there->result().report.launches, 10);
+}
+
+TEST_F(DeviceRuns, PassesThatAreAskedForByStepsHaveSoMany) {
+  Ensemble some(5);
+  RunScene scene = some.scene(10, false);
+  scene.message.set_steps_per_pass(4);
+  const auto there = simulate(scene, on_device(scene));
+  run(*there);
+  EXPECT_EQ(there->result().report.launches, 3);
+  EXPECT_EQ(there->result().report.fused_steps, 4);
+  EXPECT_EQ(there->result().report.steps, 10);
 }
 
 TEST_F(DeviceRuns, AnOldDriversLoopIsTheHostsAndTheScheduleSaysSo) {
   pretend("version=12010");
-  for (const std::int64_t max_steps : {0, 65, 2000}) expect_same(max_steps, false, {true, 64});
-  for (const std::int64_t max_steps : {0, 17}) expect_same(max_steps, true);
+  for (const std::int64_t max_steps : {0, 65, 2000}) expect_as_on_the_cpu(max_steps, false);
+  for (const std::int64_t max_steps : {0, 17}) expect_as_on_the_cpu(max_steps, true);
   Ensemble some(3);
-  const auto there = build(some.scene(10, false));
-  ASSERT_TRUE(there.ok());
-  EXPECT_THAT((*there)->schedule(), HasSubstr("host_loop: "));
-  EXPECT_THAT((*there)->schedule(), HasSubstr("driver for CUDA 12.1"));
+  const RunScene scene = some.scene(10, false);
+  const auto there = simulate(scene, on_device(scene));
+  EXPECT_THAT(there->result().report.schedule, HasSubstr("host_loop: "));
+  EXPECT_THAT(there->result().report.schedule, HasSubstr("driver for CUDA 12.1"));
 }
 
-TEST_F(DeviceRuns, ARunCanBeDoneAgainFromWhereItIs) {
+TEST_F(DeviceRuns, ASecondRunGoesOnFromThereAndFindsItsKernelsOnTheDevice) {
   Ensemble some(5);
   const RunScene scene = some.scene(10, false);
-  const auto there = build(scene, {true, 4});
-  ASSERT_TRUE(there.ok());
-  EXPECT_EQ((*there)->schedule(), "cuda_graph");
+  const auto planes = on_device(scene);
   for (int again = 0; again < 3; ++again) {
-    const auto result = (*there)->run();
-    ASSERT_TRUE(result.ok()) << result.status().to_string();
+    const auto there = simulate(scene, planes);
+    run(*there);
+    EXPECT_EQ(there->result().report.schedule, "cuda_graph");
+    EXPECT_EQ(there->result().report.compiled, again == 0);
   }
-  std::vector<double> t(5);
-  ASSERT_TRUE((*there)->read(2, std::as_writable_bytes(std::span(t))).ok());
   double wanted = 0;
   for (int step = 0; step < 30; ++step) wanted += 1e-3;
-  EXPECT_EQ(t[1], wanted);  // its end is at 0.38
+  EXPECT_EQ(values<double>(planes, 2)[1], wanted);  // its end is at 0.38
 }
 
-TEST_F(DeviceRuns, ACancelledRunEndsAtAWholeStep) {
-  Ensemble some(5);
-  const auto there = build(some.scene(1'000, false));
-  ASSERT_TRUE(there.ok());
-  ASSERT_TRUE((*there)->cancel().ok());
-  const auto result = (*there)->run();
-  ASSERT_TRUE(result.ok()) << result.status().to_string();
-  EXPECT_EQ(result->status, RunStatus::cancelled);
-  EXPECT_EQ(result->report.steps, 0);
-  const auto later = (*there)->run();
-  ASSERT_TRUE(later.ok());
-  EXPECT_EQ(later->status, RunStatus::finished);
+// ---- rows and callables
+
+RunScene recording(RunScene scene, std::vector<double>& rows, std::int64_t samples, std::int64_t every,
+                   bool initial) {
+  v1::Record& record = *scene.message.mutable_record();
+  record.set_every(every);
+  record.set_initial(initial);
+  v1::RecordedPlane& plane = *record.add_planes();
+  plane.set_argument("x");
+  v1::View& view = *plane.mutable_rows();
+  eagle::testing::set_view(view, scene.array(rows));
+  const auto count = static_cast<std::int64_t>(rows.size()) / samples;
+  view.clear_shape();
+  view.clear_strides();
+  view.add_shape(count);
+  view.add_shape(samples);
+  view.add_strides(8 * samples);
+  view.add_strides(8);
+  return scene;
 }
 
-TEST_F(DeviceRuns, WhatTheyDoNotHaveIsRefusedByName) {
-  Ensemble some(5);
-  RunScene scene = some.scene(10, false);
+TEST_F(DeviceRuns, RowsAreTheCpusAlsoWhereTheyGoRound) {
+  struct Case {
+    std::int64_t max_steps, every, rows;
+    bool initial, looks;
+  };
+  for (const Case& one : {Case{20, 1, 21, true, false}, Case{2000, 100, 21, true, false},
+                          Case{50, 7, 3, false, false}, Case{20, 3, 8, true, true}}) {
+    SCOPED_TRACE(one.max_steps);
+    Ensemble some(23);
+    std::vector<double> rows(static_cast<std::size_t>(23 * one.rows));
+    const RunScene scene = recording(some.scene(one.max_steps, one.looks), rows, 23, one.every, one.initial);
+    const auto planes = on_device(scene);
+    const auto there = simulate(scene, planes);
+    run(*there);
+    const auto here = engine().simulate(scene.message, scene.memory, nullptr);
+    ASSERT_TRUE(here.ok()) << here.status().to_string();
+    run(**here);
+    expect_same_planes(scene, planes);
+    expect_same(there->result(), (*here)->result());
+  }
+}
+
+void add_call(RunScene& scene, std::uint32_t before, std::int64_t every, std::uint32_t call) {
   v1::HostStep& host = *scene.message.add_host_steps();
-  host.mutable_node()->set_call(1);
+  host.mutable_node()->set_call(call);
   host.mutable_node()->set_tier(v1::HOST_TIER_CAPTURED);
-  host.set_before(1);
-  host.set_every(5);
-  const auto refused = build(scene);
-  EXPECT_EQ(refused.status().reason(), Reason::bad_value);
-  EXPECT_THAT(refused.status().message(), HasSubstr("callables of the client"));
+  host.set_before(before);
+  host.set_every(every);
+}
+
+TEST_F(DeviceRuns, CallablesComeAfterTheStepsThatTheyAskedFor) {
+  Ensemble some(5);
+  RunScene scene = some.scene(100, false);
+  add_call(scene, 1, 30, 7);
+  const auto planes = on_device(scene);
+  const auto there = simulate(scene, planes);
+  std::vector<double> seen;
+  run(*there, [&](std::uint32_t call) {
+    EXPECT_EQ(call, 7u);
+    seen.push_back(values<double>(planes, 2)[1]);
+    return seen.size() == 2;
+  });
+  ASSERT_EQ(seen.size(), 2u);
+  double wanted = 0;
+  for (int step = 0; step < 30; ++step) wanted += 1e-3;
+  EXPECT_EQ(seen[0], wanted);
+  EXPECT_EQ(name_of(there->result().status), "finished");
+  EXPECT_EQ(there->result().report.steps, 60);
+}
+
+// One that finishes samples itself, between the two kernels of a step.
+TEST_F(DeviceRuns, CallablesWithinAStepSeeWhatTheKernelsBeforeThemDid) {
+  Ensemble some(5);
+  some.done.assign(5, 0);
+  RunScene scene = some.scene(20, true);
+  add_call(scene, 1, 1, 3);
+  const auto planes = on_device(scene);
+  const auto there = simulate(scene, planes);
+  int calls = 0;
+  run(*there, [&](std::uint32_t) {
+    EXPECT_TRUE(there->part_way());
+    if (++calls == 4) {
+      std::vector<std::uint8_t> done = values<std::uint8_t>(planes, 5);
+      done[0] = done[2] = 1;
+      EXPECT_TRUE(planes.memory[5]->write(std::as_bytes(std::span(done))).ok());
+    }
+    return false;
+  });
+  const RunReport& report = there->result().report;
+  EXPECT_EQ(calls, 20);
+  EXPECT_EQ(report.mode, "stepwise");
+  EXPECT_THAT(report.schedule, HasSubstr("the client has a part"));
+  EXPECT_GE(report.finished, 2);
+  EXPECT_EQ(values<double>(planes, 2)[2], 1e-3 + 1e-3 + 1e-3 + 1e-3);
+}
+
+// ---- stopping
+
+TEST_F(DeviceRuns, ARunThatIsToStopBeforeItBeginsStoresNothing) {
+  Ensemble some(5);
+  std::vector<double> rows(5 * 11, 4);
+  const RunScene scene = recording(some.scene(10, false), rows, 5, 1, true);
+  const auto planes = on_device(scene);
+  for (const bool built : {false, true}) {
+    const auto control = std::make_shared<run::Control>();
+    control->cancel = !built;
+    const auto there = simulate(scene, planes, control);
+    control->cancel = true;
+    run(*there);
+    const RunResult& result = there->result();
+    EXPECT_EQ(name_of(result.status), "cancelled");
+    EXPECT_EQ(result.report.steps, 0);
+    EXPECT_EQ(result.report.records, 0);
+    EXPECT_EQ(result.report.ranges, (std::vector<StepRange>{{5, 0}}));
+    expect_same_planes(scene, planes);
+  }
+}
+
+class DeviceRunsThatAreStopped : public DeviceRuns {
+protected:
+  void expect_whole_steps() {
+    Ensemble some(5);
+    some.t_end.assign(5, 1e300);
+    some.done.assign(5, 0);
+    const RunScene scene = some.scene(std::int64_t{1} << 60, false);
+    const auto planes = on_device(scene);
+    const auto control = std::make_shared<run::Control>();
+    const auto there = simulate(scene, planes, control);
+    std::jthread canceller([&] {
+      while (values<double>(planes, 2)[0] == 0) std::this_thread::yield();
+      control->cancel = true;
+    });
+    run(*there);
+    const RunReport& report = there->result().report;
+    EXPECT_EQ(name_of(there->result().status), "cancelled");
+    EXPECT_GT(report.steps, 0);
+    EXPECT_EQ(report.ranges, (std::vector<StepRange>{{5, report.steps}}));
+    double wanted = 0;
+    for (std::int64_t step = 0; step < report.steps; ++step) wanted += 1e-3;
+    EXPECT_EQ(values<double>(planes, 2), std::vector<double>(5, wanted));
+  }
+  // Counts to ten, and then, from the fourth step on, never ends a step.
+  void expect_undone(bool calls) {
+    kernel::KernelBuilder count("count");
+    const auto n = count.state("n", {});
+    count.terminated("done");
+    count.declare_reduction("total", {}, kernel::ReduceOp::sum);
+    const auto next = count.add(n, count.real(1));
+    count.commit("n", next);
+    count.commit("total", next);
+    count.commit("done", count.ge(next, count.real(10)));
+    kernel::KernelBuilder days("days");
+    const auto x = days.state("x", {});
+    auto carried = days.begin_while({days.integer(0)}, std::uint64_t{1} << 40);
+    carried = days.while_condition(days.ge(days.step_index(), days.integer(3)));
+    carried = days.end_while({days.add(carried[0], days.integer(1))});
+    days.commit("x", days.add(x, days.convert(carried[0], kernel::Scalar::f64)));
+
+    std::vector<double> ns = {6, 8, 0, 6, 8}, xs(5, 1), total = {7};
+    std::vector<std::uint8_t> done(5, 0);
+    RunScene scene;
+    scene.message.set_max_steps(1'000);
+    const auto N = scene.array(ns), D = scene.array(done);
+    eagle::testing::fill(*scene.message.add_model(), scene.kernel(eagle::testing::finish(count)),
+                         {{"n", N}, {"done", D}, {"total", scene.array(total)}});
+    eagle::testing::fill(*scene.message.add_model(), scene.kernel(eagle::testing::finish(days)),
+                         {{"x", scene.array(xs)}});
+    if (calls) add_call(scene, 1, 1, 3);
+    const auto planes = on_device(scene);
+    const auto control = std::make_shared<run::Control>();
+    const auto there = simulate(scene, planes, control);
+    // The fourth step is under way once its first kernel has counted.
+    std::jthread canceller([&] {
+      while (values<double>(planes, 0)[2] < 4) std::this_thread::yield();
+      control->cancel = true;
+    });
+    run(*there);
+    const RunReport& report = there->result().report;
+    EXPECT_EQ(name_of(there->result().status), "cancelled");
+    EXPECT_EQ(report.steps, 3);
+    EXPECT_EQ(report.finished, 2);
+    EXPECT_EQ(report.ranges, (std::vector<StepRange>{{5, 3}}));
+    EXPECT_EQ(values<double>(planes, 0), (std::vector<double>{9, 10, 3, 9, 10}));
+    EXPECT_EQ(values<std::uint8_t>(planes, 1), (std::vector<std::uint8_t>{0, 1, 0, 0, 1}));
+    EXPECT_EQ(values<double>(planes, 2), (std::vector<double>{21}));
+    EXPECT_EQ(values<double>(planes, 3), std::vector<double>(5, 1));
+  }
+};
+
+TEST_F(DeviceRunsThatAreStopped, EndAtAWholeStep) { expect_whole_steps(); }
+TEST_F(DeviceRunsThatAreStopped, EndAtAWholeStepWhereTheHostLoops) {
+  pretend("version=12010");
+  expect_whole_steps();
+}
+TEST_F(DeviceRunsThatAreStopped, UndoTheStepThatALoopOfAKernelWasLeftIn) { expect_undone(false); }
+TEST_F(DeviceRunsThatAreStopped, UndoTheStepThatALoopOfAKernelWasLeftInWhereTheHostLoops) {
+  pretend("version=12010");
+  expect_undone(false);
+}
+TEST_F(DeviceRunsThatAreStopped, UndoTheStepInWhichTheClientHasAPart) { expect_undone(true); }
+
+// ---- shards
+
+TEST_F(DeviceRuns, ShardsComeToTheRunOfTheWhole) {
+  kernel::KernelBuilder k("numbered");
+  const auto x = k.state("x", {});
+  k.terminated("done");
+  k.declare_reduction("total", {}, kernel::ReduceOp::sum);
+  const auto number = k.convert(k.add(k.sample_index(), k.n_samples()), kernel::Scalar::f64);
+  const auto next = k.add(x, k.div(k.real(1), number));
+  k.commit("x", next);
+  k.commit("total", next);
+  k.commit("done", k.ge(next, k.real(0.01)));
+  const kernel::Kernel numbered = eagle::testing::finish(k);
+  constexpr std::int64_t n = 600;
+  struct One {
+    std::vector<double> x, total = {0};
+    std::vector<std::uint8_t> done;
+    RunScene scene;
+    One(const kernel::Kernel& kernel, std::int64_t count)
+        : x(static_cast<std::size_t>(count)), done(static_cast<std::size_t>(count)) {
+      scene.message.set_max_steps(7);
+      eagle::testing::fill(
+          *scene.message.add_model(), scene.kernel(kernel),
+          {{"x", scene.array(x)}, {"done", scene.array(done)}, {"total", scene.array(total)}});
+    }
+  };
+  One whole(numbered, n);
+  const auto here = engine().simulate(whole.scene.message, whole.scene.memory, nullptr);
+  ASSERT_TRUE(here.ok()) << here.status().to_string();
+  run(**here);
+  std::vector<RunResult> results;
+  for (const Shard& shard : shards_of(n, 2)) {
+    One part(numbered, shard.count);
+    part.scene.message.mutable_shard()->set_base(shard.base);
+    part.scene.message.mutable_shard()->set_count(shard.count);
+    part.scene.message.mutable_shard()->set_of(shard.of);
+    const auto planes = on_device(part.scene);
+    const auto there = simulate(part.scene, planes);
+    run(*there);
+    const std::vector<double> found = values<double>(planes, 0);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      ASSERT_EQ(found[i], whole.x[static_cast<std::size_t>(shard.base) + i])
+          << "sample " << shard.base << "+" << i;
+    results.push_back(there->result());
+  }
+  const StatusOr<RunResult> all = combine(results);
+  ASSERT_TRUE(all.ok()) << all.status().to_string();
+  double total = 0;
+  all->report.reductions.at(0).store(reinterpret_cast<std::byte*>(&total));
+  EXPECT_EQ(total, whole.total[0]);
+}
+
+// ---- refusals and faults
+
+TEST_F(DeviceRuns, AnArrayOfTheHostIsRefusedByTheNamesOfBoth) {
+  Ensemble some(5);
+  const RunScene scene = some.scene(10, false);
+  const auto refused = engine().simulate(scene.message, on_device(scene, 3), nullptr);
+  EXPECT_EQ(refused.status().reason(), Reason::mixed_devices);
+  for (const char* words : {"kernel 'oscillator', 'omega'", "plane 'array3'", "plane 'array0' lies on cuda:0",
+                            "device=\"cuda:0\""})
+    EXPECT_THAT(refused.status().message(), HasSubstr(words));
+}
+
+TEST_F(DeviceRuns, AFaultOfTheDeviceEndsThemWithWhatItsDriverSays) {
+  pretend("fail_launch=12");
+  Ensemble some(5);
+  some.t_end.assign(5, 1e300);
+  const RunScene scene = some.scene(1'000'000, true);
+  const auto there = simulate(scene, on_device(scene));
+  Simulation::Next next = Simulation::Next::again;
+  while (next == Simulation::Next::again) next = there->advance();
+  EXPECT_EQ(next, Simulation::Next::failed);
+  EXPECT_EQ(there->failure().reason(), Reason::system);
+  EXPECT_THAT(there->failure().message(), HasSubstr("CUDA_ERROR"));
+  EXPECT_TRUE(there->ended());
+  EXPECT_EQ(there->advance(), Simulation::Next::failed) << "it stays so";
 }
 
 }  // namespace

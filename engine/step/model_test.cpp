@@ -101,6 +101,7 @@ struct Trial {
           (*simulation)->answer(called((*simulation)->call()));
           break;
         case Simulation::Next::done:
+        case Simulation::Next::failed:
           return (*simulation)->result();
       }
     }

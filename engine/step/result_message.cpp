@@ -82,6 +82,8 @@ void describe(const RunResult& result, v1::RunResult& message) {
     out.mutable_shard()->set_of(report.shard->of);
   }
   for (const ShardReduction& reduction : report.reductions) describe(reduction, *out.add_reductions());
+  out.set_backend(report.backend);
+  out.set_schedule(report.schedule);
 }
 
 StatusOr<RunResult> result_of(const v1::RunResult& message) {
@@ -109,7 +111,9 @@ StatusOr<RunResult> result_of(const v1::RunResult& message) {
                    {},
                    {},
                    std::nullopt,
-                   {}};
+                   {},
+                   said.backend().empty() ? "cpu" : said.backend(),
+                   said.schedule()};
   for (const v1::DispatchReport& group : said.dispatch()) {
     result.report.dispatch.push_back({group.group(),
                                       static_cast<kernel::DispatchPolicy>(group.policy()),

@@ -31,6 +31,11 @@ BranchCosts costs_by_size(const BoundGroup& group, std::size_t columns) {
   return costs;
 }
 
+// `masks`: null where there are none.
+std::int64_t live_of(const std::byte* masks, std::int64_t samples) {
+  return masks == nullptr ? samples : std::count(masks, masks + samples, std::byte{0});
+}
+
 }  // namespace
 
 std::string_view name_of(RunStatus status) {
@@ -111,8 +116,7 @@ bool Simulation::State::find_tiles(const run::Slice& slice) {
 }
 
 bool Simulation::State::end_unbegun(const Model& described, std::span<const run::PlaneMemory> planes) {
-  const auto asked = asked_to_stop();
-  if (!asked) return false;
+  if (!asked_to_stop()) return false;
   const std::byte* masks = nullptr;
   if (described.mask != none && described.samples > 0) {
     const plane::View& view = described.columns[described.mask].view;
@@ -120,21 +124,29 @@ bool Simulation::State::end_unbegun(const Model& described, std::span<const run:
     if (masks == nullptr) return false;  // binding refuses it
     masks += view.offset;
   }
-  end_before_the_first_step(*asked, masks, described.samples, described.max_steps);
-  for (const StepKernel& part : described.kernels) {
-    for (const StepGroup& group : part.groups) {
-      const bool open = group.policy == kernel::DispatchPolicy::automatic;
-      result.report.dispatch.push_back({group.name, open ? kernel::DispatchPolicy::switch_ : group.policy,
-                                        std::vector<std::int64_t>(group.branches), 1, 0});
-    }
-  }
+  end_unbegun(described, live_of(masks, described.samples));
   return true;
 }
 
-void Simulation::State::end_before_the_first_step(RunStatus asked, const std::byte* masks,
-                                                  std::int64_t samples, std::int64_t most) {
-  std::int64_t live = samples;
-  if (masks != nullptr) live = std::count(masks, masks + samples, std::byte{0});
+void Simulation::State::end_unbegun(const Model& described, std::int64_t live) {
+  end_before_the_first_step(asked_to_stop().value_or(RunStatus::cancelled), live, described.samples,
+                            described.max_steps);
+  report_unopened_groups(described, result.report);
+}
+
+// As they are compiled: nobody looked at what they take.
+void report_unopened_groups(const Model& described, RunReport& report) {
+  for (const StepKernel& part : described.kernels) {
+    for (const StepGroup& group : part.groups) {
+      const bool open = group.policy == kernel::DispatchPolicy::automatic;
+      report.dispatch.push_back({group.name, open ? kernel::DispatchPolicy::switch_ : group.policy,
+                                 std::vector<std::int64_t>(group.branches), 1, 0});
+    }
+  }
+}
+
+void Simulation::State::end_before_the_first_step(RunStatus asked, std::int64_t live, std::int64_t samples,
+                                                  std::int64_t most) {
   started = ended = true;
   result.status = live == 0 ? RunStatus::finished : most == 0 ? RunStatus::max_steps : asked;
   if (live > 0) result.report.ranges = {{samples, 0}};
@@ -145,7 +157,7 @@ Simulation::Next Simulation::State::advance() {
   if (!started) {
     // Whoever cancelled it may have done so while others still use its planes: nothing is recorded there.
     if (const auto asked = asked_to_stop()) {
-      end_before_the_first_step(*asked, model.masks(), model.samples, max_steps);
+      end_before_the_first_step(*asked, live_of(model.masks(), model.samples), model.samples, max_steps);
       report_groups();
       return Next::done;
     }
@@ -465,15 +477,33 @@ void Simulation::State::level() {
   heed_control(true);
 }
 
+// ---- for its caller
+
 Simulation::Simulation(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Simulation::Simulation(std::unique_ptr<OnDevice> device) : device_(std::move(device)) {}
 Simulation::~Simulation() = default;
 
-Simulation::Next Simulation::advance() { return state_->advance(); }
-bool Simulation::ended() const { return state_->ended; }
-bool Simulation::part_way() const { return state_->part_way(); }
-std::uint32_t Simulation::call() const { return state_->host_steps[state_->next_host].call; }
-void Simulation::answer(bool stop) { state_->answer(stop); }
-const RunResult& Simulation::result() const { return state_->result; }
-const graph::Touches& Simulation::touches() const { return state_->touches; }
+Simulation::Next Simulation::advance() {
+  if (!device_) return state_->advance();
+  if (!device_->failure.ok()) return Next::failed;
+  const StatusOr<Next> next = device_->stepper->advance();
+  if (next.ok()) return *next;
+  device_->failure = next.status();
+  return Next::failed;
+}
+bool Simulation::ended() const {
+  return device_ ? !device_->failure.ok() || device_->stepper->ended() : state_->ended;
+}
+bool Simulation::part_way() const { return device_ ? device_->stepper->part_way() : state_->part_way(); }
+std::uint32_t Simulation::call() const {
+  return device_ ? device_->stepper->call() : state_->host_steps[state_->next_host].call;
+}
+void Simulation::answer(bool stop) { device_ ? device_->stepper->answer(stop) : state_->answer(stop); }
+const RunResult& Simulation::result() const { return device_ ? device_->stepper->result() : state_->result; }
+const graph::Touches& Simulation::touches() const { return device_ ? device_->touches : state_->touches; }
+const Status& Simulation::failure() const {
+  static const Status none_of_the_cpu;
+  return device_ ? device_->failure : none_of_the_cpu;
+}
 
 }  // namespace eagle::step

@@ -74,6 +74,9 @@ struct RunReport {
   std::vector<StepRange> ranges;
   std::optional<Shard> shard;              // that the run was of
   std::vector<ShardReduction> reductions;  // of a shard: one for each Reduce of the model, in its order
+  std::string backend = "cpu";             // where it computed: "cuda:0"
+  // On a GPU: "cuda_graph", or "host_loop: ..." with the reason why the host looks after each body of steps.
+  std::string schedule;
 };
 
 struct RunResult {
@@ -98,6 +101,7 @@ public:
     again,      // every sample is at a whole step, not all at the same; there is more to do
     host_call,  // run the client's callable `call()` and `answer`; then there may be more to do
     done,       // the run has ended
+    failed,     // on a GPU: `failure` says what its driver does; nothing more runs
   };
   // Runs a piece of a pass, or of a step up to a callable of the client's: about as long as a slice
   // (run/cpu/slice.h); what may take longer is a window of one tile, or a step of it. Once somebody wants the
@@ -114,12 +118,16 @@ public:
   [[nodiscard]] const graph::Touches& touches() const;
   // Its state so far; complete once `ended()`.
   [[nodiscard]] const RunResult& result() const;
+  [[nodiscard]] const Status& failure() const;  // after `failed`
 
 private:
   friend class eagle::Engine;
   struct State;
+  struct OnDevice;
   explicit Simulation(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Simulation(std::unique_ptr<OnDevice> device);
+  std::unique_ptr<State> state_;      // null on a GPU
+  std::unique_ptr<OnDevice> device_;  // null on the CPU
 };
 
 }  // namespace eagle::step

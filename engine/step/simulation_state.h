@@ -17,6 +17,7 @@
 #include "engine/run/cpu/shared_launch.h"
 #include "engine/run/loop_watch.h"
 #include "engine/step/bound_model.h"
+#include "engine/step/device_stepper.h"
 #include "engine/step/pace.h"
 #include "engine/step/recorder.h"
 #include "engine/step/simulation.h"
@@ -89,6 +90,7 @@ struct Simulation::State {
 
   // The end of a run that was stopped before it began, and so is bound to nothing. False: it was not.
   [[nodiscard]] bool end_unbegun(const Model& described, std::span<const run::PlaneMemory> planes);
+  void end_unbegun(const Model& described, std::int64_t live);
   void begin();
   [[nodiscard]] Next advance();
   [[nodiscard]] bool part_way() const;
@@ -96,9 +98,8 @@ struct Simulation::State {
 
 private:
   [[nodiscard]] std::optional<RunStatus> asked_to_stop() const;
-  // Stores nothing. `masks`: null where there are none.
-  void end_before_the_first_step(RunStatus asked, const std::byte* masks, std::int64_t samples,
-                                 std::int64_t most);
+  // Stores nothing.
+  void end_before_the_first_step(RunStatus asked, std::int64_t live, std::int64_t samples, std::int64_t most);
   bool stop_if_asked();  // ends the run where the control says so
   // All of these that are given a slice end when it is over, at least a little further; false: something is
   // left.
@@ -138,5 +139,15 @@ private:
   void report_groups();
   void report_ranges();
 };
+
+// A run on a GPU, which is the stepper's to run.
+struct Simulation::OnDevice {
+  graph::Touches touches;
+  std::unique_ptr<DeviceStepper> stepper;
+  Status failure = {};
+};
+
+// Adds the dispatch groups of a run that has not looked at them.
+void report_unopened_groups(const Model& described, RunReport& report);
 
 }  // namespace eagle::step

@@ -138,6 +138,8 @@ class RunReport:
     fused_steps: int
     records: int
     compactions: int
+    backend: str
+    schedule: str
     dispatch: list[tuple[str, str, tuple[int, ...], float, float]]  # group, policy, counts, gain, measured gain
     ranges: list[tuple[int, int]]  # end, steps
     reductions: list[tuple[int, str]]  # launch, argument

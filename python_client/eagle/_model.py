@@ -12,7 +12,7 @@ from eagle._kernel import Kernel, is_labelled
 from eagle._nodes import Conditional, Node
 from eagle.errors import EagleError, refusal
 from eagle.plan import BoundPlan, Plan
-from eagle.planes import Plane, local_of
+from eagle.planes import Plane, device_of, local_of
 from eagle.roles import Role
 from eagle.session import Array, Session, check_session, default_session, session_of
 
@@ -90,6 +90,11 @@ class Model:
         if self.labels is None:
             return self.planes
         return {name: self.labels.plane(name, array) for name, array in self.planes.items()}
+
+    @property
+    def device(self) -> str | None:
+        """The GPU on which its planes lie; None for memory of the host."""
+        return device_of(self.planes.values())
 
     def states(self) -> list[str]:
         """Names of the planes that a step changes and reads."""
@@ -249,7 +254,8 @@ class Model:
         n = self.samples(kernel, arguments)
         if n is None:
             return
-        self._mask = self.session.zeros(n, bool, name=masks[0])
+        device = device_of([*arguments.values(), *self._given.values()])
+        self._mask = self.session.zeros(n, bool, device, masks[0])
         arguments[masks[0]] = self._mask
 
     def samples(self, kernel: Kernel, arguments: dict[str, Any]) -> int | None:

@@ -95,7 +95,7 @@ class Recording:
         self._paths = None if to is None else _paths(where, names, to)
         if self._paths is not None:
             self._rows = max(2, min(self._rows, _CHUNK_BYTES // row_bytes))
-        self.arrays = self._made(model.session, row_bytes)
+        self.arrays = self._made(model.session, model.device, row_bytes)
 
     @property
     def initial(self) -> bool:
@@ -107,17 +107,18 @@ class Recording:
         """Steps after which :meth:`drain` is due; None where the rows stay in memory."""
         return None if self._paths is None else self._rows * self.every
 
-    def _made(self, session: Session, row_bytes: int) -> dict[str, Array]:
+    def _made(self, session: Session, device: str | None, row_bytes: int) -> dict[str, Array]:
         size = self._rows * row_bytes
         text = (
             f"{self._where}: record: {self._rows} rows of {', '.join(map(repr, self._planes))} are {size} bytes; give "
             "a larger every=, a smaller max_steps=, or record_to='file.npy'"
         )
-        if size > _most_bytes(session):
+        # A GPU says itself what it has.
+        if device is None and size > _most_bytes(session):
             raise refusal("PLANE_BUDGET" if session._core.remote else "OUT_OF_MEMORY", text)
         try:
             return {
-                name: session.zeros((self._rows, *plane.shape), plane.dtype, name=f"record {name}")
+                name: session.zeros((self._rows, *plane.shape), plane.dtype, device, f"record {name}")
                 for name, plane in self._planes.items()
             }
         except EagleError as error:

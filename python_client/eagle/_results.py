@@ -34,8 +34,10 @@ class RunReport(NamedTuple):
     passes over them, of at most ``fused_steps`` steps each; ``mode`` is "fused" (one kernel), "tiled" (several, tile by
     tile) or "stepwise" (each kernel over all samples). ``dispatch`` is a :class:`GroupReport` by group, and
     ``measured_gain`` what one tile took fused over what it took split, by group that was tried. ``compactions`` counts
-    how often the live samples of a tile were packed together. ``build_s`` and ``wall_s`` are seconds; ``compiled`` is
-    False where compiled code was found in the cache. ``clamped`` counts indices outside of their table (the nearest
+    how often the live samples of a tile were packed together. ``backend`` is where it computed ("cpu", "cuda:0"), and
+    ``schedule`` on a GPU "cuda_graph", or "host_loop: ..." with the reason why the host looks after each step.
+    ``build_s`` and ``wall_s`` are seconds; ``compiled`` is False where compiled code was found in the cache.
+    ``clamped`` counts indices outside of their table (the nearest
     element was taken), ``dropped`` additions outside of their accumulator (nothing was added), ``zero_divisions``
     integer divisions by zero (which give 0).
     """
@@ -59,6 +61,8 @@ class RunReport(NamedTuple):
     compactions: int
     dispatch: Mapping[str, GroupReport]
     measured_gain: Mapping[str, float]
+    backend: str = "cpu"
+    schedule: str = ""
 
     @classmethod
     def of(cls, found: Any) -> RunReport:
@@ -85,6 +89,8 @@ class RunReport(NamedTuple):
             compactions=found.compactions,
             dispatch=MappingProxyType(groups),
             measured_gain=MappingProxyType(measured),
+            backend=found.backend,
+            schedule=found.schedule,
         )
 
     def _rows(self) -> dict[str, Any]:
@@ -92,7 +98,7 @@ class RunReport(NamedTuple):
         rows: dict[str, Any] = {
             "samples": f"{self.finished:,} of {self.n:,} finished",
             "steps": f"{self.steps:,}, in {self.launches:,} passes of at most {self.fused_steps:,}",
-            "time": f"{seconds_text(self.wall_s)} on {self.threads} threads",
+            "time": f"{seconds_text(self.wall_s)} on {self._place()}",
             "build": seconds_text(self.build_s) + ("" if self.compiled else ", compiled code from the cache"),
             "mode": self.mode,
             "host": f"pid {self.host.pid} of {self.host.name}",
@@ -105,6 +111,9 @@ class RunReport(NamedTuple):
             rows[f"dispatch {name}"] = f"{group.policy}, samples by branch {', '.join(map(str, group.counts))}"
         rows.update(put_right_rows(self.clamped, self.dropped, self.zero_divisions))
         return rows
+
+    def _place(self) -> str:
+        return f"{self.threads} threads" if self.backend == "cpu" else self.backend
 
     def __str__(self) -> str:
         return pairs_text("report of a run", self._rows())

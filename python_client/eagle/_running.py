@@ -73,7 +73,7 @@ class Prepared:
             call(options.look, options.every or _LOOK_EVERY)
         self.stop_step: Array | None = None
         if options.events:
-            self.stop_step = model.session.zeros(model.n, np.int64, name="stop_step")
+            self.stop_step = model.session.zeros(model.n, np.int64, model.device, "stop_step")
             arguments.stop_steps = self.stop_step
         arguments.shard = options.shard
         arguments.between = between

@@ -110,7 +110,7 @@ class Run:
             report = self._result.report
             return RunProgress(report.steps, report.finished, report.steps, report.n)
         state = self._state()
-        mask = next((shape for name, _, shape in state["planes"] if name == state["mask"]), ())
+        mask = next((shape for name, _, shape, _ in state["planes"] if name == state["mask"]), ())
         return RunProgress(state["steps"], state["finished"], state["max_steps"], mask[-1] if mask else 0)
 
     @property
@@ -144,7 +144,10 @@ class Run:
 
     def _fetched(self, found: _core.RunResult) -> SimResult:
         state = self._state()
-        arrays = {name: self._session.zeros(shape, dtype, name=name) for name, dtype, shape in state["planes"]}
+        arrays = {
+            name: self._session.zeros(shape, dtype, device or None, name)
+            for name, dtype, shape, device in state["planes"]
+        }
         _core.fetch_run(self._session._core, self.id, list(arrays.items()))
         report = RunReport.of(found.report)
         records = {

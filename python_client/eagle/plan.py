@@ -19,7 +19,7 @@ from eagle._kernel import Kernel
 from eagle._scratch import Scratch
 from eagle._shown import pairs_html, pairs_text, put_right_rows, seconds_text
 from eagle.errors import refusal
-from eagle.planes import Plane
+from eagle.planes import Plane, device_of
 from eagle.samples import OneSample, Oriented, are_heads, is_per_sample
 from eagle.session import Array, Host, Session, check_session, default_session, session_of
 
@@ -102,9 +102,9 @@ class Plan:
         """The kernel over these arrays and numbers, each argument once, by name.
 
         Arrays are (N,) for Scalar, Index and Terminated, (w, N) for vectors; N is the same for all. Tables have a
-        length of their own. Outputs that are not given are made. Nothing runs. Raises EagleError (a TypeError for
-        types and for missing or extra arguments, a ValueError for values) that names kernel, argument, expected,
-        found and the cure.
+        length of their own. Outputs that are not given are made, on the GPU where the other arrays lie. Nothing runs.
+        Raises EagleError (a TypeError for types and for missing or extra arguments, a ValueError for values) that
+        names kernel, argument, expected, found and the cure.
         """
         return BoundPlan(self, arguments, session)
 
@@ -152,11 +152,12 @@ class BoundPlan:
         names = tuple(row[0] for row in rows)
         given = {name: self._argument(rows, name, value) for name, value in arguments.items()}
         n = self._samples(translation, given)
+        device = device_of(given.values())
         for name, role, scalar, extents in rows:
             if role in ("output", "reduce") and name not in given:
                 samples = n if role == "output" else 1
                 shape = (int(np.prod(extents)), samples) if extents else (samples,)
-                given[name] = self.session.zeros(shape, _core_dtype(scalar), name=name)
+                given[name] = self.session.zeros(shape, _core_dtype(scalar), device, name)
                 if role == "reduce":  # which a launch of no samples leaves as it is
                     given[name][...] = translation.kernel.neutral_element(name)
         node = _core.plan_node(translation.kernel, given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,11 @@ Progress = Callable[[int, int], Any]
 def local_of(array: Any) -> Any:
     """The numpy array that stands for a plane; anything else as it is."""
     return array._local if isinstance(array, Plane) else array
+
+
+def device_of(arrays: Iterable[Any]) -> str | None:
+    """The GPU on which the first of these lies that lies on one; None where all are in memory of the host."""
+    return next((array.device for array in arrays if isinstance(array, Plane) and array._device), None)
 
 
 class Plane:

@@ -177,7 +177,8 @@ nb::dict state_dict(const KeptRunState& state) {
   for (const KeptPlane& plane : state.planes) {
     nb::list shape;
     for (const std::int64_t extent : plane.shape) shape.append(extent);
-    planes.append(nb::make_tuple(plane.name, std::string(plane::name_of(plane.dtype)), nb::tuple(shape)));
+    planes.append(
+        nb::make_tuple(plane.name, std::string(plane::name_of(plane.dtype)), nb::tuple(shape), plane.device));
   }
   nb::dict row;
   row["id"] = state.id;
@@ -307,6 +308,8 @@ void bind_runs(nb::module_& m) {
       .def_ro("fused_steps", &RunReport::fused_steps)
       .def_ro("records", &RunReport::records)
       .def_ro("compactions", &RunReport::compactions)
+      .def_ro("backend", &RunReport::backend)
+      .def_ro("schedule", &RunReport::schedule)
       .def_prop_ro("dispatch", dispatch_of_run)
       .def_prop_ro("ranges", range_rows)
       .def_prop_ro("reductions", reduction_rows)

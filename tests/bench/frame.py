@@ -33,6 +33,7 @@ TWIN_TOO_SLOW = 1.3
 # Longer than threads of an OpenMP team spin after their work, so that one form's team is asleep when the next begins.
 SETTLE_S = 0.005
 ANSWER_ITEMS = 10_000
+WHICH_GPUS = ("EAGLE_CUDA_DRIVER", "EAGLE_FAKE_CUDA")
 
 
 class Clock:
@@ -306,5 +307,5 @@ def measure(bench: Bench, line: int, row: Row) -> Measured:
 
 def environment_of_children() -> dict[str, str]:
     """For programs of the build: nothing that a developer has set, nothing that another build kept on disk."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("EAGLE")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("EAGLE") or name in WHICH_GPUS}
     return {**kept, "EAGLE_CACHE_DIR": "", "EAGLE_BUILD_DIR": str(BUILD)}

@@ -11,25 +11,8 @@ struct Left {
   std::string_view name;  // empty: all of the suite
   std::string_view why;
 };
-constexpr std::string_view runs = "runs until samples are done are computed on CPUs";
 constexpr std::string_view threads = "how threads of a CPU share a group";
 constexpr std::array left = {
-    Left{"Simulate", "", runs},
-    Left{"Stepping", "", runs},
-    Left{"Stopping", "ACancelledRunEndsAtWholeSteps", runs},
-    Left{"Stopping", "ARunThatWasCancelledBeforeItBeganHasItsResultWithNoStep", runs},
-    Left{"Stopping", "ARunOfWhichNothingIsLeftHasEndedWhateverTheCancelSays", runs},
-    Left{"Stopping", "ARunThatIsRefusedIsRefusedWhateverTheCancelSays", runs},
-    Left{"Stopping", "ARunEndsAtItsTimeoutWithWhatItHas", runs},
-    Left{"Stopping", "AnUnneededTimeoutChangesNothing", runs},
-    Left{"Stopping", "ATimeoutReachesInsideALoop", runs},
-    Left{"Stopping", "ATimeoutReachesInsideALoopOfARunWithACallable", runs},
-    Left{"Stopping", "SamplesOfAStepThatWasUndoneHaveNotFinished", runs},
-    Left{"Stopping", "ClosingTheSessionReachesInsideALoopOfARunThatHasACancelOfItsOwn", runs},
-    Left{"Stopping", "ClosingTheSessionEndsWhatRunsInIt", runs},
-    Left{"Language", "CancelReachesInsideALoopAndLeavesWholeSteps", runs},
-    Left{"Language", "StepsAreNumberedThroughARun", runs},
-    Left{"Accumulation", "ASimulationAddsAndReducesStepByStep", runs},
     Left{"InnerGroups", "AreBranchTasksWhereAllOfTheirNodesAreSmallLaunches", threads},
     Left{"Arrays", "CountInWhatTheHostHolds", "a daemon counts what lies on a GPU for that GPU"},
     Left{"Arrays", "ThatFollowOthersInTheirMemoryAreZeroAndCanBeComputedOn",

@@ -111,8 +111,8 @@ Result cuMemFree_v2(api::DevicePointer pointer) {
   });
 }
 
-// Of the device's stream-ordered pool, at once: no other process opens it, and no context has it. In a capture it is
-// a node of the graph, whose memory nobody touches here. The engine does not call it.
+// Of the device's stream-ordered pool, at once: no other process opens it, and no context has it. In a
+// capture it is a node of the graph, whose memory nobody touches here. The engine does not call it.
 Result cuMemAllocAsync(api::DevicePointer* pointer, std::size_t bytes, api::Stream stream) {
   bool captured = false;
   const Result noted = in_context([&](api::ContextRecord& context) {

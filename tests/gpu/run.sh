@@ -9,7 +9,9 @@ set -euo pipefail
 
 library=${EAGLE_CUDA_DRIVER:-libcuda.so.1}
 install_packages
+make_venv "$root/tests/requirements.txt"
 build release
+install_package
 bin=$root/build/release/bin
 export EAGLE_CACHE_DIR= EAGLE_CUDA_DRIVER=$library EAGLE_COMPILE_HELPER=$bin/eagle-compile
 unset EAGLE_FAKE_CUDA
@@ -31,7 +33,8 @@ section() { printf '\n## %s\n\n```text\n' "$1"; shift; "$@" 2>&1 || { status=1; 
   section "Bits: runs" "$bin/device_run_test" --gtest_brief=1 --gtest_filter="-$played"
   section "Bits: the conformance suite with its arrays on the GPU" env EAGLE_CONFORMANCE_GPU=1 EAGLED="$bin/eagled" \
     EAGLECTL="$bin/eaglectl" "$bin/conformance_test" --gtest_brief=1 --gtest_filter='*_gpu'
-  section "Times: tests/bench/gpu" "$bin/bench_gpu"
+  section "Times, beside other packages where they are installed (tests/bench/peers.sh --gpu)" \
+    env EAGLE_BUILD_DIR="$root/build/release" "$python" "$root/tests/bench/gpu/run.py" --peers
 } >"$output"
 cat -- "$output"
 exit "$status"

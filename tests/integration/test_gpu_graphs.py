@@ -12,8 +12,8 @@ import eagle
 import numpy as np
 import pytest
 from eagle.graph import opaque
-from harness import Daemon, eaglectl, wait_until
-from models import add_into, affine, count_up
+from harness import Daemon, eaglectl
+from models import add_into, affine
 
 pytestmark = pytest.mark.usefixtures("fake_gpus")
 
@@ -38,6 +38,12 @@ def wind(
 @eagle.kernel
 def histogram(key: eagle.Index, weight: eagle.Scalar, h: eagle.Accum[eagle.Scalar]):
     h.add(weight, at=key)
+
+
+@eagle.kernel
+def doubled(x: eagle.Scalar) -> eagle.Scalar:
+    y = 2.0 * x
+    return y  # noqa: RET504  # it names the plane
 
 
 GPU = "cuda:0"
@@ -273,11 +279,10 @@ def test_the_backend_is_what_was_meant(session: eagle.Session) -> None:
         graph().build(backend="gpu")
 
 
-def test_runs_until_samples_are_done_are_refused_with_the_way_out(session: eagle.Session) -> None:
-    x, step = session.zeros(3, device=GPU), session.full(3, 1.0, device=GPU)
-    done = session.zeros(3, dtype=bool, device=GPU)
-    with pytest.raises(eagle.MixedDevices, match="computes on the CPU; bind arrays of the host"):
-        eagle.simulate(count_up, max_steps=5, x=x, step=step, limit=3.0, done=done)
+def test_outputs_and_masks_that_nobody_gives_are_made_where_the_arrays_lie(session: eagle.Session) -> None:
+    bound = eagle.plan(doubled).bind(x=session.full(3, 2.0, device=GPU))
+    assert bound.planes["y"].device == GPU
+    assert bound.launch().planes["y"].numpy().tolist() == [4.0] * 3
 
 
 def test_an_operator_sees_where_a_graph_runs(gpu_daemon: Callable[..., Daemon]) -> None:

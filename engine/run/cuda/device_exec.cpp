@@ -18,6 +18,11 @@ api::KernelNodeParams params_of(const DeviceNode& node, void** parameter) {
 
 }  // namespace
 
+std::mutex& building() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 StatusOr<DeviceExec> DeviceExec::create(std::shared_ptr<const Device> device) {
   DeviceExec made;
   made.device_ = std::move(device);

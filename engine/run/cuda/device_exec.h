@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 
 #include "engine/base/status.h"
@@ -12,6 +13,9 @@
 #include "engine/run/cuda/device_nodes.h"
 
 namespace eagle::run::cuda {
+
+// Held by whoever makes a graph: one at a time, so that no memory is freed meanwhile.
+std::mutex& building();
 
 class DeviceExec {
 public:

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <utility>
 #include <variant>
 
 #include "engine/kernel/long_loops.h"
 #include "engine/kernel/names.h"
+#include "engine/run/cuda/device_wait.h"
 
 namespace eagle::run::cuda {
 namespace {
@@ -17,10 +17,6 @@ namespace {
 // as take about so long.
 constexpr std::int64_t most_enqueued = 256;
 constexpr std::chrono::microseconds bunch_time{5'000};
-// Between two looks whether a stream is done, where the device may have to be told to stop.
-constexpr std::chrono::microseconds shortest_look{20};
-constexpr std::chrono::microseconds longest_look{1'000};
-
 std::string label_of(const graph::Graph& graph, std::uint32_t plane) {
   const std::string& label = graph.planes[plane].label;
   return label.empty() ? "plane " + std::to_string(plane) : "plane " + kernel::quote_name(label);
@@ -226,19 +222,9 @@ Status DeviceGraph::settle() {
 }
 
 Status DeviceGraph::wait_for_stream() {
-  if (!heeds_ || !control_) return stream_.wait();
-  for (std::chrono::microseconds pause = shortest_look;;) {
-    EAGLE_ASSIGN_OR_RETURN(const bool done, stream_.done());
-    if (done) break;
-    // Again each time: what is enqueued may clear the word before its first loop looks at it.
-    if (!stopped().ok()) {
-      EAGLE_RETURN_IF_ERROR(cancel());
-      told_ = true;
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, longest_look);
-  }
-  if (!std::exchange(told_, false)) return {};
+  EAGLE_ASSIGN_OR_RETURN(
+      const bool told, wait_or_stop(stream_, heeds_ ? control_.get() : nullptr, [this] { return cancel(); }));
+  if (!told) return {};
   const std::int64_t clear = 0;
   EAGLE_RETURN_IF_ERROR(beside_.write(std::as_bytes(std::span(&clear, 1)), offsetof(Beside, cancel)));
   return stopped();

@@ -132,7 +132,6 @@ private:
   bool ahead_ = false;                  // of a program: something is enqueued that nobody has waited for
   std::optional<api::Stream> lent_to_;  // the stream of the callable that is being called
   bool heeds_ = false;                  // something on the device looks at the cancel word, and may last
-  bool told_ = false;                   // that word is set
   bool cut_short_ = false;              // the last launch was stopped part way
   std::uint32_t call_ = 0;
   std::vector<std::int64_t> iterations_;

@@ -33,13 +33,15 @@ std::shared_ptr<const DeviceModule> DeviceModules::keep(const std::string& key, 
   return module;
 }
 
-StatusOr<std::shared_ptr<const DeviceModule>> DeviceModules::of(const kernel::Kernel& kernel) {
+StatusOr<std::shared_ptr<const DeviceModule>> DeviceModules::of(const kernel::Kernel& kernel,
+                                                                bool* loaded_now) {
   const std::string hash = kernel::content_hash(kernel);
   if (auto found = find(hash)) return found;
   const DeviceInfo& info = device_->info();
   EAGLE_ASSIGN_OR_RETURN(const codegen::DeviceArch arch, codegen::device_arch_for(info.major, info.minor));
   EAGLE_ASSIGN_OR_RETURN(const std::string ptx, codegen::ptx_of(compiler_, kernel, arch.name));
   EAGLE_ASSIGN_OR_RETURN(DeviceModule loaded, DeviceModule::load(device_, ptx, codegen::device_entry_name));
+  if (loaded_now != nullptr) *loaded_now = true;
   return keep(hash, std::move(loaded));
 }
 

@@ -24,8 +24,9 @@ public:
 
   [[nodiscard]] const std::shared_ptr<const Device>& device() const { return device_; }
   // What compiler and driver say where it cannot be had; BAD_VALUE for a device that is too old. Beyond
-  // `most_modules` the oldest is forgotten; it is unloaded when nobody uses it any more.
-  StatusOr<std::shared_ptr<const DeviceModule>> of(const kernel::Kernel& kernel);
+  // `most_modules` the oldest is forgotten; it is unloaded when nobody uses it any more. `loaded_now`,
+  // where there is one, is set where the device did not have it.
+  StatusOr<std::shared_ptr<const DeviceModule>> of(const kernel::Kernel& kernel, bool* loaded_now = nullptr);
   // A module of text that is not a kernel's (routines.h).
   StatusOr<std::shared_ptr<const DeviceModule>> routine(const std::string& ptx);
   // The architecture that text is made for; empty for a device that is too old.

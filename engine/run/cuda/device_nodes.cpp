@@ -252,7 +252,8 @@ StatusOr<std::vector<DeviceNode>> DeviceNodes::launch(const std::shared_ptr<cons
   const bool shares = kernel.shares() && launch.samples > 0;
   std::vector<DeviceNode> chain;
   Notes notes;
-  std::vector<Values> values;
+  std::vector<Values>& values = values_;
+  values.clear();
   if (shares) {
     EAGLE_RETURN_IF_ERROR(make_room(kernel, launch, notes));
     for (std::size_t a = 0; a < kernel.arguments.size(); ++a) {
@@ -281,6 +282,10 @@ StatusOr<std::vector<DeviceNode>> DeviceNodes::launch(const std::shared_ptr<cons
   }
   codegen::DeviceCall call;
   call.end = call.total_samples = launch.samples;
+  if (numbers_) {
+    call.first_sample = numbers_->first;
+    call.total_samples = numbers_->total;
+  }
   call.max_steps = max_steps;
   call.first_step = first_step_.value_or(beside_ + offsetof(Beside, first_step));
   call.counts = beside_ + offsetof(Beside, counts);
@@ -288,7 +293,7 @@ StatusOr<std::vector<DeviceNode>> DeviceNodes::launch(const std::shared_ptr<cons
   call.notes = notes.words;
   call.notes_used = notes.used;
   call.notes_capacity = notes.room;
-  EAGLE_ASSIGN_OR_RETURN(node.module, modules_.of(kernel));
+  EAGLE_ASSIGN_OR_RETURN(node.module, modules_.of(kernel, &loaded_));
   node.grid = grid_for(launch.samples);
   node.words = device_parameter(kernel, call, arguments, notes.bases);
   chain.push_back(std::move(node));

@@ -59,6 +59,13 @@ public:
   // whose loops may add more often than there could be room for.
   StatusOr<std::vector<DeviceNode>> launch(const std::shared_ptr<const kernel::Kernel>& kernel,
                                            const graph::KernelLaunch& launch, std::int64_t max_steps = 1);
+  // What samples gave to a reduction of a launch, one after the other.
+  struct Values {
+    std::size_t argument = 0;
+    api::DevicePointer at = 0;
+  };
+  // Those of the last launch.
+  [[nodiscard]] const std::vector<Values>& values() const { return values_; }
   StatusOr<std::vector<DeviceNode>> reduce(const graph::Reduce& reduce);
   StatusOr<std::vector<DeviceNode>> copy(const graph::Copy& copy);
   // A routine of one thread or of as many as there are elements.
@@ -67,6 +74,10 @@ public:
 
   // Where kernels look at the first step instead of at `Beside::first_step`.
   void first_step_at(api::DevicePointer address) { first_step_ = address; }
+  // Samples are those from `first` on of a batch of `total`; else all of it.
+  void number_samples(std::int64_t first, std::int64_t total) { numbers_ = {first, total}; }
+  // A kernel of an author was not on the device before.
+  [[nodiscard]] bool loaded() const { return loaded_; }
   [[nodiscard]] std::string_view arch() const { return modules_.arch(); }
   // Memory for notes and values on their way, which the nodes need for as long as they are.
   std::vector<DeviceMemory> take_scratch() { return std::move(scratch_); }
@@ -76,10 +87,6 @@ public:
 
 private:
   struct Notes;
-  struct Values {
-    std::size_t argument = 0;
-    api::DevicePointer at = 0;
-  };
   StatusOr<api::DevicePointer> scratch(std::int64_t bytes);
   Status make_room(const kernel::Kernel& kernel, const graph::KernelLaunch& launch, Notes& notes);
   Status clear(const kernel::Kernel& kernel, const graph::KernelLaunch& launch, const Notes& notes,
@@ -98,6 +105,13 @@ private:
   const api::DevicePointer beside_;
   const Account account_;
   std::optional<api::DevicePointer> first_step_;
+  struct Numbers {
+    std::int64_t first = 0;
+    std::int64_t total = 0;
+  };
+  std::optional<Numbers> numbers_;
+  bool loaded_ = false;
+  std::vector<Values> values_;
   std::vector<DeviceMemory> scratch_;
 };
 

@@ -337,8 +337,10 @@ std::string step_ptx(std::string_view arch, bool sets) {
   text.add("ld.global.u64 %l8, " + field("%l0", offsetof(StepState, live)) + ";\nld.global.u64 %l9, " +
            finished + ";\nsetp.gt.s64 %p3, %l8, %l9;\nselp.b64 %l10, 1, 0, %p3;");
   text.word("%l11", word_of(offsetof(StepWords, next)));
-  text.word("%l12", word_of(offsetof(StepWords, most)));
-  text.add("sub.s64 %l12, %l12, %l11;\nsetp.le.s64 %p4, %l3, %l12;\nselp.b64 %l10, %l10, 0, %p4;");
+  text.word("%l12", word_of(offsetof(StepWords, limit)));
+  text.add(
+      "ld.global.u64 %l12, [%l12];\nsub.s64 %l12, %l12, %l11;\nsetp.le.s64 %p4, %l3, %l12;\nselp.b64 %l10, "
+      "%l10, 0, %p4;");
   text.add("ld.global.u64 %l13, " + field("%l0", offsetof(StepState, cancel)) +
            ";\nsetp.eq.s64 %p5, %l13, 0;\nselp.b64 %l10, %l10, 0, %p5;\ncvt.u32.u64 %r8, %l10;");
   set_conditional(text, "%l7", "%r8");

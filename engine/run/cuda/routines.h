@@ -73,17 +73,21 @@ struct StepWords {
   std::uint64_t counts = 0;  // of a DeviceCounts
   std::int64_t taken = 0;    // steps of the body that has ended; 0: the loop is entered
   std::int64_t next = 0;     // steps of a body
-  std::int64_t most = 0;     // steps of the run
+  std::uint64_t limit = 0;   // address of an i64: no body of this loop goes past this step
 };
 static_assert(sizeof(StepWords) == 6 * 8);
+
+inline constexpr std::size_t most_step_loops = 3;
 
 // In device memory.
 struct StepState {
   std::int64_t steps = 0;      // taken, which kernels read as their first step
   std::int64_t last_step = 0;  // the last one that any sample took
-  std::int64_t live = 0;       // samples that have not finished
   std::int64_t bodies = 0;
   std::int64_t cancel = 0;
+  // Set anew before each pass.
+  std::int64_t live = 0;                             // samples that had finished before it or have not yet
+  std::int64_t limits[most_step_loops] = {0, 0, 0};  // by loop
 };
 
 // One thread: takes account of the steps of a body, and goes on while samples are live and a whole body fits.

@@ -1,7 +1,9 @@
 // What a GPU costs through our own side of the driver: launches, nodes, copies, reductions, runs. Prints the
 // GPU's name and rows as the other programs of measurement do. Meant for hardware; with tests/fake_cuda it
 // runs, and its times mean nothing.
+#include <CLI/CLI.hpp>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -21,23 +23,17 @@ using graph::testing::Description;
 using plane::View;
 using run::cuda::DeviceGraph;
 
-constexpr int rounds = 7;
-
-// Seconds a unit, of `units` units that `work` does at a time.
-std::vector<double> times(double units, const std::function<void()>& work) {
-  std::vector<double> found;
-  work();
-  for (int round = 0; round < rounds; ++round) {
-    const auto begun = std::chrono::steady_clock::now();
-    work();
-    found.push_back(seconds_since(begun) / units);
-  }
-  return found;
-}
+struct Asked {
+  std::int64_t samples = std::int64_t{1} << 25;
+  int ordinal = 0;
+  int repeats = 7;
+  bool json = false;
+};
 
 class Program {
 public:
-  Program(run::cuda::DeviceModules& modules, std::int64_t samples) : modules_(modules), samples_(samples) {}
+  Program(run::cuda::DeviceModules& modules, const Asked& asked)
+      : modules_(modules), samples_(asked.samples), repeats_(asked.repeats) {}
 
   std::vector<MeasuredRow> rows() {
     return {launches(),
@@ -49,6 +45,17 @@ public:
   }
 
 private:
+  // Seconds a unit, of `units` units that `work` does at a time.
+  [[nodiscard]] std::vector<double> times(double units, const std::function<void()>& work) const {
+    std::vector<double> found;
+    work();
+    for (int round = 0; round < repeats_; ++round) {
+      const auto begun = std::chrono::steady_clock::now();
+      work();
+      found.push_back(seconds_since(begun) / units);
+    }
+    return found;
+  }
   std::unique_ptr<DeviceGraph> build(const Description& d) {
     return need(DeviceGraph::build(modules_, need(d.try_read())));
   }
@@ -112,25 +119,31 @@ private:
 
   run::cuda::DeviceModules& modules_;
   const std::int64_t samples_;
+  const int repeats_;
 };
 
-int run(std::int64_t samples, bool json) {
+int run(const Asked& asked) {
   codegen::Compiler compiler;
   const auto driver = need(run::cuda::Driver::open());
-  const auto device = need(run::cuda::Device::open(driver, 0));
+  const auto device = need(run::cuda::Device::open(driver, asked.ordinal));
   std::fprintf(stderr, "%s, %s, CUDA %s of %s\n", device->info().name.c_str(), device->info().uuid.c_str(),
                run::cuda::version_text(driver->version()).c_str(), driver->library().c_str());
   run::cuda::DeviceModules modules(device, compiler);
-  const std::vector<MeasuredRow> rows = Program(modules, samples).rows();
-  json ? print_json(rows) : print_text(rows);
+  const std::vector<MeasuredRow> rows = Program(modules, asked).rows();
+  asked.json ? print_json(rows) : print_text(rows);
   return 0;
 }
 
 }  // namespace
 }  // namespace eagle::bench
 
-// bench_gpu [SAMPLES [json]]
-int main(int count, char** arguments) {
-  const std::int64_t samples = count > 1 ? std::atoll(arguments[1]) : std::int64_t{1} << 25;
-  return eagle::bench::run(samples, count > 2);
+int main(int count, char** words) {
+  CLI::App app("What a GPU costs through the engine");
+  eagle::bench::Asked asked;
+  app.add_option("--samples", asked.samples, "Of copies and reductions")->check(CLI::Range(64, 1 << 30));
+  app.add_option("--ordinal", asked.ordinal, "Of the GPU")->check(CLI::Range(0, 63));
+  app.add_option("--repeats", asked.repeats, "Of each row")->check(CLI::Range(1, 1000));
+  app.add_flag("--json", asked.json, "For programs");
+  CLI11_PARSE(app, count, words);
+  return eagle::bench::run(asked);
 }

@@ -8,6 +8,7 @@ import os
 import select
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ PATIENCE_S = 600.0  # one of them calls a C++ compiler
 
 
 class Peer:
-    """One package's process. Raises Unavailable where it cannot be started."""
+    """One package's process. Raises Unavailable where it cannot be started. ``device``: "cuda:0", or the CPU."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, device: str = "cpu") -> None:
         self.name = name
+        self._device = device
         self._python = ENVIRONMENT / "bin" / "python"
         if not self._python.exists():
             raise Unavailable("not installed: run tests/bench/peers.sh")
@@ -71,7 +73,10 @@ class Peer:
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("EAGLE", "PYTHON"))}
-        return {**kept, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "1"}
+        platform, _, number = self._device.partition(":")
+        if number:
+            kept["JAX_CUDA_VISIBLE_DEVICES"] = number  # JAX's first one is the one that is meant
+        return {**kept, "JAX_PLATFORMS": platform, "JAX_ENABLE_X64": "1", "BENCH_DEVICE": self._device}
 
     def _once(self, case: str, what: int | None) -> float:
         command = [self._python, HERE / "worker.py", self.name, "--once", case]
@@ -104,12 +109,12 @@ class Peer:
         return found
 
 
-def start_peers() -> dict[str, Peer]:
+def start_peers(names: Sequence[str] = NAMES, device: str = "cpu") -> dict[str, Peer]:
     """Those that can be started; the others are named and left out."""
     found = {}
-    for name in NAMES:
+    for name in names:
         try:
-            found[name] = Peer(name)
+            found[name] = Peer(name, device)
         except Unavailable as why:
             print(f"without {name}: {why}", flush=True)
     return found

@@ -1,4 +1,4 @@
-"""JAX on the CPU: each piece of work one jitted function, in float64."""
+"""JAX, on the CPU or where JAX_PLATFORMS says: each piece of work one jitted function, in float64."""
 
 from __future__ import annotations
 
@@ -127,6 +127,49 @@ def total(n, threads):
     return work(jax.jit(lambda x: jnp.sum(x, keepdims=True)), jnp.asarray(inputs.reals(n)))
 
 
+def send(n, threads):
+    """Gigabytes a second to where JAX computes."""
+    values = inputs.reals(n)
+    held = [jax.block_until_ready(jnp.asarray(values))]
+
+    def run():
+        begin = time.perf_counter()
+        held[0] = jax.block_until_ready(jax.device_put(values))
+        return 8e-9 * n / (time.perf_counter() - begin)
+
+    return Work(run, lambda: [np.asarray(held[0])])
+
+
+def fetch(n, threads):
+    """Gigabytes a second from there. JAX keeps what it fetched with the array, so each time it is another one."""
+    there = jax.block_until_ready(jnp.asarray(inputs.reals(n)))
+    copied = jax.jit(lambda x: x + 0.0)
+    held = [None]
+
+    def run():
+        fresh = jax.block_until_ready(copied(there))
+        begin = time.perf_counter()
+        held[0] = np.array(fresh)
+        return 8e-9 * n / (time.perf_counter() - begin)
+
+    return Work(run, lambda: [held[0]])
+
+
+def branches(n, count, branches, threads):
+    links = [(float(a), float(b)) for a, b in inputs.chain_links()]
+
+    def function(*starts):
+        planes = []
+        for x in starts:
+            for a, b in links:
+                x = a * x + b
+                planes.append(x)
+        return planes
+
+    starts = [jnp.asarray(inputs.chain_start(n)) for _ in range(branches)]
+    return work(jax.jit(function), *starts, units=count)
+
+
 CASES = {
     "launch": launch,
     "chain": chain,
@@ -136,6 +179,9 @@ CASES = {
     "mixed": mixed,
     "axpy": axpy,
     "sum": total,
+    "branches": branches,
+    "send": send,
+    "fetch": fetch,
 }
 
 

@@ -1,4 +1,4 @@
-"""raptor-eagle with raptor-hawk's kernels, on the CPU."""
+"""raptor-eagle with raptor-hawk's kernels: over numpy arrays on the CPU, over CuPy's on a GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,25 @@ import numpy as np
 from cases import inputs
 from hawk import Mutable, Param, Scalar, Terminated, Vector, kernel
 from hawk import math as hm
-from work import Work, state
+from work import DEVICE, ON_GPU, Work
+
+if ON_GPU:
+    import cupy
+
+    cupy.cuda.Device(int(DEVICE.partition(":")[2] or 0)).use()
+
+
+def array(values):
+    """A copy of them where the work is done."""
+    return cupy.asarray(values) if ON_GPU else values.copy()
+
+
+def zeros(n):
+    return array(np.zeros(n))
+
+
+def values_of(found):
+    return cupy.asnumpy(found) if ON_GPU else np.asarray(found)
 
 
 @kernel
@@ -29,14 +47,14 @@ def plan(of):
 
 
 def launch(n, count, threads):
-    x, y = inputs.chain_start(n), np.zeros(n)
+    x, y = array(inputs.chain_start(n)), zeros(n)
     g = eagle.Graph().add(plan(affine).bind(x=x, y=y, a=1.5, b=0.25)).build()
 
     def run():
         for _ in range(count):
             g.launch()
 
-    return Work(run, lambda: [y], units=count)
+    return Work(run, lambda: [values_of(y)], units=count)
 
 
 def bound_chain(planes):
@@ -45,18 +63,20 @@ def bound_chain(planes):
 
 
 def chain(n, count, scratch, threads):
-    planes = [inputs.chain_start(n), *(np.zeros(n) for _ in range(16))]
+    planes = [array(inputs.chain_start(n)), *(zeros(n) for _ in range(16))]
     g = eagle.Graph()
     for bound in bound_chain(planes):
         g.add(bound)
     g.build()
-    return Work(lambda: void(g.launch(count)), lambda: planes[16:] if scratch else planes[1:], units=count)
+    answer = lambda: [values_of(p) for p in (planes[16:] if scratch else planes[1:])]  # noqa: E731
+    return Work(lambda: void(g.launch(count)), answer, units=count)
 
 
 def branches(n, count, branches, threads):
-    chains = [[inputs.chain_start(n), *(np.zeros(n) for _ in range(16))] for _ in range(branches)]
+    chains = [[array(inputs.chain_start(n)), *(zeros(n) for _ in range(16))] for _ in range(branches)]
     g = eagle.Graph().add_group([bound_chain(planes) for planes in chains]).build()
-    return Work(lambda: void(g.launch(count)), lambda: [p for planes in chains for p in planes[1:]], units=count)
+    answer = lambda: [values_of(p) for planes in chains for p in planes[1:]]  # noqa: E731
+    return Work(lambda: void(g.launch(count)), answer, units=count)
 
 
 def build(nodes, kind, threads):
@@ -166,7 +186,7 @@ def two_body(n, threads):
 
 
 def simulated(model, start, **numbers):
-    s, reset = state(start)
+    s = {name: array(values) for name, values in start.items()}
     s["end"] = s.pop("t_end")
     names = [name for name in start if name not in ("omega", "t_end")]
     held = {}
@@ -175,12 +195,10 @@ def simulated(model, start, **numbers):
         held["result"] = eagle.simulate(model, **s, **numbers, max_steps=2000)
 
     def again():
-        reset_state = {name: start[name] for name in names}
-        for name, values in reset_state.items():
-            s[name][...] = values
+        for name in names:
+            s[name][...] = array(start[name])
 
-    del reset
-    return Work(run, lambda: [np.asarray(getattr(held["result"], name)) for name in names], again)
+    return Work(run, lambda: [values_of(getattr(held["result"], name)) for name in names], again)
 
 
 def oscillator(n, spread, threads):
@@ -200,9 +218,9 @@ def mixed(n, threads):
 
 
 def single(function, n, **numbers):
-    x, y = inputs.reals(n), np.zeros(n)
+    x, y = array(inputs.reals(n)), zeros(n)
     g = eagle.Graph().add(eagle.deploy(function).bind(x=x, y=y, **numbers)).build()
-    return Work(lambda: void(g.launch()), lambda: [y])
+    return Work(lambda: void(g.launch()), lambda: [values_of(y)])
 
 
 def axpy(n, threads):
@@ -210,9 +228,9 @@ def axpy(n, threads):
 
 
 def total(n, threads):
-    x, out = inputs.reals(n), np.zeros(1)
+    x, out = array(inputs.reals(n)), zeros(1)
     g = eagle.Graph().add_node(eagle.reduce(x, out, policy="ordered")).build()
-    return Work(lambda: void(g.launch()), lambda: [out])
+    return Work(lambda: void(g.launch()), lambda: [values_of(out)])
 
 
 def void(_):

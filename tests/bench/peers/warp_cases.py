@@ -1,4 +1,4 @@
-"""Warp on the CPU: a kernel a node, replayed as a graph where this version captures one there."""
+"""Warp, on the CPU or a GPU: a kernel a node, replayed as a graph where this version captures one there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 import numpy as np
 import warp as wp
 from cases import inputs
-from work import Work
+from work import DEVICE, Work
 
 wp.config.quiet = True
 wp.init()
@@ -45,26 +45,29 @@ def step_oscillators(
 
 
 def array(values):
-    return wp.array(values, dtype=wp.float64, device="cpu")
+    return wp.array(values, dtype=wp.float64, device=DEVICE)
 
 
-def replayed(nodes, count, answer):
-    """The launches as one captured graph."""
-    wp.load_module(device="cpu")
-    with wp.ScopedCapture(device="cpu") as capture:
+def replayed(nodes, count, answer, waits=False):
+    """The launches as one captured graph; ``waits``: for each replay."""
+    wp.load_module(device=DEVICE)
+    with wp.ScopedCapture(device=DEVICE) as capture:
         for n, (x, y, a, b) in nodes:
-            wp.launch(affine, dim=n, inputs=[x, y, wp.float64(a), wp.float64(b)], device="cpu")
+            wp.launch(affine, dim=n, inputs=[x, y, wp.float64(a), wp.float64(b)], device=DEVICE)
 
     def run():
         for _ in range(count):
             wp.capture_launch(capture.graph)
+            if waits:
+                wp.synchronize_device(DEVICE)
+        wp.synchronize_device(DEVICE)
 
     return Work(run, answer, units=count)
 
 
 def launch(n, count, threads):
     x, y = array(inputs.chain_start(n)), array(np.zeros(n))
-    return replayed([(n, (x, y, 1.5, 0.25))], count, lambda: [y.numpy()])
+    return replayed([(n, (x, y, 1.5, 0.25))], count, lambda: [y.numpy()], waits=True)
 
 
 def chain(n, count, scratch, threads):
@@ -80,16 +83,67 @@ def oscillator(n, spread, threads):
 
     def reset():
         for name, values in start.items():
-            s[name].numpy()[...] = values
+            s[name].assign(values)
 
     def run():
         arrays = [s[k] for k in ("x", "v", "t", "omega", "t_end")]
-        wp.launch(step_oscillators, dim=n, inputs=[*arrays, wp.float64(inputs.DT)], device="cpu")
+        wp.launch(step_oscillators, dim=n, inputs=[*arrays, wp.float64(inputs.DT)], device=DEVICE)
+        wp.synchronize_device(DEVICE)
 
     return Work(run, lambda: [s[k].numpy() for k in ("x", "v", "t")], reset)
 
 
-CASES = {"launch": launch, "chain": chain, "oscillator": oscillator}
+def axpy(n, threads):
+    x, y = array(inputs.reals(n)), array(np.zeros(n))
+    return replayed([(n, (x, y, 3.0, 0.5))], 1, lambda: [y.numpy()])
+
+
+def total(n, threads):
+    x, out = array(inputs.reals(n)), array(np.zeros(1))
+
+    def run():
+        wp.utils.array_sum(x, out=out)
+        wp.synchronize_device(DEVICE)
+
+    return Work(run, lambda: [out.numpy()])
+
+
+def send(n, threads):
+    """Gigabytes a second to the device."""
+    from_host = wp.array(inputs.reals(n), dtype=wp.float64, device="cpu")
+    to = array(np.zeros(n))
+
+    def run():
+        begin = time.perf_counter()
+        wp.copy(to, from_host)
+        wp.synchronize_device(DEVICE)
+        return 8e-9 * n / (time.perf_counter() - begin)
+
+    return Work(run, lambda: [to.numpy()])
+
+
+def fetch(n, threads):
+    """Gigabytes a second from there."""
+    there = array(inputs.reals(n))
+    held = [None]
+
+    def run():
+        begin = time.perf_counter()
+        held[0] = there.numpy()
+        return 8e-9 * n / (time.perf_counter() - begin)
+
+    return Work(run, lambda: [held[0]])
+
+
+CASES = {
+    "launch": launch,
+    "chain": chain,
+    "oscillator": oscillator,
+    "axpy": axpy,
+    "sum": total,
+    "send": send,
+    "fetch": fetch,
+}
 
 
 def first_result():
@@ -99,5 +153,6 @@ def first_result():
     with tempfile.TemporaryDirectory() as fresh:  # nothing that an earlier run has compiled
         wp.config.kernel_cache_dir = fresh
         begin = time.perf_counter()
-        wp.launch(step_oscillators, dim=n, inputs=[x, v, t, omega, end, wp.float64(1e-3)], device="cpu")
+        wp.launch(step_oscillators, dim=n, inputs=[x, v, t, omega, end, wp.float64(1e-3)], device=DEVICE)
+        wp.synchronize_device(DEVICE)
         return time.perf_counter() - begin

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+# Where the peer computes: "cpu", "cuda:0".
+DEVICE = os.environ.get("BENCH_DEVICE", "cpu")
+ON_GPU = DEVICE != "cpu"
 
 
 @dataclass

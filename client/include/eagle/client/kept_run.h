@@ -30,6 +30,7 @@ struct KeptPlane {
   std::string name;
   DType dtype = DType::f64;
   Shape shape;
+  std::string device;  // "cuda:0"; empty: in memory of the host
 };
 
 struct KeptRunState {
