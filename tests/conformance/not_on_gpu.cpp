@@ -16,7 +16,7 @@ constexpr std::array left = {
     Left{"InnerGroups", "AreBranchTasksWhereAllOfTheirNodesAreSmallLaunches", threads},
     Left{"Arrays", "CountInWhatTheHostHolds", "a daemon counts what lies on a GPU for that GPU"},
     Left{"Arrays", "ThatFollowOthersInTheirMemoryAreZeroAndCanBeComputedOn",
-         "each array on a GPU has memory of its own"},
+         "a million samples are too many for a GPU that is played by an interpreter"},
     Left{"Changes", "ScratchPlanesTakeTurnsAndBelongToOneGraph",
          "branches of a CUDA graph run side by side, so that scratch planes share nothing"},
     Left{"Graphs", "LookTheSameOnEveryHost", "the picture names the GPU, and how each stage runs there"},

@@ -1,10 +1,15 @@
 #include "tests/conformance/tcp_host.h"
 
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/host.h"
 #include "eagle/v1/graph.pb.h"
@@ -13,7 +18,29 @@
 namespace eagle::conformance {
 namespace {
 
-// The arrays that there are, by their planes: over TCP each has its own.
+// Where the views of a description begin: the plane's index, and the byte in it.
+using Begins = std::vector<std::pair<std::uint32_t, std::uint64_t>>;
+void add_begins(const google::protobuf::Message& message, Begins& found) {
+  if (message.GetDescriptor() == v1::View::descriptor()) {
+    const auto& view = static_cast<const v1::View&>(message);
+    found.emplace_back(view.plane(), static_cast<std::uint64_t>(view.offset()));
+    return;
+  }
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  reflection.ListFields(message, &fields);
+  for (const auto* field : fields) {
+    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (!field->is_repeated()) {
+      add_begins(reflection.GetMessage(message, field), found);
+      continue;
+    }
+    for (int i = 0; i < reflection.FieldSize(message, field); ++i)
+      add_begins(reflection.GetRepeatedMessage(message, field, i), found);
+  }
+}
+
+// The arrays that there are, by their planes: over TCP each has its own, on a GPU small ones share one.
 class Arrays {
 public:
   explicit Arrays(std::shared_ptr<Host> host) : host_(std::move(host)) {}
@@ -21,7 +48,7 @@ public:
   void add(const std::shared_ptr<Buffer>& buffer) {
     const auto address = host_->find(buffer->data(), 0);
     const std::scoped_lock lock(mutex_);
-    if (address) buffers_[address->plane.id] = buffer;
+    if (address) buffers_[address->plane.id][address->offset] = buffer;
   }
 
   template <typename Description>
@@ -40,24 +67,36 @@ public:
 private:
   template <typename Description, typename Move>
   Status each(const Description& description, const Move& move) {
-    for (const v1::PlaneDeclaration& plane : description.planes()) {
-      const std::shared_ptr<Buffer> buffer = plane.has_plane() ? find(plane.plane().id()) : nullptr;
-      if (!buffer) continue;
-      const auto count = static_cast<std::int64_t>(buffer->bytes());
-      const ArrayView whole{buffer->data(), DType::other, 1, {count}, {1}, false, nullptr};
-      EAGLE_RETURN_IF_ERROR(move(whole, {buffer->data(), buffer->bytes()}));
+    Begins begins;
+    add_begins(description, begins);
+    for (int i = 0; i < description.planes_size(); ++i) {
+      if (!description.planes(i).has_plane()) continue;
+      for (const auto& [offset, buffer] : of_plane(description.planes(i).plane().id())) {
+        // What nobody touches here somebody else may, meanwhile.
+        const auto touches = [&, first = offset, bytes = buffer->bytes()](const auto& begin) {
+          return begin.first == static_cast<std::uint32_t>(i) && begin.second - first < bytes;
+        };
+        if (!begins.empty() && std::none_of(begins.begin(), begins.end(), touches)) continue;
+        const auto count = static_cast<std::int64_t>(buffer->bytes());
+        const ArrayView whole{buffer->data(), DType::other, 1, {count}, {1}, false, nullptr};
+        EAGLE_RETURN_IF_ERROR(move(whole, {buffer->data(), buffer->bytes()}));
+      }
     }
     return {};
   }
-  std::shared_ptr<Buffer> find(std::uint64_t plane) {
+  std::vector<std::pair<std::uint64_t, std::shared_ptr<Buffer>>> of_plane(std::uint64_t plane) {
     const std::scoped_lock lock(mutex_);
-    const auto found = buffers_.find(plane);
-    return found == buffers_.end() ? nullptr : found->second.lock();
+    std::vector<std::pair<std::uint64_t, std::shared_ptr<Buffer>>> found;
+    for (const auto& [offset, known] : buffers_[plane]) {
+      if (auto buffer = known.lock()) found.emplace_back(offset, std::move(buffer));
+    }
+    return found;
   }
 
   const std::shared_ptr<Host> host_;
   std::mutex mutex_;
-  std::map<std::uint64_t, std::weak_ptr<Buffer>> buffers_;
+  std::map<std::uint64_t, std::map<std::uint64_t, std::weak_ptr<Buffer>>>
+      buffers_;  // by plane and first byte
 };
 
 class MirroredGraph final : public HostGraph {
@@ -135,7 +174,10 @@ public:
                                              Contents contents) override {
     auto buffer = device_.empty() ? host_->allocate(bytes, label, contents)
                                   : host_->allocate_on(device_, bytes, label, contents);
-    if (buffer.ok()) arrays_->add(*buffer);
+    if (!buffer.ok()) return buffer;
+    // On a GPU it may be where another array was, whose values are still here.
+    if (contents == Contents::zeros) std::memset((*buffer)->data(), 0, (*buffer)->bytes());
+    arrays_->add(*buffer);
     return buffer;
   }
   StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
