@@ -12,7 +12,7 @@ import eagle
 import numpy as np
 import pytest
 from eagle.graph import opaque
-from harness import Daemon, eaglectl
+from harness import Daemon, eaglectl, wait_until
 from models import add_into, affine
 
 pytestmark = pytest.mark.usefixtures("fake_gpus")
