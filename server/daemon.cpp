@@ -79,7 +79,7 @@ Daemon::Daemon(Options options, std::shared_ptr<PlaneBudget> budget, std::unique
       large_memory_pool_(2, limits_.memory_requests, "memory_requests"),
       import_pool_(4, limits_.memory_requests, "memory_requests"),
       build_pool_(limits_.build_threads + 1, limits_.builds, "builds"),
-      kept_runs_(*engine_, executor_, build_pool_, underway_, *budget_, limits_,
+      kept_runs_(*engine_, *gpus_, executor_, build_pool_, underway_, *budget_, limits_,
                  {log_.get(), options.restored.epoch}),
       attachments_([this](const std::shared_ptr<Session>& session) { sessions_.end(session); }) {}
 

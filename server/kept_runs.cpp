@@ -84,9 +84,10 @@ std::int64_t nanoseconds_of(std::chrono::steady_clock::time_point time) {
 
 }  // namespace
 
-KeptRuns::KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, Underway& underway,
+KeptRuns::KeptRuns(Engine& engine, Gpus& gpus, Executor& executor, WorkPool& builders, Underway& underway,
                    PlaneBudget& budget, const Limits& limits, Survival survival)
     : engine_(engine),
+      gpus_(gpus),
       executor_(executor),
       builders_(builders),
       underway_(underway),
@@ -218,8 +219,8 @@ StatusOr<std::uint64_t> KeptRuns::submit(const std::shared_ptr<Session>& session
   }
   const auto description = std::make_shared<const v1::RunDescription>(request.run());
   const Status queued =
-      builders_.submit([&engine = engine_, job, description,
-                        counted = underway_.enter()] { job->prepare(engine, *description); },
+      builders_.submit([&engine = engine_, &gpus = gpus_, job, description,
+                        counted = underway_.enter()] { job->prepare(engine, gpus, *description); },
                        session->tenant()->name());
   if (!queued.ok()) job->refuse(queued);
   const LogScope scope({session->id()});

@@ -32,6 +32,8 @@ class SubmitRequest;
 
 namespace eagle::server {
 
+class Gpus;
+
 // Thread-safe. A run belongs to the user (uid) who submitted it: for anybody else it does not exist. It goes,
 // with its planes, when it is fetched or its lease is over; a run that still computes then is cancelled
 // first.
@@ -43,8 +45,8 @@ public:
     std::uint32_t epoch = 0;
   };
   // Runs that are not the executor's yet are `underway`.
-  KeptRuns(Engine& engine, Executor& executor, WorkPool& builders, Underway& underway, PlaneBudget& budget,
-           const Limits& limits, Survival survival);
+  KeptRuns(Engine& engine, Gpus& gpus, Executor& executor, WorkPool& builders, Underway& underway,
+           PlaneBudget& budget, const Limits& limits, Survival survival);
   ~KeptRuns();
   KeptRuns(const KeptRuns&) = delete;
   KeptRuns& operator=(const KeptRuns&) = delete;
@@ -92,6 +94,7 @@ private:
   void note_progress(Run& run) const;
 
   Engine& engine_;
+  Gpus& gpus_;
   Executor& executor_;
   WorkPool& builders_;
   Underway& underway_;

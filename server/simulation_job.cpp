@@ -9,6 +9,7 @@
 #include "engine/graph/edges.h"
 #include "engine/plane/overlap.h"
 #include "server/log_context.h"
+#include "server/scratch_memory.h"
 #include "server/torn_planes.h"
 
 namespace eagle::server {
@@ -31,17 +32,18 @@ std::shared_ptr<SimulationJob> SimulationJob::detached(Executor& executor,
   return job;
 }
 
-void SimulationJob::prepare(Engine& engine, const v1::RunDescription& description) {
-  const Status ready = make_ready(engine, description);
+void SimulationJob::prepare(Engine& engine, Gpus& gpus, const v1::RunDescription& description) {
+  const Status ready = make_ready(engine, gpus, description);
   if (!ready.ok()) refuse(ready);
 }
 
-Status SimulationJob::make_ready(Engine& engine, const v1::RunDescription& description) {
+Status SimulationJob::make_ready(Engine& engine, Gpus& gpus, const v1::RunDescription& description) {
   if (!given_) {
     EAGLE_ASSIGN_OR_RETURN(given_, resolve(description, session_->planes()));
   }
   ResolvedPlanes planes = *std::exchange(given_, std::nullopt);
-  EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes.on_device());
+  EAGLE_ASSIGN_OR_RETURN(auto on_device, planes.on_device());
+  if (on_device) on_device->account = account_on(gpus, on_device->unit, *session_);
   if (description.host_steps_size() > 0 && !events_.host_call) {
     return {Reason::graph_state, "the model has host steps, which run in the client; use SimulateWithCalls"};
   }

@@ -25,6 +25,8 @@ class RunDescription;
 
 namespace eagle::server {
 
+class Gpus;
+
 // Neither may block.
 struct SimulationEvents {
   std::function<void(std::int64_t steps, std::int64_t finished)> progress;  // between passes
@@ -45,8 +47,9 @@ public:
                                                  ResolvedPlanes planes, SimulationEvents events);
   // The trace that it belongs to, where that is not its session's. Before `prepare`.
   void set_trace(const TraceContext& trace) { trace_ = trace; }
-  // Verifies, compiles and queues; takes as long as that takes.
-  void prepare(Engine& engine, const v1::RunDescription& description);
+  // Verifies, compiles and queues; takes as long as that takes. What it makes on a GPU for itself counts
+  // there.
+  void prepare(Engine& engine, Gpus& gpus, const v1::RunDescription& description);
   // Instead of `prepare`.
   void refuse(const Status& status) { static_cast<void>(finish(status)); }
 
@@ -70,7 +73,7 @@ private:
         session_(std::move(session)),
         trace_(session_->trace()),
         events_(std::move(events)) {}
-  Status make_ready(Engine& engine, const v1::RunDescription& description);
+  Status make_ready(Engine& engine, Gpus& gpus, const v1::RunDescription& description);
   void note();
   Next ask();
   [[nodiscard]] Status check_torn() const;

@@ -30,7 +30,7 @@ protected:
   std::shared_ptr<SimulationJob> start(const RunScene& scene, std::uint64_t launch_id = 0) {
     auto job = SimulationJob::enter(daemon_->executor(), session_, launch_id, std::nullopt, events());
     EXPECT_TRUE(job.ok()) << job.status().to_string();
-    (*job)->prepare(daemon_->engine(), scene.message);
+    (*job)->prepare(daemon_->engine(), daemon_->gpus(), scene.message);
     return *job;
   }
 
@@ -141,7 +141,7 @@ TEST_F(SimulationJobTest, CancelBeforeTheBuildBuildsNothing) {
   auto job = SimulationJob::enter(daemon_->executor(), session_, 3, std::nullopt, events());
   ASSERT_TRUE(job.ok());
   session_->cancel(3);
-  (*job)->prepare(daemon_->engine(), scene.message);
+  (*job)->prepare(daemon_->engine(), daemon_->gpus(), scene.message);
   const Outcome outcome = outcomes_.take();
   ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
   EXPECT_EQ(outcome->status, step::RunStatus::cancelled);
@@ -156,7 +156,7 @@ TEST_F(SimulationJobTest, TheDeadlineEndsARun) {
   auto job =
       SimulationJob::enter(daemon_->executor(), session_, 0, std::chrono::steady_clock::now(), events());
   ASSERT_TRUE(job.ok());
-  (*job)->prepare(daemon_->engine(), scene.message);
+  (*job)->prepare(daemon_->engine(), daemon_->gpus(), scene.message);
   EXPECT_EQ(outcomes_.take()->status, step::RunStatus::deadline);
 }
 
@@ -225,7 +225,7 @@ protected:
     };
     auto job = SimulationJob::enter(daemon_->executor(), session_, 0, std::nullopt, all);
     EXPECT_TRUE(job.ok()) << job.status().to_string();
-    (*job)->prepare(daemon_->engine(), scene.message);
+    (*job)->prepare(daemon_->engine(), daemon_->gpus(), scene.message);
     return *job;
   }
   // Cancelled at the first call.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <span>
 #include <string>
 
@@ -120,7 +119,7 @@ StatusOr<std::unique_ptr<DeviceRun>> DeviceRun::build(const run::cuda::PlanesOnD
   EAGLE_RETURN_IF_ERROR(driver.graphs());
   std::unique_ptr<DeviceRun> made(
       new DeviceRun(planes, std::move(model), std::move(begun), std::move(shared), options));
-  const std::lock_guard lock(run::cuda::building());
+  EAGLE_ASSIGN_OR_RETURN(const auto turn, planes.unit->device->turns().enter());
   EAGLE_RETURN_IF_ERROR(made->make_memory());
   EAGLE_RETURN_IF_ERROR(made->make_bodies());
   RunReport& report = made->result_.report;
@@ -163,7 +162,7 @@ StatusOr<DeviceNode> DeviceRun::copy_node(DeviceNodes& nodes, const plane::View&
 Status DeviceRun::make_bodies() {
   const bool sets = planes_.unit->device->driver().conditionals().ok();
   const api::DevicePointer state = state_.address() + offsetof(State, step);
-  DeviceNodes nodes(*planes_.unit->modules, state_.address() + offsetof(State, beside));
+  DeviceNodes nodes(*planes_.unit->modules, state_.address() + offsetof(State, beside), planes_.account);
   nodes.first_step_at(state + offsetof(StepState, steps));
   if (model_.shard) nodes.number_samples(model_.shard->base, model_.shard->of);
   std::vector<std::int64_t> sizes;
@@ -240,7 +239,9 @@ Status DeviceRun::make_saves(DeviceNodes& nodes) {
 
 Status DeviceRun::add_save(DeviceNodes& nodes, const plane::View& view) {
   const auto bytes = static_cast<std::uint64_t>(plane::elements(view)) * view.item_bytes;
-  EAGLE_ASSIGN_OR_RETURN(DeviceMemory memory, DeviceMemory::create(planes_.unit->device, bytes));
+  EAGLE_ASSIGN_OR_RETURN(
+      DeviceMemory memory,
+      DeviceMemory::create(planes_.unit->device, bytes, planes_.account, "copies of what a step changes"));
   const plane::View there = packed_at(static_cast<std::uint32_t>(addresses_.size()), view);
   addresses_.push_back(memory.address());
   scratch_.push_back(std::move(memory));

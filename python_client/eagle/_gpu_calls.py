@@ -42,7 +42,8 @@ class GpuCall:
 
     def _place(self) -> tuple[int, str]:
         """The GPU's number in this process, and its UUID."""
-        return self._first._pointer()[1:]
+        _, ordinal, uuid = self._first._pointer()
+        return ordinal, uuid
 
 
 class OnStream(GpuCall):
@@ -155,11 +156,16 @@ def build(core: _core.Graph, choices: Sequence[tuple[str, str]], calls: Mapping[
 
 
 def raw_graph_of(owner: Any) -> int:
-    """The CUgraph of a ``torch.cuda.CUDAGraph(keep_graph=True)``, a ``warp.Graph``, a ``cupy.cuda.Graph`` or their
-    like; 0: it has none, or gives none away.
+    """The CUgraph of a ``torch.cuda.CUDAGraph(keep_graph=True)``, a ``warp.Graph``, a ``cupy.cuda.Graph``, or whatever
+    else has ``raw_cuda_graph()``; 0: it has none, or gives none away.
     """
     try:
-        found = owner.raw_cuda_graph() if callable(getattr(owner, "raw_cuda_graph", None)) else owner.graph
+        if callable(getattr(owner, "raw_cuda_graph", None)):
+            found = owner.raw_cuda_graph()
+        elif type(owner).__module__.partition(".")[0] in ("warp", "cupy"):  # elsewhere that name may mean anything
+            found = owner.graph
+        else:
+            return 0
     except (AttributeError, RuntimeError):
         return 0
     found = getattr(found, "value", found)  # of a ctypes.c_void_p

@@ -80,8 +80,8 @@ def child(owner: Any, *, reads: Planes | None = None, writes: Planes | None = No
     """A CUDA graph that a framework captured in this process, as one node of a graph on the same GPU.
 
     ``owner`` is a ``torch.cuda.CUDAGraph(keep_graph=True)``, a ``warp.Graph``, a ``cupy.cuda.Graph`` or anything else
-    with its CUgraph (``raw_cuda_graph()``, or ``graph``), or with a method ``replay()``; it is kept for as long as the
-    node is. Declare the arrays that it reads and writes, which were captured as they are
+    that gives its CUgraph away (``raw_cuda_graph()``), or has a method ``replay()``; it is kept for as long as the node
+    is. Declare the arrays that it reads and writes, which were captured as they are
     (``torch.from_dlpack(x)``): it has their addresses.
 
     In process the build takes a copy of its graph, which is a node of the graph's own CUDA graph (``capture`` in

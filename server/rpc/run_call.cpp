@@ -21,7 +21,7 @@ StatusOr<std::shared_ptr<SimulationJob>> start_run(Daemon& daemon, const std::sh
       [&daemon, session, job, &request, keep = std::move(keep),
        counted = daemon.underway().enter()]() mutable {
         if (const Status may = daemon.may_begin(*session); may.ok()) {
-          job->prepare(daemon.engine(), request.run());
+          job->prepare(daemon.engine(), daemon.gpus(), request.run());
         } else {
           job->refuse(may);
         }

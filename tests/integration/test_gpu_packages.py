@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import sys
 import types
 from collections.abc import Iterator
@@ -11,8 +12,8 @@ from typing import Any
 import eagle
 import numpy as np
 import pytest
-from eagle.graph import current_stream, opaque
-from gpu_package import Package, address
+from eagle.graph import child, current_stream, opaque
+from gpu_package import CapturedGraph, Package, address
 from gpus import DRIVER
 
 GPU = "cuda:0"
@@ -140,6 +141,24 @@ def test_a_tensor_that_is_returned_is_recorded_for_torchs_own_stream_object(
     assert g.report.launches == 1
 
 
+@pytest.mark.parametrize("kind", ["warp", "cupy", "other"])
+def test_graphs_of_warp_and_cupy_give_their_handle_as_an_attribute(
+    session: eagle.Session, package: Package, kind: str
+) -> None:
+    x, y = session.full(4, 3.0, device=GPU), session.zeros(4, device=GPU)
+    captured = CapturedGraph(package, x, y)
+    handle: Any = captured.raw_cuda_graph()
+    replays: list[int] = []
+    owner_type = type("Graph", (), {"__module__": f"{kind}.of_it", "replay": lambda self: replays.append(1)})
+    owner = owner_type()
+    owner.graph = ctypes.c_void_p(handle) if kind == "warp" else handle
+    g = eagle.Graph().add_node(child(owner, reads={"x": x}, writes={"y": y})).build().launch()
+    if kind != "other" and not session._core.remote:
+        assert (g.schedule, replays, y.numpy().tolist()) == (("capture",), [], [30.0] * 4)
+    else:  # what an attribute of that name is elsewhere nobody knows
+        assert (g.schedule, replays) == (("client_replay",), [1])
+
+
 # ---- JAX
 
 
@@ -233,4 +252,12 @@ def test_a_gpu_that_jax_does_not_use_is_refused_by_name(session: eagle.Session, 
 
     x, y = session.full(4, 1.0, device="cuda:1"), session.zeros(4, device="cuda:1")
     with pytest.raises(eagle.MixedDevices, match="GPU 1 of this process, which JAX does not use"):
+        frameworks_jax.node(lambda x: x, {"x": x}, {"y": y})
+
+
+def test_a_node_of_jax_over_arrays_of_both_is_refused_by_name(session: eagle.Session, jax: Jax) -> None:
+    from eagle.frameworks import jax as frameworks_jax
+
+    x, y = session.full(4, 1.0, device=GPU), session.zeros(4)
+    with pytest.raises(eagle.MixedDevices, match=r"jax.node: plane 'y' is in memory of the host"):
         frameworks_jax.node(lambda x: x, {"x": x}, {"y": y})

@@ -156,6 +156,21 @@ def test_in_process_nobody_waits_for_the_stream_and_through_a_daemon_this_proces
         assert (waited, before) == ([stream] * 3, [2.0, 3.0, 4.0])
 
 
+def test_a_stream_that_begins_early_waits_for_what_comes_before(session: eagle.Session, package: Package) -> None:
+    x, y, z = arrays(session)
+    stream = package.stream()
+
+    def double(x: Any, y: Any) -> None:
+        package.affine(address(x), address(y), 2.0, 0.0, x.size, stream)
+        package.wait(stream)  # for the sake of the test: nothing behind it has been enqueued yet
+        assert at(address(y), 1)[0] == 2.0 * at(address(x), 1)[0]
+
+    g = around(opaque(double, reads={"x": x}, writes={"y": y}, stream=stream), x, y, z)
+    for number in range(2, 5):
+        g.launch()
+        assert z.numpy().tolist() == [2.0 * number + 0.5] * 4
+
+
 class Tensor:
     """As torch's, whose memory goes to the next who asks once nobody has it."""
 

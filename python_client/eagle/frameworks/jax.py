@@ -97,6 +97,13 @@ def node(fn: Callable[..., Any], reads: Planes, writes: Planes, *, jit: bool = T
 
     there = [array for array in (*read.values(), *written.values()) if on_gpu(array)]
     if there:
+        for plane, array in {**read, **written}.items():
+            if not on_gpu(array):
+                raise refusal(
+                    "MIXED_DEVICES",
+                    f"jax.node: plane '{plane}' is in memory of the host, and {there[0]!r} on a GPU; make both with "
+                    "the same device=",
+                )
         made = opaque(enqueue, reads=read, writes=written, stream=_stream_of(there[0]), name=name)
     else:
         made = opaque(call, reads=read, writes=written, name=name)
