@@ -119,7 +119,7 @@ Status Recording::prepare(Stages stages, const v1::GraphDescription& whole, cons
   program->for_each([&](const diff::Step& step) {
     if (step.as<graph::HostNode>() == nullptr) return;
     const Opaque& opaque = *nodes.at(step.host);
-    const bool has_the_gpu = opaque.tier == HostTier::stream && !device.empty();
+    const bool has_the_gpu = graph::works_on_gpu(opaque.tier) && !device.empty();
     callables.push_back({step.node->label, opaque.reads, opaque.writes, has_the_gpu, {}});
   });
   if (plan.bytes > 0) {

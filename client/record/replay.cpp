@@ -141,7 +141,7 @@ private:
   StatusOr<std::shared_ptr<Buffer>> allocate(std::uint64_t bytes, const std::string& label,
                                              const std::string& device) {
     if (!device.empty() && !options_.on_host && !missing_.contains(device)) {
-      auto there = host_.allocate_on(device, bytes, label);
+      auto there = host_.allocate_on(device, bytes, label, eagle::Contents::zeros);
       const Reason reason = there.status().reason();
       if (reason != Reason::bad_value && reason != Reason::system) return there;
       missing_.insert(device);

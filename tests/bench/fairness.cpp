@@ -154,7 +154,7 @@ public:
     auto job = SimulationJob::enter(daemon.executor(), client.session, 0, std::nullopt, std::move(events));
     if (!job.ok()) std::exit(1);
     job_ = *std::move(job);
-    job_->prepare(daemon.engine(), scene.message);
+    job_->prepare(daemon.engine(), daemon.gpus(), scene.message);
   }
   ~Run() override {
     job_->cancel();
