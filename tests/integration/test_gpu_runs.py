@@ -322,3 +322,29 @@ def test_results_on_a_gpu_go_with_the_worker_and_the_refusal_says_so(gpu_daemon:
         wait_until(lambda: daemon.info()["worker_restarts"] > 0, "the next worker")
         with pytest.raises(eagle.EagleError, match="its arrays lay on cuda:0, whose memory went with"):
             session.run(number).result(timeout=60)
+
+
+# ---- what a run makes there for itself
+
+
+def test_a_run_whose_notes_are_too_much_for_the_gpu_is_refused_with_sizes(gpu_daemon: Callable[..., Daemon]) -> None:
+    mib, n = 1 << 20, 300_000
+    daemon = gpu_daemon("--device-budget", str(17 * mib))
+    with eagle.connect(daemon.endpoint) as session:
+        x, v = session.full(n, 1.0, device=GPU), session.zeros(n, device=GPU)
+        k, done = session.zeros(n, dtype=np.int64, device=GPU), session.zeros(n, dtype=bool, device=GPU)
+        bins, total = session.zeros(4, device=GPU), session.zeros(1, device=GPU)
+
+        def run(samples: int) -> eagle.SimResult:
+            parts = {"x": x[:samples], "step": v[:samples], "v": v[:samples], "k": k[:samples], "done": done[:samples]}
+            return eagle.simulate([count_up, look], max_steps=2, limit=9.0, bins=bins, energy=total, **parts)
+
+        held = daemon.info()["gpus"][0]["plane_bytes"]
+        with pytest.raises(eagle.EagleError, match="--device-budget") as refused:
+            run(n)
+        assert str(17 * mib) in str(refused.value)
+        assert "2400000 bytes" in str(refused.value)
+        assert daemon.info()["gpus"][0]["plane_bytes"] == held
+        assert run(1000).steps == 2
+        assert bins.numpy().tolist() == [500.0, 0.0, 0.0, 0.0]
+        wait_until(lambda: daemon.info()["gpus"][0]["plane_bytes"] == held, "the notes to go")

@@ -34,7 +34,7 @@ struct DeviceNodes::Notes {
 StatusOr<api::DevicePointer> DeviceNodes::scratch(std::int64_t bytes) {
   EAGLE_ASSIGN_OR_RETURN(DeviceMemory memory,
                          DeviceMemory::create(modules_.device(), static_cast<std::uint64_t>(bytes), account_,
-                                              "notes and sums of a graph"));
+                                              "notes and sums"));
   scratch_.push_back(std::move(memory));
   return scratch_.back().address();
 }
