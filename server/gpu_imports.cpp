@@ -51,6 +51,12 @@ StatusOr<std::shared_ptr<run::cuda::Opening>> Gpus::begin_opening(const run::cud
 
 StatusOr<std::shared_ptr<const GpuMemory>> Gpus::import(const run::cuda::DeviceHandle& handle,
                                                         std::chrono::milliseconds patience) {
+  if (patience == std::chrono::milliseconds(0)) {
+    return Status(
+        Reason::permission_denied,
+        "memory that a client made on a GPU is not imported here ([limits] import_ms = 0); copy the "
+        "values instead: x[...] = array");
+  }
   const auto unit = find(handle.uuid);
   if (!unit.ok()) {
     return Status(Reason::mixed_devices,
@@ -75,7 +81,9 @@ StatusOr<std::shared_ptr<const GpuMemory>> Gpus::import(const run::cuda::DeviceH
   made->memory_ = run::cuda::DeviceMemory::borrow(
       (*unit)->device, allocation->memory().address() + handle.offset, handle.bytes, allocation);
   const std::lock_guard lock(imports_mutex_);
-  auto& parts = imports_[key_of(handle)].parts;
+  Imports& imports = imports_[key_of(handle)];
+  imports.allocation = allocation;  // somebody who waited for it and gave up may have forgotten it
+  auto& parts = imports.parts;
   std::erase_if(parts, [](const auto& part) { return part.second.memory.expired(); });
   for (const auto& [first, part] : parts) {
     if (first >= end || part.end <= handle.offset) continue;
@@ -98,7 +106,11 @@ StatusOr<std::shared_ptr<run::cuda::Opening>> Gpus::opened(
   std::shared_ptr<run::cuda::Opening> allocation;
   {
     const std::lock_guard lock(imports_mutex_);
-    std::erase_if(imports_, [](const auto& one) { return one.second.allocation.expired(); });
+    std::erase_if(imports_, [](const auto& one) {
+      return one.second.allocation.expired() && std::ranges::all_of(one.second.parts, [](const auto& part) {
+               return part.second.memory.expired();
+             });
+    });
     Imports& imports = imports_[key_of(handle)];
     allocation = imports.allocation.lock();
     if (allocation == nullptr) {
@@ -113,7 +125,8 @@ StatusOr<std::shared_ptr<run::cuda::Opening>> Gpus::opened(
     const std::lock_guard lock(imports_mutex_);
     const auto failed = imports_.find(key_of(handle));
     // The next one tries anew.
-    if (failed != imports_.end() && failed->second.allocation.lock() == allocation) imports_.erase(failed);
+    if (failed != imports_.end() && failed->second.allocation.lock() == allocation)
+      failed->second.allocation.reset();
   }
   return done.within("import of memory on " + text_of(unit->info()));
 }

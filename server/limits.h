@@ -75,10 +75,11 @@ struct Limits {
   Bound<std::size_t> jobs = 4096;  // launches and runs that wait, run or await a reply
   // At one piece of work while others wait: only a kernel's loop over one sample takes so long.
   Bound<std::size_t> piece_ms = 10'000;
-  std::size_t builds = 64;                        // requests that wait for a build thread
-  int build_threads = 2;                          // of one tenant at most; one more is there for the others
-  std::size_t memory_requests = 1024;             // to make or release planes, that wait for their thread
-  Bound<std::size_t> import_ms = 5'000;           // until a driver has opened what a client made on a GPU
+  std::size_t builds = 64;             // requests that wait for a build thread
+  int build_threads = 2;               // of one tenant at most; one more is there for the others
+  std::size_t memory_requests = 1024;  // to make or release planes, that wait for their thread
+  Bound<std::size_t> import_ms =
+      5'000;  // until a driver has opened what a client made on a GPU; 0: none is opened
   Bound<std::size_t> gpu_probe_ms = 5'000;        // between two looks whether a GPU is still there
   std::chrono::milliseconds gpu_silence{10'000};  // after which one that does not answer is called silent
   std::uint64_t small_memory_bytes = 64u << 20;   // requests over so many bytes wait on a thread of their own
@@ -107,7 +108,7 @@ void for_each_limit(AnyLimits& limits, Visit&& visit) {
   visit("kept_runs", limits.kept_runs, 1, many);
   visit("builds", limits.builds, 1, many);
   visit("memory_requests", limits.memory_requests, 1, many);
-  visit("import_ms", limits.import_ms, 1, 600'000);
+  visit("import_ms", limits.import_ms, 0, 600'000);
   visit("gpu_probe_ms", limits.gpu_probe_ms, 1, many);
   visit("waiting_connections", limits.waiting_connections, 1, many);
   visit("grpc_connections", limits.grpc_connections, 1, many);

@@ -78,6 +78,35 @@ StatusOr<std::vector<Edge>> edges_among(const std::vector<Leaf>& all, const Give
   return out;
 }
 
+// The touch at which those of leaf `leaf` and later ones begin.
+std::vector<Touch>::const_iterator from_leaf(const std::vector<Touch>& touches, std::uint32_t leaf) {
+  return std::lower_bound(touches.begin(), touches.end(), leaf,
+                          [](const Touch& touch, std::uint32_t first) { return touch.leaf < first; });
+}
+
+// The last leaf before `leaf` that writes the place, or 0.
+std::uint32_t last_write(const Place& place, std::uint32_t leaf) {
+  const auto next = from_leaf(place.writes, leaf);
+  return next == place.writes.begin() ? 0 : std::prev(next)->leaf;
+}
+
+// What comes at one place before the touches of another that it meets. Whatever lies before a later write of
+// either place comes before that write, which comes before the touch itself.
+void order(const Place& earlier, const Place& later,
+           std::vector<std::pair<std::uint32_t, std::uint32_t>>& pairs) {
+  const auto add = [&](const std::vector<Touch>& sources, const std::vector<Touch>& destinations) {
+    for (const Touch& touch : destinations) {
+      const std::uint32_t since = std::max(last_write(earlier, touch.leaf), last_write(later, touch.leaf));
+      for (auto source = from_leaf(sources, since); source != sources.end() && source->leaf < touch.leaf;
+           ++source)
+        pairs.emplace_back(source->leaf, touch.leaf);
+    }
+  };
+  add(earlier.writes, later.reads);
+  add(earlier.writes, later.writes);
+  add(earlier.reads, later.writes);
+}
+
 }  // namespace
 
 std::string_view name_of(Hazard hazard) {
@@ -124,5 +153,18 @@ StatusOr<std::vector<Edge>> find_edges(const Graph& graph, const GivenUp& given_
 }
 
 std::vector<Edge> list_edges(const std::vector<Leaf>& all) { return *edges_among(all, {}); }
+
+std::vector<std::pair<std::uint32_t, std::uint32_t>> list_order(const std::vector<Leaf>& all) {
+  const std::vector<Place> places = places_of(all);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;
+  Work work;
+  for_each_meeting(places, work, [&](const Place& a, const Place& b) {
+    order(a, b, pairs);
+    if (&a != &b) order(b, a, pairs);
+  });
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  return pairs;
+}
 
 }  // namespace eagle::graph

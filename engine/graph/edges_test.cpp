@@ -5,8 +5,13 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "engine/graph/find_edges.h"
+#include "engine/graph/list_edges.h"
+#include "engine/graph/races.h"
 #include "engine/graph/random_graph.h"
 #include "engine/graph/testing.h"
 
@@ -302,6 +307,49 @@ TEST(Edges, AgreeWithTheDefinitionOnRandomGraphs) {
     found += listed.size();
   }
   EXPECT_GT(found, 4000U);
+}
+
+// By leaf, those that pairs of leaves order before it, through others, too. The pairs ascend by their later
+// leaf.
+std::vector<std::set<std::uint32_t>> all_before(std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs,
+                                                std::size_t leaves) {
+  std::ranges::sort(pairs, {}, [](const auto& pair) { return pair.second; });
+  std::vector<std::set<std::uint32_t>> before(leaves);
+  for (const auto& [earlier, later] : pairs) {
+    before[later].insert(earlier);
+    before[later].insert(before[earlier].begin(), before[earlier].end());
+  }
+  return before;
+}
+
+TEST(ListOrder, OrdersWhatTheEdgesOrder) {
+  constexpr std::uint64_t seed = 6;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::size_t compared = 0, pairs_left = 0, edges_left = 0;
+  for (int round = 0; round < 1000; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    const Graph graph = testing::random_description(random).graph();
+    if (!check_races(graph).ok()) continue;
+    const std::vector<Leaf> all = leaves(graph);
+    std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
+    for (const Edge& edge : list_edges(all)) pairs.emplace(edge.source, edge.destination);
+    const auto order = list_order(all);
+    ASSERT_EQ(all_before(order, all.size()), all_before({pairs.begin(), pairs.end()}, all.size()));
+    ++compared;
+    pairs_left += order.size();
+    edges_left += pairs.size();
+  }
+  EXPECT_GT(compared, 300u);
+  EXPECT_LT(pairs_left, edges_left);
+}
+
+TEST(ListOrder, OfThousandsOfLaunchesOnOneArrayHasOnePairEach) {
+  Description d;
+  const View x = d.array({100}), y = d.array({100});
+  for (int i = 0; i < 5000; ++i) d.add(host("", {{"x", x}}, {{"x", x}}));
+  for (int i = 0; i < 5000; ++i) d.add(host("", {{"x", x}}, {{"y", y}}));
+  EXPECT_LE(list_order(leaves(d.graph())).size(), 15'000u);
 }
 
 TEST(Edges, ThousandsOfColumnsThatDoNotMeetAreNotAllCompared) {

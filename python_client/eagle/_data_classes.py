@@ -29,6 +29,29 @@ else:
         made.make, made.compare = default_factory, compare
         return made
 
+    class _Fields:
+        """What ``dataclasses`` asks a class for, made when it does."""
+
+        def __init__(self, names, special):
+            self._names, self._special, self._made = names, special, None
+
+        def __get__(self, _, owner):
+            if self._made is None:
+                import dataclasses
+
+                made = []
+                for name in self._names:
+                    given = self._special.get(name)
+                    if given is None:
+                        field = dataclasses.field(default=getattr(owner, name, dataclasses.MISSING))
+                    elif given.make is None:
+                        field = dataclasses.field(compare=given.compare)
+                    else:
+                        field = dataclasses.field(default_factory=given.make, compare=given.compare)
+                    made.append((name, owner.__annotations__[name], field))
+                self._made = dataclasses.make_dataclass(owner.__name__, made).__dataclass_fields__
+            return self._made
+
     def data_class(cls=None, /, *, frozen=False, eq=True, repr=True):
         """A class with a field for each of its annotations; no base of it may be one.
 
@@ -74,6 +97,8 @@ else:
             raise AttributeError(f"{cls.__name__} is frozen: {name!r} cannot be set")
 
         cls.__init__ = __init__
+        cls.__match_args__ = names
+        cls.__dataclass_fields__ = _Fields(names, special)
         if repr and "__repr__" not in cls.__dict__:
             cls.__repr__ = __repr__
         if eq:

@@ -76,3 +76,12 @@ def test_it_looks_is_copied_and_is_pickled_as_a_dataclass() -> None:
         ours = data_class(frozen=frozen)(type("T", (), {"__annotations__": {"a": "int"}}))
         assert repr(theirs(1)) == repr(ours(1))
     assert copy.copy(Point(1.0)) == copy.deepcopy(Point(1.0)) == pickle.loads(pickle.dumps(Point(1.0))) == Point(1.0)
+
+
+def test_dataclasses_takes_it_for_one() -> None:
+    assert dataclasses.is_dataclass(Point)
+    assert dataclasses.asdict(Box("a", [1])) == {"name": "a", "items": [1]}
+    assert dataclasses.replace(Point(1.0, 2.0), y=3.0) == Point(1.0, 3.0)
+    assert [field.name for field in dataclasses.fields(Said)] == ["number", "text"]
+    assert [field.compare for field in dataclasses.fields(Said)] == [True, False]
+    assert Point.__match_args__ == ("x", "y")  # type: ignore[attr-defined]

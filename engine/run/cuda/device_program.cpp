@@ -84,8 +84,16 @@ public:
   }
 
 private:
-  Parents parents_of(const std::vector<graph::Leaf>& leaves, bool outermost) const {
-    Parents parents = cuda::parents_of(graph::list_edges(leaves), leaves.size());
+  static Status count_nodes(std::size_t nodes) {
+    if (nodes <= most_device_nodes) return {};
+    return {Reason::graph_limit, "the graph is more than " + std::to_string(most_device_nodes) +
+                                     " kernels on a GPU; expected at most so many"};
+  }
+
+  // Looks first whether there are not too many: this takes the square of their number in bits.
+  StatusOr<Parents> parents_of(const std::vector<graph::Leaf>& leaves, bool outermost) const {
+    EAGLE_RETURN_IF_ERROR(count_nodes(leaves.size()));
+    Parents parents = cuda::parents_of(graph::list_order(leaves), leaves.size());
     if (outermost && options_.change_parents) options_.change_parents(parents);
     return parents;
   }
@@ -94,7 +102,7 @@ private:
 
   Status stages(const std::vector<Stage>& stages, bool outermost = false) {
     const std::vector<graph::Leaf> leaves = graph::leaves(graph_, stages);
-    const Parents parents = parents_of(leaves, outermost);
+    EAGLE_ASSIGN_OR_RETURN(const Parents parents, parents_of(leaves, outermost));
     std::vector<api::GraphNode> last(leaves.size(), nullptr);  // of leaves in the open part
     bool open = false;
     for (std::size_t i = 0; i < leaves.size(); ++i) {
@@ -234,10 +242,8 @@ private:
 
   StatusOr<api::GraphNode> add(DeviceNode node, api::Graph into, const std::vector<api::GraphNode>& before,
                                bool in_body) {
-    if (++made_.stages[stage_].nodes, made_.nodes.size() >= most_device_nodes) {
-      return Status(Reason::graph_limit, "the graph is more than " + std::to_string(most_device_nodes) +
-                                             " kernels on a GPU; expected at most so many");
-    }
+    ++made_.stages[stage_].nodes;
+    EAGLE_RETURN_IF_ERROR(count_nodes(made_.nodes.size() + 1));
     node.place(planes_);
     PlacedNode placed;
     EAGLE_ASSIGN_OR_RETURN(placed.handle, made_.parts.back().add(into, node, before));
@@ -274,7 +280,7 @@ private:
   // The last nodes of leaves that nobody in the body waits for.
   StatusOr<std::vector<api::GraphNode>> body_of(const Conditional& conditional, api::Graph body) {
     const std::vector<graph::Leaf> leaves = graph::leaves(graph_, conditional.body);
-    const Parents parents = parents_of(leaves, false);
+    EAGLE_ASSIGN_OR_RETURN(const Parents parents, parents_of(leaves, false));
     std::vector<api::GraphNode> last;
     std::set<std::uint32_t> waited_for;
     for (std::size_t i = 0; i < leaves.size(); ++i) {

@@ -4,15 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
-
-#include "engine/graph/edges.h"
 
 namespace eagle::run::cuda {
 
 // By leaf, ascending: those that must have ended before it begins and that no other parent waits for anyway
-// (the transitive reduction, which is one for each acyclic graph). `edges` are those of graph::edges, each
-// from a lower leaf to a higher one. Takes leaves * leaves bits.
-std::vector<std::vector<std::uint32_t>> parents_of(std::span<const graph::Edge> edges, std::size_t leaves);
+// (the transitive reduction, which is one for each acyclic graph). `order`: pairs of an earlier and a later
+// leaf, as of graph::list_order. Takes leaves * leaves bits.
+std::vector<std::vector<std::uint32_t>> parents_of(
+    std::span<const std::pair<std::uint32_t, std::uint32_t>> order, std::size_t leaves);
 
 }  // namespace eagle::run::cuda
