@@ -1,11 +1,13 @@
 #include "client/record/recording_host.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <utility>
 
 #include "client/record/recorder.h"
 #include "client/record/walk.h"
+#include "client/remote_planes.h"
 #include "eagle/v1/record.pb.h"
 #include "eagle/v1/service.pb.h"
 #include "engine/graph/address.h"
@@ -188,8 +190,12 @@ public:
     return buffer;
   }
   StatusOr<std::shared_ptr<Buffer>> allocate_on(std::string_view device, std::uint64_t bytes,
-                                                std::string_view label, eagle::Contents contents) override {
-    auto buffer = host_->allocate_on(device, bytes, label, contents);
+                                                std::string_view label,
+                                                eagle::Contents /*contents*/) override {
+    // Of a plane of its own: contents are fetched plane by plane, and of what small arrays share a client
+    // sees its arrays alone. Zeros, as above.
+    if (host_->remote()) bytes = std::max(bytes, RemotePlanes::own_device_plane_from);
+    auto buffer = host_->allocate_on(device, bytes, label, eagle::Contents::zeros);
     if (buffer.ok()) note(**buffer, true);
     return buffer;
   }
