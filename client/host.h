@@ -177,6 +177,13 @@ public:
   virtual StatusOr<RunResult> simulate(const v1::RunDescription& description,
                                        std::span<const run::PlaneMemory> private_planes,
                                        const SimulateOptions& options, const HostCall& host_call) = 0;
+  // The same with what callables are on a GPU of this process, as for `build_with`.
+  virtual StatusOr<RunResult> simulate_with(const v1::RunDescription& description,
+                                            std::span<const run::PlaneMemory> private_planes,
+                                            const SimulateOptions& options, const HostCall& host_call,
+                                            const GpuWorks& /*works*/) {
+    return simulate(description, private_planes, options, host_call);
+  }
 
   // Null where it keeps none.
   virtual HostRuns* runs() { return nullptr; }

@@ -32,6 +32,8 @@
 #include "engine/run/cuda/foreign_memory.h"
 #include "engine/run/cuda/graph_backend.h"
 #include "engine/run/team_thread.h"
+#include "engine/step/device_run.h"
+#include "engine/step/model.h"
 #include "engine/view/explain_text.h"
 #include "engine/view/picture.h"
 
@@ -458,9 +460,7 @@ public:
                            resolve(*planes_, name(), description.planes(), private_planes));
     EAGLE_ASSIGN_OR_RETURN(auto on_device, planes_on_device(resolved.planes));
     LocalWorks works;
-    const bool works_there =
-        std::any_of(given.begin(), given.end(), [](const auto& one) { return one != nullptr; });
-    if (on_device && works_there) {
+    if (on_device && some_work(given)) {
       // Refused before a callable runs.
       EAGLE_ASSIGN_OR_RETURN(const graph::Graph graph,
                              graph::read(description, graph::PrivateKernelPlanes::allowed));
@@ -478,10 +478,25 @@ public:
   StatusOr<RunResult> simulate(const v1::RunDescription& description,
                                std::span<const run::PlaneMemory> private_planes,
                                const SimulateOptions& options, const HostCall& host_call) override {
+    return simulate_with(description, private_planes, options, host_call, {});
+  }
+  StatusOr<RunResult> simulate_with(const v1::RunDescription& description,
+                                    std::span<const run::PlaneMemory> private_planes,
+                                    const SimulateOptions& options, const HostCall& host_call,
+                                    const GpuWorks& given) override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("simulate"));
     EAGLE_ASSIGN_OR_RETURN(const Resolved resolved,
                            resolve(*planes_, name(), description.planes(), private_planes));
-    EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes_on_device(resolved.planes));
+    EAGLE_ASSIGN_OR_RETURN(auto on_device, planes_on_device(resolved.planes));
+    LocalWorks works;
+    if (on_device && some_work(given)) {
+      // Refused before a callable runs.
+      EAGLE_ASSIGN_OR_RETURN(const step::Model model,
+                             step::read_model(description, graph::PrivateKernelPlanes::allowed, {}));
+      EAGLE_RETURN_IF_ERROR(step::check_on_device(model, *on_device));
+      EAGLE_ASSIGN_OR_RETURN(works, LocalWorks::prepare(model, given, on_device->unit->device));
+      on_device->works = works.on_device();
+    }
     const Shared::Call call(*shared_, options);
     EAGLE_ASSIGN_OR_RETURN(const auto simulation,
                            on_device
@@ -492,9 +507,12 @@ public:
       if (const Status fetched = host_views.fetch_reads(number); !fetched.ok()) return {fetched, false};
       const step::HostAnswer answer = host_call(number);
       if (!answer.status.ok()) return answer;
+      if (const Status same = works.check(); !same.ok()) return {same, false};
       return {host_views.send_writes(number), answer.stop};
     };
-    EAGLE_RETURN_IF_ERROR(run_to_the_end(*simulation, call, options, with_views));
+    const Status ran = run_to_the_end(*simulation, call, options, with_views);
+    works.over();
+    EAGLE_RETURN_IF_ERROR(ran);
     if (simulation->result().status == step::RunStatus::cancelled && closed())
       return shared_->state.check("simulate");
     return simulation->result();
@@ -513,6 +531,9 @@ private:
     PlaneRegistry::of_process().add(
         *buffer, {shared_->state.shared_name(), {id, 1}, bytes, 0, std::string(label), buffer, unit->name()});
     return std::shared_ptr<Buffer>(buffer);
+  }
+  static bool some_work(const GpuWorks& given) {
+    return std::any_of(given.begin(), given.end(), [](const auto& one) { return one != nullptr; });
   }
   // An array's elements in memory of a GPU; no memory: in memory of the host.
   struct OnDevice {

@@ -33,40 +33,65 @@ StatusOr<LocalWorks> LocalWorks::prepare(const graph::Graph& graph, const GpuWor
   list_host_nodes(graph.stages, nodes);
   for (const graph::Node* node : nodes) {
     const std::uint32_t call = std::get<graph::HostNode>(node->kind).call;
-    const std::shared_ptr<const GpuWork> work = call < works.size() ? works[call] : nullptr;
-    if (work == nullptr) continue;
-    run::cuda::DeviceWork& on_device = made.on_device_[call];
-    if (work->over) made.told_.push_back(work);
-    if (work->stream) {
-      on_device.stream = reinterpret_cast<run::cuda::api::Stream>(*work->stream);
-    } else if (work->graph) {
-      const std::uint64_t original = work->graph();
-      if (original == 0) {
-        return Status(Reason::graph_state,
-                      named(node->label) + ": its owner has no CUDA graph now; capture one, and build then");
-      }
-      auto copy = CapturedGraph::copy_of(device, reinterpret_cast<run::cuda::api::Graph>(original));
-      if (!copy.ok()) return copy.status().within(named(node->label));
-      on_device.graph = *copy;
-      made.children_.push_back({node->label, work, original, *std::move(copy)});
-    } else {
-      auto captured = CapturedGraph::capture(device, [&](run::cuda::api::Stream stream) {
-        return work->enqueue(reinterpret_cast<std::uint64_t>(stream));
-      });
-      if (!captured.ok()) return captured.status().within(named(node->label));
-      on_device.graph = *std::move(captured);
-    }
+    if (call < works.size() && works[call] != nullptr)
+      EAGLE_RETURN_IF_ERROR(made.add(call, named(node->label), works[call], device));
   }
   return made;
+}
+
+StatusOr<LocalWorks> LocalWorks::prepare(const step::Model& model, const GpuWorks& works,
+                                         const std::shared_ptr<const run::cuda::Device>& device) {
+  LocalWorks made;
+  made.of_run_ = true;
+  for (std::size_t i = 0; i < model.host_steps.size(); ++i) {
+    const step::HostStep& step = model.host_steps[i];
+    const std::shared_ptr<const GpuWork> work = step.call < works.size() ? works[step.call] : nullptr;
+    if (work == nullptr) continue;
+    const std::string where =
+        work->name.empty() ? "part " + std::to_string(step.before + i) + " of the step" : named(work->name);
+    EAGLE_RETURN_IF_ERROR(made.add(step.call, where, work, device));
+  }
+  return made;
+}
+
+Status LocalWorks::add(std::uint32_t call, const std::string& where,
+                       const std::shared_ptr<const GpuWork>& work,
+                       const std::shared_ptr<const run::cuda::Device>& device) {
+  run::cuda::DeviceWork& on_device = on_device_[call];
+  if (work->over) told_.push_back(work);
+  if (work->stream) {
+    on_device.stream = reinterpret_cast<run::cuda::api::Stream>(*work->stream);
+  } else if (work->graph) {
+    const std::uint64_t original = work->graph();
+    if (original == 0) {
+      return {Reason::graph_state, where + ": its owner has no CUDA graph now; capture one, and " +
+                                       (of_run_ ? "run then" : "build then")};
+    }
+    auto copy = CapturedGraph::copy_of(device, reinterpret_cast<run::cuda::api::Graph>(original));
+    if (!copy.ok()) return copy.status().within(where);
+    on_device.graph = *copy;
+    children_.push_back({where, work, original, *std::move(copy)});
+  } else {
+    auto captured = CapturedGraph::capture(device, [&](run::cuda::api::Stream stream) {
+      return work->enqueue(reinterpret_cast<std::uint64_t>(stream));
+    });
+    if (!captured.ok()) return captured.status().within(where);
+    on_device.graph = *std::move(captured);
+  }
+  return {};
 }
 
 Status LocalWorks::check() const {
   for (const Child& child : children_) {
     const std::uint64_t now = child.work->graph();
     if (now == child.original && !child.copy->original_gone()) continue;
+    const std::string was = child.where + ": its owner was " + (now == 0 ? "reset" : "captured again");
+    if (of_run_) {
+      return {Reason::graph_state,
+              was + " within the run, which has what it was at the begin; do that between two runs"};
+    }
     return {Reason::graph_state,
-            named(child.label) + ": its owner was " + (now == 0 ? "reset" : "captured again") +
-                " since this graph was built, which has what it was then; " +
+            was + " since this graph was built, which has what it was then; " +
                 (now == 0 ? "capture it again, and build the graph anew" : "build the graph anew")};
   }
   return {};

@@ -116,7 +116,10 @@ Status RecordedModel::State::make(const std::vector<std::string>& labels) {
   }
   std::size_t call = 0;
   for (ModelStep& part : model) {
-    if (auto* const opaque = std::get_if<Opaque>(&part)) opaque->call = backing.calls.at(call++);
+    auto* const opaque = std::get_if<Opaque>(&part);
+    if (opaque == nullptr) continue;
+    opaque->call = backing.calls.at(call++);
+    opaque->on_gpu = nullptr;  // what it reads and writes is kept around each call
   }
   return {};
 }

@@ -50,7 +50,7 @@ StatusOr<RunResult> simulate(const Session& session, std::span<const ModelStep> 
     };
   }
   StatusOr<RunResult> result =
-      session.host()->simulate(description, backing.private_planes, watched, host_call);
+      session.host()->simulate_with(description, backing.private_planes, watched, host_call, backing.works);
   if (thrown) std::rethrow_exception(thrown);
   if (!failure.ok()) return failure;
   if (result.ok()) {

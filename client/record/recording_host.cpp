@@ -264,9 +264,11 @@ public:
       made.mutable_run()->set_timeout_ms(milliseconds_of(options.timeout));
     });
     const HostWrites writes = host_writes(description);
+    const std::set<std::uint32_t> on_gpu = calls_on_gpu(description);
     const Host::HostCall listened_to = [&](std::uint32_t call) {
       step::HostAnswer answer = host_call(call);
-      recorder_->host_call(request, call, answer.status, answer.stop, parts, writes_of(writes, call), false);
+      recorder_->host_call(request, call, answer.status, answer.stop, parts, writes_of(writes, call),
+                           on_gpu.contains(call));
       return answer;
     };
     const Clock::time_point begun = Clock::now();

@@ -8,6 +8,7 @@
 #include "engine/base/clock.h"
 #include "engine/kernel/float_environment.h"
 #include "engine/kernel/names.h"
+#include "engine/plane/overlap.h"
 #include "engine/plane/packed.h"
 #include "engine/run/cuda/device_nodes.h"
 #include "engine/run/cuda/device_transfer.h"
@@ -17,6 +18,7 @@
 namespace eagle::step {
 
 using run::cuda::Beside;
+using run::cuda::CapturedGraph;
 using run::cuda::DeviceExec;
 using run::cuda::DeviceMemory;
 using run::cuda::DeviceNode;
@@ -103,12 +105,33 @@ DeviceRun::DeviceRun(const run::cuda::PlanesOnDevice& planes, Model model, RunRe
       model_(std::move(model)),
       options_(options),
       shared_(std::move(shared)),
-      has_host_steps_within_(model_.has_host_steps_within()),
+      has_captured_(any_of_host_steps(true)),
+      has_host_steps_within_(any_of_host_steps(false)),
       fused_(model_.kernels.size() == 1 && !model_.mixes && !model_.kernels[0].kernel->shares() &&
-             !has_host_steps_within_),
+             !has_captured_ && !has_host_steps_within_),
       long_loops_(std::any_of(model_.kernels.begin(), model_.kernels.end(),
                               [](const StepKernel& part) { return part.long_loops; })),
       result_(std::move(begun)) {}
+
+std::shared_ptr<const CapturedGraph> DeviceRun::captured(const HostStep& step) const {
+  const auto found = planes_.works.find(step.call);
+  return step.every > 1 || found == planes_.works.end() ? nullptr : found->second.graph;
+}
+
+bool DeviceRun::any_of_host_steps(bool captured) const {
+  return std::any_of(model_.host_steps.begin(), model_.host_steps.end(), [&](const HostStep& step) {
+    return step.every == 1 && (this->captured(step) != nullptr) == captured;
+  });
+}
+
+bool DeviceRun::captured_parts_write(const plane::View& view) const {
+  return std::any_of(model_.host_steps.begin(), model_.host_steps.end(), [&](const HostStep& step) {
+    return captured(step) != nullptr &&
+           std::any_of(step.writes.begin(), step.writes.end(), [&](const graph::NamedView& written) {
+             return plane::overlap(written.view, view).overlaps;
+           });
+  });
+}
 
 DeviceRun::~DeviceRun() { static_cast<void>(stream_.wait()); }  // of a run that is given up
 
@@ -128,17 +151,25 @@ StatusOr<std::unique_ptr<DeviceRun>> DeviceRun::build(const run::cuda::PlanesOnD
   for (GroupReport& group : report.dispatch) {
     if (group.policy == kernel::DispatchPolicy::segmented) group.policy = kernel::DispatchPolicy::switch_;
   }
-  if (made->has_host_steps_within_) {
-    report.schedule = "host_loop: the client has a part in the step";
-  } else if (!options.conditionals || !driver.conditionals().ok()) {
-    report.schedule = "host_loop: " + (driver.conditionals().ok() ? "conditional nodes are switched off"
-                                                                  : driver.conditionals().message());
-  } else {
-    report.schedule = "cuda_graph";
-    EAGLE_RETURN_IF_ERROR(made->make_loops());
-  }
+  const std::string why = made->why_host_loop();
+  report.schedule = why.empty() ? "cuda_graph" : "host_loop: " + why;
+  if (why.empty()) EAGLE_RETURN_IF_ERROR(made->make_loops());
   report.build_s = seconds_since(made->shared_.asked);
   return made;
+}
+
+std::string DeviceRun::why_host_loop() const {
+  const Status& driver = planes_.unit->device->driver().conditionals();
+  if (has_host_steps_within_) return "the client has a part in the step";
+  if (!driver.ok()) return driver.message();
+  if (!options_.conditionals) return "conditional nodes are switched off";
+  for (const HostStep& step : model_.host_steps) {
+    const auto graph = captured(step);
+    if (graph == nullptr || graph->fits_in_bodies().ok()) continue;
+    return "what was captured for the step cannot be in a loop of the device: " +
+           graph->fits_in_bodies().message();
+  }
+  return {};
 }
 
 Status DeviceRun::make_memory() {
@@ -176,11 +207,13 @@ Status DeviceRun::make_bodies() {
   for (std::size_t loop = 0; loop < sizes.size(); ++loop) {
     Body& body = bodies_.emplace_back();
     body.steps = sizes[loop];
-    for (const StepKernel& part : model_.kernels) {
+    for (std::size_t i = 0; i < model_.kernels.size(); ++i) {
+      const StepKernel& part = model_.kernels[i];
+      add_host_parts(body, i);
       EAGLE_ASSIGN_OR_RETURN(std::vector<DeviceNode> chain,
                              nodes.launch(part.kernel, part.launch, body.steps));
       for (DeviceNode& node : chain) node.place(addresses_);
-      body.kernels.push_back(std::move(chain));
+      body.parts.push_back({std::move(chain), nullptr, none});
       if (!model_.shard || body.steps > 1) continue;
       for (const DeviceNodes::Values& values : nodes.values()) {
         const std::int64_t item = kernel::bytes_of(part.kernel->arguments[values.argument].type.scalar);
@@ -189,13 +222,15 @@ Status DeviceRun::make_bodies() {
         addresses_.push_back(values.at);
       }
     }
+    add_host_parts(body, model_.kernels.size());
     StepWords words;
     words.state = state;
     words.counts = state_.address() + offsetof(State, beside.counts);
     words.taken = words.next = body.steps;
     words.limit = state + offsetof(StepState, limits) + 8 * loop;
-    EAGLE_ASSIGN_OR_RETURN(body.account,
+    EAGLE_ASSIGN_OR_RETURN(DeviceNode account,
                            nodes.routine(run::cuda::step_ptx(nodes.arch(), sets), words_of(words)));
+    body.account.push_back(std::move(account));
   }
   if (model_.mask != none && model_.samples > 0) {
     const plane::View& mask = model_.columns[model_.mask].view;
@@ -205,6 +240,12 @@ Status DeviceRun::make_bodies() {
                                           addresses_[mask.plane] + static_cast<std::uint64_t>(mask.offset),
                                           state + offsetof(StepState, live)},
                                          std::max<std::int64_t>(model_.samples, 2)));
+    recounts_ = captured_parts_write(mask);
+  }
+  if (recounts_) {
+    EAGLE_ASSIGN_OR_RETURN(std::vector<DeviceNode> account, recount(nodes));
+    std::vector<DeviceNode>& behind = bodies_.back().account;  // the only body: nothing is fused
+    behind.insert(behind.begin(), account.begin(), account.end());
   }
   if (long_loops_) EAGLE_RETURN_IF_ERROR(make_saves(nodes));
   EAGLE_RETURN_IF_ERROR(make_records(nodes));
@@ -213,7 +254,31 @@ Status DeviceRun::make_bodies() {
   return {};
 }
 
-// What a step that is left must be undone to: all that its kernels write, and what was counted.
+// Host steps that come before a kernel, in the order of the step.
+void DeviceRun::add_host_parts(Body& body, std::size_t before) const {
+  for (std::size_t i = 0; i < model_.host_steps.size(); ++i) {
+    const HostStep& step = model_.host_steps[i];
+    if (step.before != before || step.every > 1) continue;
+    auto graph = captured(step);
+    const std::size_t host = graph == nullptr ? i : none;
+    body.parts.push_back({{}, std::move(graph), host});
+  }
+}
+
+// The samples that are live after a step, as the loop sees them: by the mask, besides those that kernels
+// finished in this run.
+StatusOr<std::vector<DeviceNode>> DeviceRun::recount(DeviceNodes& nodes) const {
+  const auto state = static_cast<std::uint32_t>(planes_.memory.size());
+  const auto word = [&](std::size_t offset) {
+    return plane::View{state, static_cast<std::int64_t>(offset), plane::DType::i64, 8, {1}, {8}};
+  };
+  EAGLE_ASSIGN_OR_RETURN(DeviceNode finished, copy_node(nodes, word(offsetof(State, beside.counts.finished)),
+                                                        word(offsetof(State, step.live))));
+  return std::vector<DeviceNode>{std::move(finished), *count_};
+}
+
+// What a step that is left must be undone to: all that its kernels and what was captured write, and what was
+// counted.
 Status DeviceRun::make_saves(DeviceNodes& nodes) {
   const auto state = static_cast<std::uint32_t>(planes_.memory.size()), saved_state = state + 1;
   EAGLE_ASSIGN_OR_RETURN(DeviceNode save, copy_node(nodes, words_at(state, sizeof(State)),
@@ -227,6 +292,14 @@ Status DeviceRun::make_saves(DeviceNodes& nodes) {
       const bool known = std::any_of(written.begin(), written.end(),
                                      [&](const plane::View* other) { return *other == *view; });
       if (view && accesses[a].written && plane::elements(*view) > 0 && !known) written.push_back(&*view);
+    }
+  }
+  for (const HostStep& step : model_.host_steps) {
+    if (captured(step) == nullptr) continue;
+    for (const graph::NamedView& view : step.writes) {
+      // Of the host's memory nothing is copied: nobody saw it there but the client.
+      if (plane::elements(view.view) > 0 && planes_.memory[view.view.plane] != nullptr)
+        written.push_back(&view.view);
     }
   }
   for (const plane::View* view : written) EAGLE_RETURN_IF_ERROR(add_save(nodes, *view));
@@ -271,7 +344,7 @@ Status DeviceRun::make_loops() {
   std::vector<api::GraphNode> before;
   for (Body& body : bodies_) {
     EAGLE_ASSIGN_OR_RETURN(const std::uint64_t handle, exec.conditional(exec.graph()));
-    DeviceNode account = body.account;
+    DeviceNode account = body.account.back();
     account.words[offsetof(StepWords, handle) / 8] = handle;
     DeviceNode enter = account;
     enter.words[offsetof(StepWords, taken) / 8] = 0;
@@ -286,9 +359,13 @@ Status DeviceRun::make_loops() {
       return {};
     };
     for (const DeviceNode& node : saves_) EAGLE_RETURN_IF_ERROR(add(node));
-    for (const auto& chain : body.kernels) {
-      for (const DeviceNode& node : chain) EAGLE_RETURN_IF_ERROR(add(node));
+    for (const Part& part : body.parts) {
+      for (const DeviceNode& node : part.chain) EAGLE_RETURN_IF_ERROR(add(node));
+      if (part.captured == nullptr) continue;
+      EAGLE_ASSIGN_OR_RETURN(const api::GraphNode added, exec.add(inside, *part.captured, parents));
+      parents = {added};
     }
+    for (std::size_t i = 0; i + 1 < body.account.size(); ++i) EAGLE_RETURN_IF_ERROR(add(body.account[i]));
     EAGLE_RETURN_IF_ERROR(add(account));
     before = {loop};
   }
@@ -306,6 +383,10 @@ Status DeviceRun::enqueue(const DeviceNode& node) const {
 Status DeviceRun::enqueue(const std::vector<DeviceNode>& nodes) const {
   for (const DeviceNode& node : nodes) EAGLE_RETURN_IF_ERROR(enqueue(node));
   return {};
+}
+
+Status DeviceRun::enqueue(const Part& part) const {
+  return part.captured != nullptr ? part.captured->launch(stream_) : enqueue(part.chain);
 }
 
 // Once the run is to stop, loops of steps end with the step in hand, which a loop of a kernel may not have
@@ -345,7 +426,8 @@ Status DeviceRun::undo() {
 void DeviceRun::take_counts() {
   RunReport& report = result_.report;
   const codegen::DeviceCounts& counts = now_.beside.counts;
-  report.finished = counts.finished;
+  // Of a mask that others write, too, what was live at the start tells.
+  report.finished = recounts_ ? live_at_start_ - (now_.step.live - counts.finished) : counts.finished;
   report.counts.clamped = counts.clamped;
   report.counts.zero_divisions = counts.zero_divisions;
   report.counts.dropped = counts.dropped;
@@ -380,6 +462,8 @@ Status DeviceRun::begin() {
 StatusOr<Next> DeviceRun::advance() {
   const Clock::time_point turn = Clock::now();
   if (at_ == At::begin) EAGLE_RETURN_IF_ERROR(begin());
+  const bool calls = std::any_of(model_.host_steps.begin(), model_.host_steps.end(),
+                                 [&](const HostStep& step) { return captured(step) == nullptr; });
   while (true) {
     switch (at_) {
       case At::begin:
@@ -402,8 +486,7 @@ StatusOr<Next> DeviceRun::advance() {
         at_ = At::whole_step;
         EAGLE_RETURN_IF_ERROR(settle());
         // The client's part makes a step long enough to be a piece of its own.
-        if (at_ != At::end && (!model_.host_steps.empty() || Clock::now() - turn >= options_.piece))
-          return Next::again;
+        if (at_ != At::end && (calls || Clock::now() - turn >= options_.piece)) return Next::again;
         break;
     }
   }
@@ -415,7 +498,9 @@ std::int64_t DeviceRun::next_target() const {
   const auto at_multiple_of = [&](std::int64_t every) {
     most = steps_ + std::min(every - steps_ % every, most - steps_);
   };
-  for (const HostStep& host : model_.host_steps) at_multiple_of(host.every);
+  for (const HostStep& host : model_.host_steps) {
+    if (host.every > 1) at_multiple_of(host.every);  // the others are parts of the loop's body
+  }
   if (model_.record) at_multiple_of(model_.record->every);
   if (model_.steps_per_pass > 0)
     return std::min(most, steps_ + std::min(model_.steps_per_pass, most - steps_));
@@ -473,7 +558,7 @@ Status DeviceRun::loop_on_host(const std::vector<std::int64_t>& limits) {
     while (now_.step.live > now_.beside.counts.finished && now_.step.steps <= limits[loop] - body.steps &&
            !was_cut() && !asked_to_stop()) {
       EAGLE_RETURN_IF_ERROR(enqueue(saves_));
-      for (const auto& chain : body.kernels) EAGLE_RETURN_IF_ERROR(enqueue(chain));
+      for (const Part& part : body.parts) EAGLE_RETURN_IF_ERROR(enqueue(part));
       EAGLE_RETURN_IF_ERROR(enqueue(body.account));
       EAGLE_RETURN_IF_ERROR(wait());
       EAGLE_RETURN_IF_ERROR(look());
@@ -487,19 +572,18 @@ Status DeviceRun::loop_on_host(const std::vector<std::int64_t>& limits) {
 Status DeviceRun::begin_step() {
   at_ = At::within_step;
   before_ = steps_;
-  next_kernel_ = next_host_ = 0;
-  return enqueue(saves_);
+  next_part_ = 0;
+  EAGLE_RETURN_IF_ERROR(enqueue(saves_));
+  return saves_.empty() ? Status() : wait();  // the first part may be the client's
 }
 
 StatusOr<Next> DeviceRun::step_on() {
   const Body& body = bodies_.back();
   while (true) {
-    const bool host_is_next = next_host_ < model_.host_steps.size() &&
-                              model_.host_steps[next_host_].before == next_kernel_ &&
-                              model_.host_steps[next_host_].every == 1;
-    if (host_is_next) return Next::host_call;
-    if (next_kernel_ == body.kernels.size()) break;
-    EAGLE_RETURN_IF_ERROR(enqueue(body.kernels[next_kernel_++]));
+    if (next_part_ == body.parts.size()) break;
+    next_host_ = body.parts[next_part_].host;
+    if (next_host_ != none) return Next::host_call;
+    EAGLE_RETURN_IF_ERROR(enqueue(body.parts[next_part_++]));
     EAGLE_RETURN_IF_ERROR(wait());
     EAGLE_RETURN_IF_ERROR(look());
     if (!was_cut()) continue;
@@ -516,7 +600,7 @@ StatusOr<Next> DeviceRun::step_on() {
 // The client's part may have written the mask, and so may whoever else has it.
 Status DeviceRun::end_step() {
   EAGLE_RETURN_IF_ERROR(count_live(0, {}));
-  EAGLE_RETURN_IF_ERROR(enqueue(bodies_.back().account));
+  EAGLE_RETURN_IF_ERROR(enqueue(bodies_.back().account.back()));
   EAGLE_RETURN_IF_ERROR(wait());
   EAGLE_RETURN_IF_ERROR(look());
   take_counts();
@@ -564,7 +648,7 @@ bool DeviceRun::call_due() {
 
 void DeviceRun::answer(bool stop) {
   stop_wanted_ |= stop;
-  ++next_host_;
+  ++(at_ == At::within_step ? next_part_ : next_host_);
 }
 
 Status DeviceRun::settle() {

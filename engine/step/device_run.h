@@ -1,11 +1,12 @@
 // DeviceRun: a model stepped on a GPU, over planes that lie there, until its samples have finished.
 //
-// A pass is one CUDA graph: loops whose bodies are the kernels of a step or, of one kernel whose samples
-// never meet, that kernel taking many steps in registers. What a loop looks at is on the device: samples that
+// A pass is one CUDA graph: loops whose bodies are the parts of a step, kernels and what was captured of the
+// client's own (PlanesOnDevice::works), or, of one kernel whose samples never meet, that kernel taking many
+// steps in registers. What a loop looks at is on the device: samples that
 // are live, the step at which the pass ends, the wish to stop. Between passes the host measures, records
-// rows, and lets others have the thread. Where the driver has no conditionals, or the client has a part in
-// the step, the host launches the kernels and looks at the same numbers. The result is the CPU's
-// (simulation.h).
+// rows, and lets others have the thread. Where the driver has no conditionals, or the step has a part that is
+// called or cannot be in one, the host launches the parts and looks at the same numbers. The result is the
+// CPU's (simulation.h).
 //
 // For one caller at a time.
 #pragma once
@@ -67,11 +68,17 @@ public:
 private:
   enum class At : std::uint8_t { begin, whole_step, within_step, calls, end };
 
+  // One of: a chain of kernels, what the client captured, what it is called for.
+  struct Part {
+    std::vector<run::cuda::DeviceNode> chain;
+    std::shared_ptr<const run::cuda::CapturedGraph> captured;
+    std::size_t host = none;  // index of the host step
+  };
   // A body of so many steps.
   struct Body {
     std::int64_t steps = 1;
-    std::vector<std::vector<run::cuda::DeviceNode>> kernels;  // a chain each
-    run::cuda::DeviceNode account;                            // behind the kernels
+    std::vector<Part> parts;
+    std::vector<run::cuda::DeviceNode> account;  // behind the parts; the last one counts the steps
   };
   // What the host and the device tell each other, in device memory.
   struct State {
@@ -93,7 +100,13 @@ private:
             const Options& options);
   // Building.
   Status make_memory();
+  [[nodiscard]] std::shared_ptr<const run::cuda::CapturedGraph> captured(const HostStep& step) const;
+  [[nodiscard]] bool any_of_host_steps(bool captured) const;  // within the step
+  [[nodiscard]] bool captured_parts_write(const plane::View& view) const;
+  [[nodiscard]] std::string why_host_loop() const;  // empty: it need not be
   Status make_bodies();
+  void add_host_parts(Body& body, std::size_t before) const;
+  StatusOr<std::vector<run::cuda::DeviceNode>> recount(run::cuda::DeviceNodes& nodes) const;
   Status make_saves(run::cuda::DeviceNodes& nodes);
   Status add_save(run::cuda::DeviceNodes& nodes, const plane::View& view);
   Status make_records(run::cuda::DeviceNodes& nodes);
@@ -113,6 +126,7 @@ private:
   Status end_step();
   Status enqueue(const run::cuda::DeviceNode& node) const;
   Status enqueue(const std::vector<run::cuda::DeviceNode>& nodes) const;
+  Status enqueue(const Part& part) const;
   Status wait() const;
   Status look();  // at what the device says
   [[nodiscard]] bool was_cut() const;
@@ -128,7 +142,8 @@ private:
   const Model model_;
   const Options options_;
   const Shared shared_;
-  const bool has_host_steps_within_;
+  const bool has_captured_;           // within the step
+  const bool has_host_steps_within_;  // which are called
   const bool fused_;
   const bool long_loops_;  // of some kernel
 
@@ -140,6 +155,7 @@ private:
   std::vector<run::cuda::DeviceNode> saves_, restores_;
   std::vector<Body> bodies_;  // the one of most steps first, then less; the last one of 1
   std::optional<run::cuda::DeviceNode> count_;
+  bool recounts_ = false;  // after each step: what was captured finishes samples
   std::vector<Recorded> recorded_;
   std::vector<Reduced> reduced_;  // in the order of the result's
   std::optional<run::cuda::DeviceExec> loops_;
@@ -153,8 +169,8 @@ private:
   std::int64_t steps_ = 0;   // that every live sample has taken
   std::int64_t before_ = 0;  // before the pass whose calls are being made
   std::int64_t last_pass_ = 0;
-  double step_s_ = 0;  // measured; 0: not yet
-  std::size_t next_kernel_ = 0;
+  double step_s_ = 0;          // measured; 0: not yet
+  std::size_t next_part_ = 0;  // of the step
   std::size_t next_host_ = 0;
   std::int64_t rows_ = 0;
   bool stop_wanted_ = false;

@@ -141,17 +141,20 @@ private:
       const v1::HostStep& step = message_.host_steps(i);
       const std::string where = "host_steps[" + std::to_string(i) + "]";
       EAGLE_RETURN_IF_ERROR(graph::refuse_unknown_fields(step, where));
-      if (step.node().tier() != v1::HOST_TIER_CAPTURED) {
+      const v1::HostTier tier = step.node().tier();
+      if (tier != v1::HOST_TIER_CAPTURED && tier != v1::HOST_TIER_RECORDED && tier != v1::HOST_TIER_CHILD) {
         return {Reason::bad_value,
                 where +
                     ": a stream or host node cannot run inside a stepping loop; take some steps at a time "
                     "(max_steps=k), and call your code between them in a loop of your own"};
       }
+      std::vector<graph::NamedView> writes;
       for (const auto* views : {&step.node().reads(), &step.node().writes()}) {
         for (const v1::NamedView& view : *views) {
           EAGLE_ASSIGN_OR_RETURN(graph::NamedView read,
                                  graph::read_named_view(view, model_.planes, where, limits_.name_bytes));
-          host_views_.push_back(std::move(read));
+          host_views_.push_back(read);
+          if (views == &step.node().writes()) writes.push_back(std::move(read));
         }
       }
       if (step.before() > model_.kernels.size() || step.before() < before) {
@@ -164,7 +167,7 @@ private:
         return {Reason::bad_value, where + ": every is " + std::to_string(step.every()) +
                                        "; expected 1, or at the end of the step a number above 0"};
       }
-      model_.host_steps.push_back({step.node().call(), before, step.every()});
+      model_.host_steps.push_back({step.node().call(), before, step.every(), std::move(writes)});
     }
     return {};
   }

@@ -60,6 +60,7 @@ struct HostStep {
   std::uint32_t call = 0;  // the client's number
   std::size_t before = 0;  // index of the kernel that it comes before; the number of kernels: last
   std::int64_t every = 1;  // steps
+  std::vector<graph::NamedView> writes = {};
 };
 
 struct Record {

@@ -130,7 +130,7 @@ def _calling(
 ) -> Node:
     """A node of this program's own code. ``on_gpu``: what it is there, for a graph in this process."""
     number = next(_numbers)
-    node = _core.host_node(number, reads, writes, tier, on_gpu)
+    node = _core.host_node(number, reads, writes, tier, on_gpu, name or "")
     made = Node._made(kind, name, node, [*reads.values(), *writes.values()], {number: call}, payload)
     made._written = list(writes.values())
     made._planes = {**reads, **writes}

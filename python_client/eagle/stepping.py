@@ -285,7 +285,8 @@ def until_done(
     ``step`` is a plan (or kernel), or a list of plans and opaque nodes, run in order once a step; the nodes run over
     the whole batch, in this thread, and must leave finished samples alone: pass ``terminated``, an array of N bools,
     and let them read it. Where it is not given the mask is made. ``planes`` are the arguments by name, and ``shard``
-    is, as for :func:`simulate`.
+    is, as for :func:`simulate`. Over arrays on a GPU a captured node (:func:`eagle.graph.opaque`,
+    :func:`eagle.graph.child`) is part of the run's CUDA graph in process, captured as each run begins.
 
     Raises EagleError: for an empty step, stream and host nodes, a model that nothing finishes, and what
     :func:`simulate` refuses.

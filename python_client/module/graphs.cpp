@@ -108,7 +108,7 @@ NamedArrays named_arrays(const nb::dict& arrays, const std::string& where) {
 
 // What it is on a GPU: "capture", "child", the handle of a stream, or nothing.
 Node host_node(std::int64_t number, const nb::dict& reads, const nb::dict& writes, std::string_view tier,
-               nb::handle on_gpu) {
+               nb::handle on_gpu, const std::string& name) {
   HostTier run_as = HostTier::captured;
   if (tier == "stream") run_as = HostTier::stream;
   if (tier == "eager") run_as = HostTier::eager;
@@ -118,6 +118,7 @@ Node host_node(std::int64_t number, const nb::dict& reads, const nb::dict& write
                        {named_arrays(reads, "opaque: read"), named_arrays(writes, "opaque: write")}, run_as);
   if (on_gpu.is_none()) return {std::move(node)};
   GpuWork work;
+  work.name = name;
   if (PyLong_Check(on_gpu.ptr())) {
     work.stream = nb::cast<std::uint64_t>(on_gpu);
     work.over = [number] { HostCalls::over(number); };
@@ -309,7 +310,7 @@ void bind_graphs(nb::module_& m) {
   nb::class_<Node>(m, "Node");
   m.def("plan_node", plan_node);
   m.def("host_node", host_node, nb::arg("number"), nb::arg("reads"), nb::arg("writes"), nb::arg("tier"),
-        nb::arg("on_gpu").none() = nb::none());
+        nb::arg("on_gpu").none() = nb::none(), nb::arg("name") = "");
   m.def("reduce_node", reduce_node);
   m.def("copy_node", copy_node, nb::arg("src").none(), nb::arg("dst").none(),
         nb::arg("index").none() = nb::none());

@@ -31,6 +31,7 @@ section() { printf '\n## %s\n\n```text\n' "$1"; shift; "$@" 2>&1 || { status=1; 
   section "Bits: eaglectl verify" "$bin/eaglectl" verify
   section "Bits: graphs" "$bin/device_graph_test" --gtest_brief=1 --gtest_filter="-$played"
   section "Bits: runs" "$bin/device_run_test" --gtest_brief=1 --gtest_filter="-$played"
+  section "Bits: captured parts of steps" "$bin/captured_parts_test" --gtest_brief=1 --gtest_filter="-$played"
   section "Bits: the conformance suite with its arrays on the GPU" env EAGLE_CONFORMANCE_GPU=1 EAGLED="$bin/eagled" \
     EAGLECTL="$bin/eaglectl" "$bin/conformance_test" --gtest_brief=1 --gtest_filter='*_gpu'
   section "Times, beside other packages where they are installed (tests/bench/peers.sh --gpu)" \

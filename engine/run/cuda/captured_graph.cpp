@@ -173,17 +173,21 @@ Status CapturedGraph::watch(api::Graph original) {
   });
 }
 
-Status CapturedGraph::replay() const {
-  if (!stream_) {
-    EAGLE_ASSIGN_OR_RETURN(stream_, DeviceStream::create(device_));
-  }
-  EAGLE_RETURN_IF_ERROR(device_->run("cuGraphLaunch", [&](const api::Functions& call) {
+Status CapturedGraph::launch(const DeviceStream& stream) const {
+  return device_->run("cuGraphLaunch", [&](const api::Functions& call) {
     if (exec_ == nullptr) {
       const api::Result made = call.cuGraphInstantiateWithFlags(&exec_, graph_, 0);
       if (made != api::success) return made;
     }
-    return call.cuGraphLaunch(exec_, stream_->handle());
-  }));
+    return call.cuGraphLaunch(exec_, stream.handle());
+  });
+}
+
+Status CapturedGraph::replay() const {
+  if (!stream_) {
+    EAGLE_ASSIGN_OR_RETURN(stream_, DeviceStream::create(device_));
+  }
+  EAGLE_RETURN_IF_ERROR(launch(*stream_));
   return stream_->wait();
 }
 

@@ -1,6 +1,6 @@
 // CapturedGraph: work of this process's own packages as a CUDA graph, to be a node of others or replayed.
 //
-// Thread-safe, but for `replay`, which is for one caller at a time.
+// Thread-safe, but for `launch` and `replay`, which are for one caller at a time.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,9 @@ public:
   // Of a copy: the original has been destroyed since, whatever lies at its address now.
   [[nodiscard]] bool original_gone() const { return gone_ != nullptr && gone_->load(); }
 
-  // By itself, on a stream of its own: enqueued, and waited for.
+  // By itself. Returns before it is done.
+  Status launch(const DeviceStream& stream) const;
+  // The same on a stream of its own, and waited for.
   Status replay() const;
 
 private:

@@ -1,17 +1,20 @@
-// GpuWork: what a callable of an opaque node is on a GPU, for a graph whose session computes in this process.
+// GpuWork: what a callable of an opaque node is on a GPU, for a graph or a run whose session computes in this
+// process.
 //
 //   Opaque node = opaque([&] { return launch_mine(stream); }, {.reads = {{"x", x}}, .writes = {{"y", y}}},
 //                        HostTier::stream);
 //   node.on_gpu = std::make_shared<const GpuWork>(GpuWork{.stream = handle});
 //
-// One of three, and with it the node's tier. Where the session is a daemon's, or the arrays lie in memory of
-// the host, nothing of this is looked at, and `Opaque::call` runs.
+// One of three, and with it the node's tier; `stream` is for graphs alone. A run asks as it begins. Where the
+// session is a daemon's, or the arrays lie in memory of the host, nothing of this is looked at, and
+// `Opaque::call` runs.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -30,6 +33,8 @@ struct GpuWork {
   std::function<std::uint64_t()> graph = {};
   // A launch of it is over, however it ended.
   std::function<void()> over = {};
+  // What refusals of a run call it, whose parts have no names of their own; "": by its place.
+  std::string name = {};
 };
 
 // By call of a description; null: it is called.
