@@ -294,7 +294,9 @@ Status DeviceGraph::cancel() const {
 
 StatusOr<DeviceGraph::Next> DeviceGraph::run_program() {
   EAGLE_RETURN_IF_ERROR(take_back());
-  while (launches_ < wanted_) {
+  const auto until = std::chrono::steady_clock::now() + bunch_time;
+  for (bool first = true; launches_ < wanted_; first = false) {
+    if (!first && std::chrono::steady_clock::now() >= until) return Next::again;
     if (position_ == program_.instructions.size()) {
       EAGLE_RETURN_IF_ERROR(finish_replay());
       continue;

@@ -62,7 +62,8 @@ public:
   // launches are waited for. CANCELLED and DEADLINE say how many replays were whole; a fault of the device is
   // what its driver says, and stays.
   StatusOr<Next> advance();
-  // The same, and comes back (`again`) when some of the replays have ended.
+  // The same, and comes back (`again`) when some of the replays have ended; where the host has a part, after
+  // some milliseconds, at the next step of its, which may be in the middle of a replay.
   StatusOr<Next> advance_some();
   // Something of a replay has run that is not whole: dropped now, or having been stopped there, what it
   // writes is half written.
