@@ -435,6 +435,27 @@ TEST_F(DeviceGraphTest, NewNumbersHoldFromTheNextLaunchOnAlsoInBodies) {
   EXPECT_THAT((*device)->iterations(), ElementsAre(3));
 }
 
+TEST_F(DeviceGraphTest, AnUpdateThatTheDeviceHasNoMemoryForChangesNothing) {
+  pretend("fail_instantiate=2");
+  const Loop loop(100);
+  const auto device = DeviceGraph::build(modules(), loop.d.graph());
+  ASSERT_TRUE(device.ok()) << device.status().to_string();
+  const auto iterations_after = [&] {
+    EXPECT_TRUE(testing::write_all(**device, loop.planes(0, 12)).ok());
+    EXPECT_TRUE((*device)->launch(1).ok());
+    const auto counts = (*device)->wait();
+    EXPECT_TRUE(counts.ok()) << counts.status().to_string();
+    return (*device)->iterations();
+  };
+  const std::vector<graph::ParamUpdate> four = {
+      {{"", std::nullopt, "count.step"}, graph::Number{std::int64_t{4}}}};
+  EXPECT_EQ((*device)->update(four).reason(), Reason::out_of_memory);
+  EXPECT_TRUE((*device)->params().empty());
+  EXPECT_THAT(iterations_after(), ElementsAre(12));
+  ASSERT_TRUE((*device)->update(four).ok());
+  EXPECT_THAT(iterations_after(), ElementsAre(3));
+}
+
 TEST_F(DeviceGraphTest, ARefusedUpdateChangesNothing) {
   const Loop loop(100);
   const auto device = DeviceGraph::build(modules(), loop.d.graph());
