@@ -11,18 +11,19 @@ namespace eagle::fake_cuda {
 struct Pretence {
   int devices = 1;
   int capability = 90;
-  int version = 12'040;              // of the driver
-  std::uint64_t bytes = 1ull << 30;  // of memory, each device
-  std::int64_t fail_alloc = 0;       // the number of the allocation that finds no memory, from 1; 0: none
-  std::int64_t fail_launch = 0;      // the number of the launch that faults, which the context never forgets
-  std::int64_t flip_bit = 0;         // the number of the launch whose first value is wrong in its lowest bit
-  std::int64_t fail_load = 0;        // the number of the module that the driver's compiler refuses
-  int init = 0;                      // what cuInit says
-  std::uint64_t seed = 1;            // of the order of threads
-  int uuid = 0x5a;                   // every byte of the GPUs' UUIDs but the last
-  bool descriptors = true;           // memory can be handed over as descriptors
-  std::int64_t slow_open = 0;        // milliseconds that opening memory by 64 bytes takes
-  std::string vanish;                // once this file is there, the first GPU is not any more
+  int version = 12'040;               // of the driver
+  std::uint64_t bytes = 1ull << 30;   // of memory, each device
+  std::int64_t fail_alloc = 0;        // the number of the allocation that finds no memory, from 1; 0: none
+  std::int64_t fail_launch = 0;       // the number of the launch that faults, which the context never forgets
+  std::int64_t flip_bit = 0;          // the number of the launch whose first value is wrong in its lowest bit
+  std::int64_t fail_load = 0;         // the number of the module that the driver's compiler refuses
+  std::int64_t fail_instantiate = 0;  // the number of the graph made executable that finds no memory
+  int init = 0;                       // what cuInit says
+  std::uint64_t seed = 1;             // of the order of threads
+  int uuid = 0x5a;                    // every byte of the GPUs' UUIDs but the last
+  bool descriptors = true;            // memory can be handed over as descriptors
+  std::int64_t slow_open = 0;         // milliseconds that opening memory by 64 bytes takes
+  std::string vanish;                 // once this file is there, the first GPU is not any more
 };
 
 // Read once.

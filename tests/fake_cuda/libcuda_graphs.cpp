@@ -139,6 +139,7 @@ Result cuGraphAddNode_v2(api::GraphNode* node, api::Graph graph, const api::Grap
 Result cuGraphInstantiateWithFlags(api::GraphExec* exec, api::Graph graph, unsigned long long flags) {
   return in_context([&](api::ContextRecord&) {
     if (flags != 0 || held(world().graphs, graph) == world().graphs.end()) return api::invalid_value;
+    if (++world().instantiated == pretence().fail_instantiate) return api::out_of_memory;
     std::shared_ptr<api::GraphExecRecord> record = instantiated(*graph);
     *exec = record.get();
     world().execs.insert(std::move(record));

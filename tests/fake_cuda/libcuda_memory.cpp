@@ -164,18 +164,26 @@ Result cuMemGetAddressRange_v2(api::DevicePointer* base, std::size_t* bytes, api
   });
 }
 
+// What writes to the device is only enqueued in the default stream, as a driver may do it; what the host gets
+// is there, and comes behind that.
 Result cuMemcpyHtoD_v2(api::DevicePointer to, const void* from, std::size_t bytes) {
   return in_context([&](api::ContextRecord& context) {
     if (spoils_capture(context)) return api::capture_unsupported;
     if (!is_there(to, bytes)) return api::invalid_value;
-    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    const auto* const begin = static_cast<const std::byte*>(from);
+    enqueue(*stream_of(context, nullptr), api::HostCopy{to, {begin, begin + bytes}});
     return api::success;
   });
 }
 
 Result cuMemcpyDtoH_v2(void* to, api::DevicePointer from, std::size_t bytes) {
-  return in_context([&](api::ContextRecord& context) {
+  const Result asked = in_context([&](api::ContextRecord& context) {
     if (spoils_capture(context)) return api::capture_unsupported;
+    return is_there(from, bytes) ? api::success : api::invalid_value;
+  });
+  if (asked != api::success) return asked;
+  if (const Result waited = wait_for_default(); waited != api::success) return waited;
+  return in_context([&](api::ContextRecord&) {
     if (!is_there(from, bytes)) return api::invalid_value;
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
     return api::success;
@@ -186,12 +194,15 @@ Result cuMemsetD8_v2(api::DevicePointer to, unsigned char value, std::size_t byt
   return in_context([&](api::ContextRecord& context) {
     if (spoils_capture(context)) return api::capture_unsupported;
     if (!is_there(to, bytes)) return api::invalid_value;
-    std::memset(reinterpret_cast<void*>(to), value, bytes);
+    enqueue(*stream_of(context, nullptr), api::Memset{to, value, bytes});
     return api::success;
   });
 }
 
 Result cuMemcpy2D_v2(const api::CopyRows* copy) {
+  if (copy->to_kind == api::memory_of_host) {
+    if (const Result waited = wait_for_default(); waited != api::success) return waited;
+  }
   return in_context([&](api::ContextRecord& context) {
     if (spoils_capture(context)) return api::capture_unsupported;
     const bool whole = copy->from_x == 0 && copy->from_y == 0 && copy->to_x == 0 && copy->to_y == 0 &&
@@ -207,8 +218,19 @@ Result cuMemcpy2D_v2(const api::CopyRows* copy) {
                            : static_cast<const std::byte*>(copy->from_host);
     auto* to = copy->to_kind == api::memory_of_device ? reinterpret_cast<std::byte*>(copy->to_device)
                                                       : static_cast<std::byte*>(copy->to_host);
-    for (std::size_t row = 0; row < copy->rows; ++row)
-      std::memcpy(to + row * copy->to_pitch, from + row * copy->from_pitch, copy->bytes);
+    for (std::size_t row = 0; row < copy->rows; ++row) {
+      const auto* const begin = from + row * copy->from_pitch;
+      if (copy->to_kind == api::memory_of_host) {
+        std::memcpy(to + row * copy->to_pitch, begin, copy->bytes);
+      } else if (copy->from_kind == api::memory_of_host) {
+        enqueue(*stream_of(context, nullptr),
+                api::HostCopy{copy->to_device + row * copy->to_pitch, {begin, begin + copy->bytes}});
+      } else {
+        enqueue(*stream_of(context, nullptr),
+                api::DeviceCopy{copy->to_device + row * copy->to_pitch,
+                                reinterpret_cast<std::uint64_t>(begin), copy->bytes});
+      }
+    }
     return api::success;
   });
 }

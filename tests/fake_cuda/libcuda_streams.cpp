@@ -54,6 +54,29 @@ bool spoils_capture(const api::ContextRecord& context, bool frees) {
 
 namespace {
 
+// Of a stream that somebody waits for.
+Result refuse_captured(api::StreamRecord& stream) {
+  if (!stream.capture) return api::success;
+  stream.capture->invalid = true;
+  return api::capture_unsupported;
+}
+
+// What comes meanwhile is waited for as well, as little as a driver promises that.
+Result wait_for(const std::function<std::shared_ptr<api::StreamRecord>(api::ContextRecord&)>& stream) {
+  for (;;) {
+    std::shared_future<void> ended;
+    const Result result = in_context([&](api::ContextRecord& context) {
+      const auto found = stream(context);
+      if (!found) return api::invalid_handle;
+      if (const Result refused = refuse_captured(*found); refused != api::success) return refused;
+      if (begin(found)) ended = found->ended;
+      return api::success;
+    });
+    if (result != api::success || !ended.valid()) return result;
+    ended.wait();
+  }
+}
+
 // Whether what is at the end of one stream comes before what is at the end of another.
 bool comes_before(const api::GraphNodeRecord* node, const api::Frontier& later) {
   return std::any_of(later.begin(), later.end(), [&](const api::GraphNodeRecord* one) {
@@ -67,14 +90,12 @@ Result enqueued(api::ContextRecord& context, api::Stream stream, api::Piece piec
   return enqueue(*found, std::move(piece)) ? api::success : api::capture_invalidated;
 }
 
-// Of a stream that somebody waits for.
-Result refuse_captured(api::StreamRecord& stream) {
-  if (!stream.capture) return api::success;
-  stream.capture->invalid = true;
-  return api::capture_unsupported;
+}  // namespace
+
+Result wait_for_default() {
+  return wait_for([](api::ContextRecord& context) { return stream_of(context, nullptr); });
 }
 
-}  // namespace
 }  // namespace eagle::fake_cuda
 
 using namespace eagle::fake_cuda;  // NOLINT: the functions below have the driver's names
@@ -123,22 +144,12 @@ Result cuCtxSynchronize() {
   }
 }
 
-// What comes meanwhile is waited for as well, as little as a driver promises that.
 Result cuStreamSynchronize(api::Stream stream) {
-  // The default stream, which waits for others, and each thread's own, which may.
+  if (stream == nullptr) return wait_for_default();
+  // By its other name the default stream is waited for with those that it waits for, and each thread's own
+  // may.
   if (reinterpret_cast<std::uintptr_t>(stream) <= api::stream_per_thread) return cuCtxSynchronize();
-  for (;;) {
-    std::shared_future<void> ended;
-    const Result result = in_context([&](api::ContextRecord& context) {
-      const auto found = stream_of(context, stream);
-      if (!found) return api::invalid_handle;
-      if (const Result refused = refuse_captured(*found); refused != api::success) return refused;
-      if (begin(found)) ended = found->ended;
-      return api::success;
-    });
-    if (result != api::success || !ended.valid()) return result;
-    ended.wait();
-  }
+  return wait_for([stream](api::ContextRecord& context) { return stream_of(context, stream); });
 }
 
 Result cuStreamDestroy_v2(api::Stream stream) {

@@ -73,6 +73,9 @@ Result run(api::ContextRecord& context, const api::Piece& piece) {
     if (!is_there(copy->to, copy->bytes) || !is_there(copy->from, copy->bytes))
       return context.lost = api::illegal_address;
     std::memmove(reinterpret_cast<void*>(copy->to), reinterpret_cast<const void*>(copy->from), copy->bytes);
+  } else if (const auto* sent = std::get_if<api::HostCopy>(&piece)) {
+    if (!is_there(sent->to, sent->bytes.size())) return context.lost = api::illegal_address;
+    std::memcpy(reinterpret_cast<void*>(sent->to), sent->bytes.data(), sent->bytes.size());
   }
   return api::success;
 }

@@ -27,6 +27,7 @@ const Pretence& pretence() {
       if (name == "fail_launch") made.fail_launch = number;
       if (name == "flip_bit") made.flip_bit = number;
       if (name == "fail_load") made.fail_load = number;
+      if (name == "fail_instantiate") made.fail_instantiate = number;
       if (name == "init") made.init = static_cast<int>(number);
       if (name == "uuid") made.uuid = static_cast<int>(number);
       if (name == "descriptors") made.descriptors = number != 0;

@@ -58,6 +58,12 @@ struct DeviceCopy {
   std::size_t bytes = 0;
 };
 
+// From the host: the bytes are the driver's by then.
+struct HostCopy {
+  DevicePointer to = 0;
+  std::vector<std::byte> bytes;
+};
+
 struct HostWork {
   HostFunction function = nullptr;
   void* data = nullptr;
@@ -69,7 +75,7 @@ struct GraphMemory {
 };
 
 // What a node does, or a stream, in one piece.
-using Piece = std::variant<Work, Memset, DeviceCopy, HostWork, GraphMemory>;
+using Piece = std::variant<Work, Memset, DeviceCopy, HostCopy, HostWork, GraphMemory>;
 
 // A node that runs a graph, once or for as long as a handle's value is not 0.
 struct Conditional {
@@ -221,7 +227,7 @@ struct World {
   std::map<std::uint64_t, std::uint32_t> conditions;  // values by handle
   std::vector<std::unique_ptr<api::Graph>> bodies;    // arrays of one that were given out
   std::mt19937_64 order{pretence().seed};             // of nodes of graphs
-  std::int64_t allocated = 0, launched = 0, loaded = 0;
+  std::int64_t allocated = 0, launched = 0, loaded = 0, instantiated = 0;
 };
 
 World& world();
@@ -248,6 +254,8 @@ bool is_there(std::uint64_t address, std::uint64_t bytes);
 std::shared_ptr<api::StreamRecord> stream_of(api::ContextRecord& context, api::Stream stream);
 // Of a capture: the node is added. False: that capture is invalid.
 bool enqueue(api::StreamRecord& stream, api::Piece piece);
+// Waits for what is in the default stream of the current context.
+Result wait_for_default();
 // What a driver refuses while something is captured, and the capture with it: a call that could wait for the
 // device, from a thread that captures. `frees`: from any.
 bool spoils_capture(const api::ContextRecord& context, bool frees = false);

@@ -25,23 +25,22 @@ std::shared_ptr<CaptureTurns> CaptureTurns::of(std::string_view uuid) {
 }
 
 StatusOr<std::unique_lock<std::mutex>> CaptureTurns::enter() {
-  if (captured_here() == this) {
-    return Status(
-        Reason::graph_state,
-        "a callable that is being captured builds a graph on the same GPU; build it before, or give "
-        "the callable eager=True");
+  if (captured_here() != nullptr) {
+    return Status(Reason::graph_state, std::string("a callable that is being captured builds a graph on ") +
+                                           (captured_here() == this ? "the same GPU" : "another GPU") +
+                                           "; build it before, or give the callable eager=True");
   }
   return std::unique_lock(making_);
 }
 
-CaptureTurns::Capture::Capture(CaptureTurns& turns) : turns_(turns) {
-  captured_here() = &turns_;
+CaptureTurns::Capture::Capture(CaptureTurns& turns)
+    : turns_(turns), before_(std::exchange(captured_here(), &turns)) {
   const std::scoped_lock lock(turns_.mutex_);
   turns_.capturing_ = true;
 }
 
 CaptureTurns::Capture::~Capture() {
-  captured_here() = nullptr;
+  captured_here() = before_;
   std::vector<std::function<void()>> later;
   {
     const std::scoped_lock lock(turns_.mutex_);

@@ -22,8 +22,8 @@ public:
   CaptureTurns(const CaptureTurns&) = delete;
   CaptureTurns& operator=(const CaptureTurns&) = delete;
 
-  // To make a graph or capture one. Waits; GRAPH_STATE from within what is being captured, which would wait
-  // for itself.
+  // To make a graph or capture one. Waits; GRAPH_STATE from within what is being captured, also on another
+  // GPU: it would wait for itself, or for somebody there who waits for it.
   StatusOr<std::unique_lock<std::mutex>> enter();
 
   // Something is captured while it lives, by this thread, which has entered. What was put off is freed then.
@@ -36,6 +36,7 @@ public:
 
   private:
     CaptureTurns& turns_;
+    const CaptureTurns* const before_;  // what this thread captured
   };
 
   // Now, or at the end of the capture that is under way.

@@ -281,6 +281,35 @@ TEST_F(CapturedGraphTest, CapturesAndBuildsOfOneDeviceTakeTurns) {
   EXPECT_TRUE(other.get());
 }
 
+// Two threads that each wait for the other's GPU would do so for ever.
+TEST_F(CapturedGraphTest, NothingIsBuiltOnAnotherGpuFromWithinACapture) {
+  pretend("devices=2");
+  const DeviceMemory x = memory();
+  const auto driver = Driver::open();
+  ASSERT_TRUE(driver.ok());
+  const auto second = Device::open(*driver, 1);
+  ASSERT_TRUE(second.ok()) << second.status().to_string();
+  const auto made = CapturedGraph::capture(device(), [&](api::Stream stream) {
+    const Status there = CapturedGraph::capture(*second, filling(x, 3)).status();
+    EXPECT_EQ(there.reason(), Reason::graph_state);
+    EXPECT_THAT(there.message(), HasSubstr("builds a graph on another GPU"));
+    EXPECT_EQ(device()->turns().enter().status().reason(), Reason::graph_state);
+    return filling(x, 1)(stream);
+  });
+  ASSERT_TRUE(made.ok()) << made.status().to_string();
+  EXPECT_TRUE((*second)->turns().enter().ok());
+}
+
+TEST(CaptureTurns, ACaptureWithinAnotherOneLeavesThatAsItWas) {
+  CaptureTurns one, other;
+  {
+    const CaptureTurns::Capture outer(one);
+    { const CaptureTurns::Capture inner(other); }
+    EXPECT_EQ(one.enter().status().reason(), Reason::graph_state);
+  }
+  EXPECT_TRUE(one.enter().ok());
+}
+
 TEST_F(CapturedGraphTest, ACopyOutlivesTheOriginalAndKnowsThatItWent) {
   const DeviceMemory x = memory();
   auto original = CapturedGraph::capture(device(), filling(x, 4));

@@ -160,7 +160,7 @@ DeviceMemory DeviceMemory::borrow(std::shared_ptr<const Device> device, api::Dev
 
 Status DeviceMemory::write(std::span<const std::byte> from, std::uint64_t offset) const {
   if (from.empty()) return {};
-  return device_->run("cuMemcpyHtoD", [&](const api::Functions& call) {
+  return device_->write("cuMemcpyHtoD", [&](const api::Functions& call) {
     return call.cuMemcpyHtoD(address_ + offset, from.data(), from.size());
   });
 }
@@ -172,12 +172,12 @@ Status DeviceMemory::read(std::span<std::byte> to, std::uint64_t offset) const {
 }
 Status DeviceMemory::fill(unsigned char value) const {
   if (bytes_ == 0) return {};
-  return device_->run("cuMemsetD8",
-                      [&](const api::Functions& call) { return call.cuMemsetD8(address_, value, bytes_); });
+  return device_->write("cuMemsetD8",
+                        [&](const api::Functions& call) { return call.cuMemsetD8(address_, value, bytes_); });
 }
 
 Status DeviceMemory::clear() const {
-  return device_->run("cuMemsetD8", [&](const api::Functions& call) {
+  return device_->write("cuMemsetD8", [&](const api::Functions& call) {
     return call.cuMemsetD8(address_, 0, std::max(taken_, bytes_));
   });
 }

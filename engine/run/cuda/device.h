@@ -62,6 +62,17 @@ public:
     const api::Result result = call(driver_->call());
     return result == api::success ? Status() : failed(result, what);
   }
+  // The same, of writes by the host to the device's memory; returns once they are done there. By themselves
+  // such calls may return before (memory of the host that is not pinned may still be on its way, and a fill
+  // is not waited for at all), and no stream of ours, which none of them blocks, would come behind them. They
+  // are work of the default stream: they come behind what other packages have enqueued there.
+  template <typename Call>
+  [[nodiscard]] Status write(const char* what, Call call) const {
+    return run(what, [&](const api::Functions& functions) -> api::Result {
+      const api::Result result = call(functions);
+      return result == api::success ? functions.cuStreamSynchronize(nullptr) : result;
+    });
+  }
   // Asks the driver for something small, whether the GPU is still there; waits for no work. A fault is told
   // as every other one, and so is what only a GPU that has vanished says.
   Status probe() const;
@@ -121,7 +132,8 @@ public:
   [[nodiscard]] const std::shared_ptr<const Device>& device() const { return device_; }
   // For another process on the same host. BAD_VALUE where it was not made by `create_shared`; SYSTEM.
   [[nodiscard]] StatusOr<DeviceHandle> handle() const;
-  // All of it from `offset` on, at most. They wait until they are done; work of streams is not waited for.
+  // All of it from `offset` on, at most. They wait until they are done; work of streams is not waited for,
+  // but that of the default one.
   Status write(std::span<const std::byte> from, std::uint64_t offset = 0) const;
   Status read(std::span<std::byte> to, std::uint64_t offset = 0) const;
   Status fill(unsigned char value) const;

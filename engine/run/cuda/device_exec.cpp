@@ -18,11 +18,6 @@ api::KernelNodeParams params_of(const DeviceNode& node, void** parameter) {
 
 }  // namespace
 
-std::mutex& building() {
-  static std::mutex mutex;
-  return mutex;
-}
-
 StatusOr<DeviceExec> DeviceExec::create(std::shared_ptr<const Device> device) {
   DeviceExec made;
   made.device_ = std::move(device);
@@ -34,12 +29,14 @@ StatusOr<DeviceExec> DeviceExec::create(std::shared_ptr<const Device> device) {
 DeviceExec::DeviceExec(DeviceExec&& other) noexcept
     : device_(std::move(other.device_)),
       graph_(std::exchange(other.graph_, nullptr)),
-      exec_(std::exchange(other.exec_, nullptr)) {}
+      exec_(std::exchange(other.exec_, nullptr)),
+      prepared_(std::exchange(other.prepared_, nullptr)) {}
 
 DeviceExec::~DeviceExec() {
   if (graph_ == nullptr) return;
   (void)device_->run("cuGraphDestroy", [&](const api::Functions& call) {
     if (exec_ != nullptr) call.cuGraphExecDestroy(exec_);
+    if (prepared_ != nullptr) call.cuGraphExecDestroy(prepared_);
     return call.cuGraphDestroy(graph_);
   });
 }
@@ -87,9 +84,36 @@ StatusOr<api::GraphNode> DeviceExec::add(api::Graph into, int kind, std::uint64_
 }
 
 Status DeviceExec::instantiate() {
+  EAGLE_RETURN_IF_ERROR(prepare());
+  adopt();
+  return {};
+}
+
+Status DeviceExec::prepare() {
+  discard();
   return device_->run("cuGraphInstantiateWithFlags", [&](const api::Functions& call) {
-    if (exec_ != nullptr) call.cuGraphExecDestroy(std::exchange(exec_, nullptr));
-    return call.cuGraphInstantiateWithFlags(&exec_, graph_, 0);
+    const api::Result made = call.cuGraphInstantiateWithFlags(&prepared_, graph_, 0);
+    if (made == api::success) return made;
+    prepared_ = nullptr;
+    if (made == api::out_of_memory || exec_ == nullptr) return made;
+    // Nobody promises that a graph with conditionals is executable twice.
+    call.cuGraphExecDestroy(std::exchange(exec_, nullptr));
+    const api::Result alone = call.cuGraphInstantiateWithFlags(&prepared_, graph_, 0);
+    if (alone != api::success) prepared_ = nullptr;
+    return alone;
+  });
+}
+
+void DeviceExec::adopt() {
+  if (prepared_ == nullptr) return;
+  std::swap(exec_, prepared_);
+  discard();
+}
+
+void DeviceExec::discard() {
+  if (prepared_ == nullptr) return;
+  (void)device_->run("cuGraphExecDestroy", [&](const api::Functions& call) {
+    return call.cuGraphExecDestroy(std::exchange(prepared_, nullptr));
   });
 }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "engine/base/status.h"
@@ -13,9 +12,6 @@
 #include "engine/run/cuda/device_nodes.h"
 
 namespace eagle::run::cuda {
-
-// Held by whoever makes a graph: one at a time, so that no memory is freed meanwhile.
-std::mutex& building();
 
 class DeviceExec {
 public:
@@ -35,8 +31,13 @@ public:
   StatusOr<std::uint64_t> conditional(api::Graph into) const;
   StatusOr<api::GraphNode> add(api::Graph into, int kind, std::uint64_t handle,
                                std::span<const api::GraphNode> parents, api::Graph& body) const;
-  // After the last node, and again after a change of a node in a body; not while it is under way.
+  // After the last node, and again after a change of a node in a body; not while it is under way. In two
+  // steps: where `prepare` fails, what was executable still is, if the driver lets both be (`executable`).
   Status instantiate();
+  Status prepare();
+  void adopt();    // what was prepared last, if anything was
+  void discard();  // likewise
+  [[nodiscard]] bool executable() const { return exec_ != nullptr; }
   // The node runs with these words from the next launch on; those under way have copies of theirs. Of a node
   // in a body: from the next `instantiate` on.
   Status change(api::GraphNode handle, const DeviceNode& node, bool in_body);
@@ -48,6 +49,7 @@ private:
   std::shared_ptr<const Device> device_;
   api::Graph graph_ = nullptr;
   api::GraphExec exec_ = nullptr;
+  api::GraphExec prepared_ = nullptr;
 };
 
 }  // namespace eagle::run::cuda

@@ -102,14 +102,16 @@ Status DeviceGraph::update(const std::vector<graph::ParamUpdate>& updates) {
 
 Status DeviceGraph::set_params(const Params& params) {
   EAGLE_RETURN_IF_ERROR(enqueue_rest());
-  std::vector<std::size_t> changed;
+  Words before;
   for (const auto& [argument, bits] : params) {
     const std::size_t node = program_.launches.at(argument.first);
-    program_.nodes[node].node.words[codegen::device_base_word(argument.second)] = bits;
-    params_[argument] = bits;
-    changed.push_back(node);
+    std::vector<std::uint64_t>& words = program_.nodes[node].node.words;
+    before.try_emplace(node, words);
+    words[codegen::device_base_word(argument.second)] = bits;
   }
-  return apply(changed);
+  EAGLE_RETURN_IF_ERROR(apply(before));
+  for (const auto& [argument, bits] : params) params_[argument] = bits;
+  return {};
 }
 
 Status DeviceGraph::rebind(std::uint32_t plane, std::shared_ptr<const DeviceMemory> memory) {
@@ -122,37 +124,59 @@ Status DeviceGraph::rebind(std::uint32_t plane, std::shared_ptr<const DeviceMemo
                                          (memory == nullptr ? "none" : std::to_string(memory->bytes()))};
   }
   EAGLE_RETURN_IF_ERROR(enqueue_rest());
-  if (enqueued_ > 0) retired_.push_back(planes_[plane]);
-  planes_[plane] = std::move(memory);
-  std::vector<std::size_t> changed;
+  Words before;
   for (std::size_t i = 0; i < program_.nodes.size(); ++i) {
     DeviceNode& node = program_.nodes[i].node;
-    bool uses = false;
     for (const AddressWord& address : node.addresses) {
       if (address.plane != plane) continue;
-      node.words[address.word] = planes_[plane]->address() + static_cast<api::DevicePointer>(address.offset);
-      uses = true;
+      before.try_emplace(i, node.words);
+      node.words[address.word] = memory->address() + static_cast<api::DevicePointer>(address.offset);
     }
-    if (uses) changed.push_back(i);
   }
-  return apply(changed);
+  EAGLE_RETURN_IF_ERROR(apply(before));
+  std::shared_ptr<const DeviceMemory> old = std::exchange(planes_[plane], std::move(memory));
+  if (enqueued_ > 0) retired_.push_back(std::move(old));
+  return {};
 }
 
 // Nodes in bodies cannot be changed in an executable graph. It is made anew once it has ended, since a graph
 // with conditionals is not promised to be executable twice.
-Status DeviceGraph::apply(const std::vector<std::size_t>& nodes) {
+//
+// The nodes that have other words than `before`; all of them have those again where it fails.
+Status DeviceGraph::apply(const Words& before) {
   std::vector<bool> anew(program_.parts.size(), false);
-  for (const std::size_t i : nodes) {
+  Status status = change(before, anew);
+  for (std::size_t part = 0; part < anew.size() && status.ok(); ++part) {
+    if (!anew[part]) continue;
+    if (enqueued_ > 0) status = settle();
+    if (status.ok()) status = program_.parts[part].prepare();
+  }
+  if (!status.ok()) {
+    restore(before);
+    return status;
+  }
+  for (DeviceExec& part : program_.parts) part.adopt();
+  return status;
+}
+
+// `anew`: the parts that are to be made executable for it.
+Status DeviceGraph::change(const Words& nodes, std::vector<bool>& anew) {
+  for (const auto& [i, unused] : nodes) {
     const PlacedNode& placed = program_.nodes[i];
     EAGLE_RETURN_IF_ERROR(program_.parts[placed.part].change(placed.handle, placed.node, placed.in_body));
     if (placed.in_body) anew[placed.part] = true;
   }
-  for (std::size_t part = 0; part < anew.size(); ++part) {
-    if (!anew[part]) continue;
-    if (enqueued_ > 0) EAGLE_RETURN_IF_ERROR(settle());
-    EAGLE_RETURN_IF_ERROR(program_.parts[part].instantiate());
-  }
   return {};
+}
+
+void DeviceGraph::restore(const Words& before) {
+  for (const auto& [i, words] : before) program_.nodes[i].node.words = words;
+  std::vector<bool> anew(program_.parts.size(), false);
+  static_cast<void>(change(before, anew));
+  for (DeviceExec& part : program_.parts) {
+    part.discard();
+    if (!part.executable()) static_cast<void>(part.instantiate());
+  }
 }
 
 // ---- launches
@@ -294,7 +318,9 @@ Status DeviceGraph::cancel() const {
 
 StatusOr<DeviceGraph::Next> DeviceGraph::run_program() {
   EAGLE_RETURN_IF_ERROR(take_back());
-  while (launches_ < wanted_) {
+  const auto until = std::chrono::steady_clock::now() + bunch_time;
+  for (bool first = true; launches_ < wanted_; first = false) {
+    if (!first && std::chrono::steady_clock::now() >= until) return Next::again;
     if (position_ == program_.instructions.size()) {
       EAGLE_RETURN_IF_ERROR(finish_replay());
       continue;

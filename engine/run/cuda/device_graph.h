@@ -62,7 +62,8 @@ public:
   // launches are waited for. CANCELLED and DEADLINE say how many replays were whole; a fault of the device is
   // what its driver says, and stays.
   StatusOr<Next> advance();
-  // The same, and comes back (`again`) when some of the replays have ended.
+  // The same, and comes back (`again`) when some of the replays have ended; where the host has a part, after
+  // some milliseconds, at the next step of its, which may be in the middle of a replay.
   StatusOr<Next> advance_some();
   // Something of a replay has run that is not whole: dropped now, or having been stopped there, what it
   // writes is half written.
@@ -81,7 +82,8 @@ public:
   StatusOr<codegen::DeviceCounts> take_counts();
 
   // New numbers for Params from the next launch on, launches that are under way keeping theirs: all of them
-  // or, where one is refused, none. UNKNOWN_NAME, WRONG_DTYPE, BAD_VALUE.
+  // or, where one is refused or the device fails to take them, none. UNKNOWN_NAME, WRONG_DTYPE, BAD_VALUE;
+  // OUT_OF_MEMORY, SYSTEM.
   Status update(const std::vector<graph::ParamUpdate>& updates);
   // The numbers that updates gave, by launch and argument; for another graph of the same description.
   using Params = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>;
@@ -95,7 +97,10 @@ public:
 private:
   DeviceGraph() = default;
   Status make_memory(std::vector<std::shared_ptr<const DeviceMemory>> planes, const Account& account);
-  Status apply(const std::vector<std::size_t>& nodes);
+  using Words = std::map<std::size_t, std::vector<std::uint64_t>>;  // by node
+  Status apply(const Words& before);
+  Status change(const Words& nodes, std::vector<bool>& anew);
+  void restore(const Words& before);
   Status enqueue_whole();
   Status enqueue_rest();
   Status settle();

@@ -301,6 +301,23 @@ TEST_F(DeviceGraphTest, AnOldDriversLoopsAreTheHostsAndTheScheduleSaysSo) {
   EXPECT_THAT((*device)->schedule()[0].text, HasSubstr("driver for CUDA 12.1"));
 }
 
+// Others have the thread meanwhile.
+TEST_F(DeviceGraphTest, ALoopOfTheHostGivesWayNowAndThen) {
+  pretend("version=12010");
+  const Loop loop(10'000);
+  const auto device = DeviceGraph::build(modules(), loop.d.graph());
+  ASSERT_TRUE(device.ok()) << device.status().to_string();
+  ASSERT_TRUE(testing::write_all(**device, loop.planes(0, 3'000)).ok());
+  ASSERT_TRUE((*device)->launch(1).ok());
+  int turns = 1;
+  auto next = (*device)->advance_some();
+  for (; next.ok() && *next == DeviceGraph::Next::again; ++turns) next = (*device)->advance_some();
+  ASSERT_TRUE(next.ok()) << next.status().to_string();
+  EXPECT_EQ(*next, DeviceGraph::Next::done);
+  EXPECT_GT(turns, 1);
+  EXPECT_THAT((*device)->iterations(), ElementsAre(3'000));
+}
+
 TEST_F(DeviceGraphTest, AnOldDriversSkippablesAreLookedAtByTheHost) {
   pretend("version=12010");
   for (const std::int64_t until : {0, 1}) {
@@ -416,6 +433,27 @@ TEST_F(DeviceGraphTest, NewNumbersHoldFromTheNextLaunchOnAlsoInBodies) {
   ASSERT_TRUE((*device)->launch(1).ok());
   ASSERT_TRUE((*device)->wait().ok());
   EXPECT_THAT((*device)->iterations(), ElementsAre(3));
+}
+
+TEST_F(DeviceGraphTest, AnUpdateThatTheDeviceHasNoMemoryForChangesNothing) {
+  pretend("fail_instantiate=2");
+  const Loop loop(100);
+  const auto device = DeviceGraph::build(modules(), loop.d.graph());
+  ASSERT_TRUE(device.ok()) << device.status().to_string();
+  const auto iterations_after = [&] {
+    EXPECT_TRUE(testing::write_all(**device, loop.planes(0, 12)).ok());
+    EXPECT_TRUE((*device)->launch(1).ok());
+    const auto counts = (*device)->wait();
+    EXPECT_TRUE(counts.ok()) << counts.status().to_string();
+    return (*device)->iterations();
+  };
+  const std::vector<graph::ParamUpdate> four = {
+      {{"", std::nullopt, "count.step"}, graph::Number{std::int64_t{4}}}};
+  EXPECT_EQ((*device)->update(four).reason(), Reason::out_of_memory);
+  EXPECT_TRUE((*device)->params().empty());
+  EXPECT_THAT(iterations_after(), ElementsAre(12));
+  ASSERT_TRUE((*device)->update(four).ok());
+  EXPECT_THAT(iterations_after(), ElementsAre(3));
 }
 
 TEST_F(DeviceGraphTest, ARefusedUpdateChangesNothing) {

@@ -38,7 +38,9 @@ Status transfer(const DeviceMemory& memory, const plane::Packed& packed, std::ui
     }
     return api::success;
   };
-  return memory.device()->run(to_device ? "copying to the GPU" : "copying from the GPU", copy_all);
+  const Device& device = *memory.device();
+  return to_device ? device.write("copying to the GPU", copy_all)
+                   : device.run("copying from the GPU", copy_all);
 }
 
 }  // namespace
