@@ -222,7 +222,8 @@ Result cuGraphGetNodes(api::Graph graph, api::GraphNode* nodes, std::size_t* cou
 Result cuGraphNodeGetType(api::GraphNode node, int* type) {
   return in_context([&](api::ContextRecord&) {
     if (!is_graph(node->graph)) return api::invalid_value;
-    constexpr std::array of_pieces = {api::node_kernel, api::node_memset, api::node_copy, api::node_host};
+    constexpr std::array of_pieces = {api::node_kernel, api::node_memset, api::node_copy, api::node_copy,
+                                      api::node_host};
     if (node->body) {
       *type = node->conditional ? api::node_conditional : api::node_graph;
     } else if (const auto* memory = std::get_if<api::GraphMemory>(&node->work)) {

@@ -137,7 +137,8 @@ def test_a_run_until_its_samples_are_done(session: eagle.Session) -> None:
 
 
 def test_the_record_lies_on_the_gpu_and_counts_there(session: eagle.Session) -> None:
-    x, y = session.asarray(numbers(5), device=GPU), session.zeros(5, device=GPU)
+    n = 200_000  # small arrays share a plane
+    x, y = session.asarray(numbers(n), device=GPU), session.zeros(n, device=GPU)
     g = eagle.Graph(session, record=True)
     g.add(eagle.plan(drag).bind(x=x, rate=y)).build().launch()
     assert {plane.name: plane.device for plane in session.planes()}["record"] == GPU
