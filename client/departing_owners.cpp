@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
+
+#include "engine/base/detached.h"
 
 namespace eagle {
 namespace {
@@ -28,7 +29,8 @@ public:
   void add(UniqueFd descriptor, std::shared_ptr<const void> owner) {
     const std::scoped_lock lock(mutex_);
     waiting_.push_back({std::move(descriptor), std::move(owner)});
-    if (!std::exchange(running_, true)) std::thread([this] { wait(); }).detach();
+    // Without a thread it waits for the next one that comes, which asks for a thread again.
+    if (!running_) running_ = start_detached([this] { wait(); }).ok();
   }
 
 private:

@@ -2,12 +2,18 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <utility>
+
+#include "engine/base/detached.h"
 
 namespace eagle {
 namespace {
@@ -63,6 +69,37 @@ TEST(DepartingOwners, ComeAgainAfterAllHaveGone) {
     one.gone.wait();
   }
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Where the system has no thread, here for want of room for its stack.
+TEST(DepartingOwnersDeathTest, WaitForTheNextWhereThereIsNoThreadForThem) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        Pipe pipe;
+        std::promise<void> end;
+        auto gone = end.get_future();
+        auto owner = std::make_shared<Owner>(std::move(end));
+        std::uint64_t pages = 0;
+        std::ifstream("/proc/self/statm") >> pages;
+        rlimit before{};
+        if (pages == 0 || ::getrlimit(RLIMIT_AS, &before) != 0) std::exit(1);
+        rlimit none = before;
+        none.rlim_cur = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + (512u << 10);
+        if (::setrlimit(RLIMIT_AS, &none) != 0) std::exit(2);
+        if (start_detached([] {}).ok()) std::exit(3);
+        keep_until_closed(std::move(pipe.ours), std::move(owner));
+        if (::setrlimit(RLIMIT_AS, &before) != 0) std::exit(4);
+        Departing next;
+        pipe.theirs.reset();
+        gone.wait();
+        next.pipe.theirs.reset();
+        next.gone.wait();
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+#endif
 
 TEST(DepartingOwners, MayBringOthers) {
   Departing inner;

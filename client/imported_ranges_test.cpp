@@ -4,22 +4,29 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 
 namespace eagle {
 namespace {
 
 class Nowhere final : public Buffer {
 public:
-  explicit Nowhere(std::uint64_t bytes) : Buffer(nullptr, bytes, false, "cuda:0") {}
+  explicit Nowhere(const ImportedMemory& memory)
+      : Buffer(nullptr, memory.bytes, false, "cuda:0"), owner_(memory.owner) {}
+
+private:
+  std::shared_ptr<const void> owner_;
 };
 
 class ImportedRangesTest : public ::testing::Test {
 protected:
-  StatusOr<std::shared_ptr<Buffer>> import(std::uint64_t address, std::uint64_t bytes) {
-    return ranges.find_or(address, bytes, [&]() -> StatusOr<std::shared_ptr<Buffer>> {
-      ++made;
-      return std::shared_ptr<Buffer>(std::make_shared<Nowhere>(bytes));
-    });
+  StatusOr<std::shared_ptr<Buffer>> import(std::uint64_t address, std::uint64_t bytes,
+                                           std::shared_ptr<const void> owner = nullptr) {
+    return ranges.find_or({address, bytes, std::move(owner)},
+                          [&](const ImportedMemory& memory) -> StatusOr<std::shared_ptr<Buffer>> {
+                            ++made;
+                            return std::shared_ptr<Buffer>(std::make_shared<Nowhere>(memory));
+                          });
   }
   ImportedRanges ranges;
   int made = 0;
@@ -33,6 +40,20 @@ TEST_F(ImportedRangesTest, TheSameBytesAreTheSameArrayWhileSomebodyHasIt) {
   first = std::shared_ptr<Buffer>();
   EXPECT_TRUE(import(1000, 64).ok());
   EXPECT_EQ(made, 2);
+}
+
+TEST_F(ImportedRangesTest, AllWhoGaveTheBytesAreKeptOnceEachUntilTheArrayGoes) {
+  auto first = std::make_shared<const int>(1), second = std::make_shared<const int>(2);
+  const std::weak_ptr<const int> one = first, two = second;
+  auto array = import(1000, 64, std::move(first));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(import(1000, 64, second).ok());
+  EXPECT_EQ(two.use_count(), 2);
+  second.reset();
+  EXPECT_FALSE(one.expired());
+  EXPECT_FALSE(two.expired());
+  array = std::shared_ptr<Buffer>();
+  EXPECT_TRUE(one.expired());
+  EXPECT_TRUE(two.expired());
 }
 
 TEST_F(ImportedRangesTest, BytesThatShareSomeAreRefused) {
@@ -52,8 +73,9 @@ TEST_F(ImportedRangesTest, OnceAnArrayIsGoneItsBytesMayBePartOfAnother) {
 }
 
 TEST_F(ImportedRangesTest, WhatCannotBeMadeLeavesNothing) {
-  const auto failed = ranges.find_or(
-      1000, 64, [] { return StatusOr<std::shared_ptr<Buffer>>(Status(Reason::bad_value, "no")); });
+  const auto failed = ranges.find_or({1000, 64, nullptr}, [](const ImportedMemory& /*memory*/) {
+    return StatusOr<std::shared_ptr<Buffer>>(Status(Reason::bad_value, "no"));
+  });
   EXPECT_FALSE(failed.ok());
   EXPECT_TRUE(import(1032, 64).ok());
 }

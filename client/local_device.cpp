@@ -43,6 +43,24 @@ StatusOr<DeviceAddress> LocalDeviceBuffer::on_device() {
   return DeviceAddress{memory_->address(), info.ordinal, info.uuid, memory_};
 }
 
+StatusOr<std::shared_ptr<Buffer>> own_array_of(const LocalPlanes& planes, const ImportedMemory& memory) {
+  for (const std::shared_ptr<Buffer>& buffer : planes.all()) {
+    if (buffer->device().empty()) continue;
+    const auto& array = static_cast<const LocalDeviceBuffer&>(*buffer);
+    const std::uint64_t first = array.memory()->address(), last = first + array.bytes();
+    if (!array.allocated() || memory.pointer >= last || first >= memory.pointer + memory.bytes) continue;
+    if (first <= memory.pointer && memory.pointer + memory.bytes <= last) return buffer;
+    const std::string& label = *array.allocated();
+    return Status(
+        Reason::plane_overlap,
+        "these " + std::to_string(memory.bytes) + " bytes share some with " +
+            (label.empty() ? "an array" : "the array '" + label + "'") + " of " +
+            std::to_string(array.bytes()) + " bytes on " + array.device() +
+            " that the session has itself, and reach out of it; import no more than that array has");
+  }
+  return std::shared_ptr<Buffer>();
+}
+
 // ---- planes of a description
 
 const LocalDeviceBuffer* LocalPlane::on_gpu() const {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "client/local_planes.h"
@@ -35,6 +36,9 @@ public:
                     std::shared_ptr<LocalPlanes> planes);
   ~LocalDeviceBuffer() override;
   void entered(std::uint64_t id) { id_ = id; }
+  // The session allocated it, and calls it that; nothing: somebody else did.
+  void allocated(std::string label) { label_ = std::move(label); }
+  [[nodiscard]] const std::optional<std::string>& allocated() const { return label_; }
   [[nodiscard]] const std::shared_ptr<const run::cuda::DeviceMemory>& memory() const { return memory_; }
   [[nodiscard]] const std::shared_ptr<const run::cuda::Devices::Unit>& unit() const { return unit_; }
   StatusOr<DeviceAddress> on_device() override;
@@ -45,7 +49,12 @@ private:
   plane::Memory stand_in_;
   std::shared_ptr<LocalPlanes> planes_;
   std::uint64_t id_ = 0;
+  std::optional<std::string> label_;
 };
+
+// The array that the session allocated itself and that has all of these bytes, which another package may have
+// got from it; null where none has any. PLANE_OVERLAP by name for bytes that leave one.
+StatusOr<std::shared_ptr<Buffer>> own_array_of(const LocalPlanes& planes, const ImportedMemory& memory);
 
 // A plane of a description.
 struct LocalPlane {

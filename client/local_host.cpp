@@ -400,16 +400,20 @@ public:
     EAGLE_ASSIGN_OR_RETURN(auto made, run::cuda::DeviceMemory::create(unit->device, bytes));
     auto memory = std::make_shared<const run::cuda::DeviceMemory>(std::move(made));
     EAGLE_RETURN_IF_ERROR(memory->fill(0));
-    return enter_on_device(unit, std::move(memory), label);
+    EAGLE_ASSIGN_OR_RETURN(auto buffer, enter_on_device(unit, std::move(memory), label));
+    static_cast<LocalDeviceBuffer&>(*buffer).allocated(std::string(label));
+    return buffer;
   }
 
   StatusOr<std::shared_ptr<Buffer>> import_on_device(const ImportedMemory& memory,
                                                      std::string_view label) override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("import"));
-    return imported_.find_or(memory.pointer, memory.bytes, [&]() -> StatusOr<std::shared_ptr<Buffer>> {
+    EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<Buffer> own, own_array_of(*planes_, memory));
+    if (own != nullptr) return own;
+    return imported_.find_or(memory, [&](const ImportedMemory& kept) -> StatusOr<std::shared_ptr<Buffer>> {
       EAGLE_ASSIGN_OR_RETURN(const auto found, run::cuda::foreign_memory(memory.pointer, memory.bytes));
       EAGLE_ASSIGN_OR_RETURN(const auto unit, shared_->devices.find(found.gpu.uuid));
-      EAGLE_ASSIGN_OR_RETURN(auto borrowed, run::cuda::borrowed(unit->device, found, memory.owner));
+      EAGLE_ASSIGN_OR_RETURN(auto borrowed, run::cuda::borrowed(unit->device, found, kept.owner));
       return enter_on_device(unit, std::make_shared<const run::cuda::DeviceMemory>(std::move(borrowed)),
                              label);
     });

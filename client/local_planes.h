@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "eagle/client/array.h"
 
@@ -40,6 +41,13 @@ public:
     const std::scoped_lock lock(mutex_);
     const auto it = buffers_.find(id);
     return it == buffers_.end() ? nullptr : it->second.lock();
+  }
+  std::vector<std::shared_ptr<Buffer>> all() const {
+    std::vector<std::shared_ptr<Buffer>> found;  // goes after the lock: the last owner of one calls `leave`
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [id, buffer] : buffers_) found.push_back(buffer.lock());
+    std::erase(found, nullptr);
+    return found;
   }
   // Of the arrays that are made, whatever became of them.
   std::uint64_t next_number() { return numbers_.fetch_add(1, std::memory_order_relaxed); }

@@ -110,8 +110,8 @@ public:
           "import: memory of a GPU cannot be imported over TCP; connect to the daemon's unix socket "
           "on the GPU's host, or copy the values: session.asarray(values, device=...)");
     }
-    return imported_.find_or(memory.pointer, memory.bytes, [&]() -> StatusOr<std::shared_ptr<Buffer>> {
-      return planes_->import(memory, label);
+    return imported_.find_or(memory, [&](const ImportedMemory& kept) -> StatusOr<std::shared_ptr<Buffer>> {
+      return planes_->import(kept, label);
     });
   }
 

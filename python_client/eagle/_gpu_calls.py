@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import sys
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, TypeVar
 
 from eagle import _core
 from eagle._gpu_streams import current, handle_of, torch_stream, what_spoils
-from eagle.errors import refusal
+from eagle.errors import EagleError, refusal
 from eagle.planes import Plane
 
 Arrays = Mapping[str, Any]
+T = TypeVar("T")
 
 
 def on_gpu(array: Any) -> bool:
@@ -47,13 +48,17 @@ class GpuCall:
 
 
 class OnStream(GpuCall):
-    """``fn`` at each launch, on a stream of the program's. What it returns is kept until the launch is over."""
+    """``fn`` at each launch, on a stream of the program's. What it returns is kept until the launch is over, or the
+    stream has come that far: of long launches some replays' results at most.
+    """
+
+    _MOST_KEPT = 16
 
     def __init__(self, fn: Callable[..., Any], arrays: Arrays, given: Callable[[], Arrays], stream: Any) -> None:
         super().__init__(arrays)
         self._fn, self._given, self._stream = fn, given, stream
         self._handle = handle_of(stream)
-        self._kept: list[Any] = []
+        self._kept: list[list[Any]] = []  # by replay
 
     @property
     def handle(self) -> int:
@@ -62,6 +67,9 @@ class OnStream(GpuCall):
 
     def __call__(self) -> None:
         ordinal, uuid = self._place()
+        if len(self._kept) >= self._MOST_KEPT:
+            _core.wait_for_stream(uuid, self._handle)
+            self.over()
         with current(self._handle, ordinal):
             result = self._fn() if takes_nothing(self._fn) else self._fn(**self._given())
         self._keep(result, ordinal)
@@ -70,8 +78,10 @@ class OnStream(GpuCall):
             self.over()
 
     def _keep(self, result: Any, ordinal: int) -> None:
-        for one in _leaves(result):
-            self._kept.append(one)
+        leaves = list(_leaves(result))
+        if leaves:
+            self._kept.append(leaves)
+        for one in leaves:
             # torch gives a tensor's memory to the next who asks on the stream that it was made on.
             if callable(getattr(one, "record_stream", None)):
                 one.record_stream(torch_stream(self._stream, self._handle, ordinal))
@@ -90,18 +100,22 @@ class Captured(GpuCall):
         super().__init__(arrays)
         self._fn, self._given = fn, given
         self._work: _core.CapturedWork | None = None
+        self.guessed = False  # the last capture was refused for what another thread may have done
 
     def capture(self, stream: int) -> str | None:
         """Enqueues on the stream that is captured; why that cannot be captured, where the driver saw nothing."""
         ordinal, _ = self._place()
+        self.guessed = False
         with what_spoils(ordinal) as spoiled, current(stream, ordinal, capturing=True):
             # What it makes on the way is gone afterwards, and the graph would still have its address.
             self._fn() if takes_nothing(self._fn) else self._fn(**self._given())
+        self.guessed = spoiled.guessed
         return spoiled.why
 
     def __call__(self) -> None:
         if self._work is None:
-            self._work = _core.captured_work(self._place()[1], self.capture)
+            uuid = self._place()[1]
+            self._work = _once_more([self], lambda: _core.captured_work(uuid, self.capture))
         self._work.replay()
 
 
@@ -116,10 +130,6 @@ class Child(GpuCall):
         self._replay = replay_of(owner)
         self._there = {key: array for key, array in arrays.items() if on_gpu(array)}
         self._captured = {key: array._pointer()[0] for key, array in self._there.items()}
-
-    def is_node(self) -> bool:
-        """Whether the owner gives its graph away."""
-        return raw_graph_of(self._owner) != 0
 
     def _check(self) -> None:
         for key, array in self._there.items():
@@ -150,9 +160,19 @@ class Child(GpuCall):
 def build(core: _core.Graph, choices: Sequence[tuple[str, str]], calls: Mapping[int, Callable[[], Any]]) -> None:
     """Builds a graph with what its callables have to say to that."""
     if any(getattr(call, "prepares", False) for call in calls.values()):
-        core.build_with(choices, calls)
+        _once_more(calls.values(), lambda: core.build_with(choices, calls))
     else:
         core.build(choices)
+
+
+def _once_more(calls: Iterable[Any], capture: Callable[[], T]) -> T:
+    """What ``capture`` gives, which is asked again where what refused it may have been another thread's doing."""
+    try:
+        return capture()
+    except EagleError:
+        if not any(getattr(call, "guessed", False) for call in calls):
+            raise
+    return capture()
 
 
 def raw_graph_of(owner: Any) -> int:

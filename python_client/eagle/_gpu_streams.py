@@ -80,6 +80,7 @@ class Spoiled:
     """Why what was done meanwhile cannot be captured, in words; None: it can, as far as is known here."""
 
     why: str | None = None
+    guessed = False  # it may have been another thread's
 
 
 def refuse_while_captured(what: str) -> None:
@@ -107,9 +108,11 @@ def what_spoils(ordinal: int) -> Iterator[Spoiled]:
         _here.spoiled = None
     count = _allocations(torch, ordinal) - before
     if count > 0:
+        spoiled.guessed = spoiled.why is None  # torch counts for all threads
         spoiled.why = (
             f"it cannot be captured as part of a CUDA graph: torch allocated {count} tensors on the GPU meanwhile, "
-            f"whose memory would be somebody else's at the next launch; allocate before and use out=, or {_WAY_OUT}"
+            f"whose memory would be somebody else's at the next launch; allocate before and use out=, or {_WAY_OUT}. "
+            "Tensors of other threads count as well: let those rest during the build"
         )
 
 

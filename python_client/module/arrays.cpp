@@ -171,7 +171,8 @@ nb::object imported_array(const Session& session, const ArrayOnDevice& array, nb
     buffer = take(session.import_on_device(memory, label));
     memory.owner.reset();
   }
-  auto* const stand_in = reinterpret_cast<std::uint8_t*>(buffer->data());
+  const std::uint64_t first = take(buffer->on_device()).pointer;  // before ours in an array of the session
+  auto* const stand_in = reinterpret_cast<std::uint8_t*>(buffer->data()) + (memory.pointer - first);
   auto kept = std::make_unique<Owner>(Owner{std::move(buffer), std::move(keep)});
   const nb::object whole = array.read_only
                                ? bytes_over<const std::uint8_t>(stand_in, memory.bytes, std::move(kept))

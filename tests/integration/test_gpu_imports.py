@@ -117,6 +117,113 @@ def test_the_same_bytes_are_the_same_array_and_others_are_slices(session: eagle.
     assert refused.value.reason == "PLANE_OVERLAP"
 
 
+def test_who_gives_the_same_bytes_later_keeps_them_as_well(session: eagle.Session, framework: Framework) -> None:
+    x = framework.array([1.0, 2.0])
+    alive = weakref.ref(x)
+    first = session.share(Shown(x.pointer, (2,), "<f8"))  # which does not keep them
+    y = session.zeros(2, device="cuda:0")
+    g = eagle.Graph().add(eagle.plan(affine).bind(x=first, y=y, a=1.0, b=1.0)).build()
+    second = session.share(x)
+    del x, second
+    gc.collect()
+    assert first.numpy().tolist() == [1.0, 2.0]
+    g.launch()
+    assert y.numpy().tolist() == [2.0, 3.0]
+    del g, first
+    gc.collect()
+    wait_until(lambda: alive() is None, "the owner to go")
+
+
+class Tensor:
+    """As torch's: it has a storage, and may be given another one."""
+
+    requires_grad = False
+
+    def __init__(self, storage: Shown) -> None:
+        self.storage = storage
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return self.storage.__cuda_array_interface__
+
+    def detach(self) -> Tensor:
+        return type(self)(self.storage)
+
+
+class TensorOfToday(Tensor):
+    def untyped_storage(self) -> Shown:
+        return self.storage
+
+
+@pytest.mark.parametrize("kind", [Tensor, TensorOfToday])
+def test_the_storage_that_a_tensor_had_is_kept(
+    session: eagle.Session, framework: Framework, kind: type[Tensor]
+) -> None:
+    tensor, other = kind(framework.array([1.0, 2.0])), framework.array([8.0, 9.0])
+    alive = weakref.ref(tensor.storage)
+    shared = session.share(tensor)
+    tensor.storage = other  # t.data = other
+    gc.collect()
+    assert shared.numpy().tolist() == [1.0, 2.0]
+    y = session.zeros(2, device="cuda:0")
+    with pytest.raises(eagle.GraphState, match="its owner has other memory now"):
+        eagle.Graph().add(eagle.plan(affine).bind(x=shared, y=y, a=1.0, b=0.0)).build().launch()
+    gc.collect()
+    del shared
+    gc.collect()
+    wait_until(lambda: alive() is None, "the storage to go")
+
+
+class Donated:
+    """An array of jax: who donates it gives its memory back, unless a capsule has it."""
+
+    __module__ = "jax.stand_in"
+
+    def __init__(self, plane: Any) -> None:
+        self.plane = plane
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {**self.plane.__cuda_array_interface__, "stream": None}
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.plane.__dlpack_device__()
+
+    def __dlpack__(self, stream: Any = None) -> Any:
+        return self.plane.__dlpack__()
+
+
+def test_an_array_of_jax_keeps_its_memory_when_it_is_donated(session: eagle.Session, framework: Framework) -> None:
+    with eagle.local() as theirs:
+        x = Donated(theirs.share(framework.array([1.0, 2.0])))
+        shared = session.share(x)
+        x.plane = None
+        gc.collect()
+        assert shared.read_only
+        assert shared.numpy().tolist() == [1.0, 2.0]
+
+
+def test_an_array_of_the_session_that_comes_back_is_itself(fake_gpus: None) -> None:
+    with eagle.local() as session:
+        x = session.zeros(8, device="cuda:0", name="speed")
+        x[...] = np.arange(8.0)
+        first = x.__cuda_array_interface__["data"][0]
+        again = session.share(Shown(first, (8,), "<f8", owner=x))
+        part = session.share(Shown(first + 56, (3,), "<f8", strides=(-16,), owner=x))
+        assert part.numpy().tolist() == [7.0, 5.0, 3.0]
+        assert len(session.planes()) == 1
+        g = eagle.Graph().add(eagle.plan(affine).bind(x=x, y=x, a=1.0, b=1.0))
+        g.add(eagle.plan(affine).bind(x=again, y=again, a=10.0, b=0.0))
+        g.add(eagle.plan(affine).bind(x=part, y=part, a=1.0, b=0.5)).build().launch()
+        assert {(edge.src, edge.dst) for edge in g.edges()} >= {(0, 1), (1, 2)}
+        assert x.numpy().tolist() == [10.0, 20.0, 30.0, 40.5, 50.0, 60.5, 70.0, 80.5]
+        assert part.__cuda_array_interface__["data"][0] == first + 56
+        beyond = Shown(first + 32, (8,), "<f8", owner=x)
+        with pytest.raises(ValueError, match=r"some with the array 'speed' of 64 bytes on cuda:0.*itself") as refused:
+            session.share(beyond)
+        assert refused.value.reason == "PLANE_OVERLAP"
+
+
 def test_what_must_not_be_changed_is_not(session: eagle.Session, framework: Framework) -> None:
     x = read_only(framework)
     shared = session.share(x)

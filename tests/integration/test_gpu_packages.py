@@ -125,6 +125,21 @@ def test_memory_that_torch_takes_from_its_own_pool_within_a_capture_is_refused(
         eagle.Graph().add_node(node).build().launch()
 
 
+def test_what_another_thread_may_have_allocated_is_captured_once_more(
+    session: eagle.Session, package: Package, notes: Notes
+) -> None:
+    x, y = session.full(4, 3.0, device=GPU), session.zeros(4, device=GPU)
+    calls: list[int] = []
+
+    def double() -> None:
+        calls.append(notes.allocations)
+        notes.allocations += len(calls) == 1
+        package.affine(address(x), address(y), 2.0, 0.0, 4, current_stream())
+
+    eagle.Graph().add_node(opaque(double, reads={"x": x}, writes={"y": y})).build().launch(2)
+    assert (y.numpy().tolist(), calls) == ([6.0] * 4, [0, 1])
+
+
 def test_a_tensor_that_is_returned_is_recorded_for_torchs_own_stream_object(
     session: eagle.Session, package: Package, notes: Notes
 ) -> None:

@@ -205,6 +205,25 @@ def test_what_a_callable_returns_is_kept_until_the_launch_is_over_and_recorded_f
     assert [one() for one in alive] == [None, None]
 
 
+def test_of_many_replays_at_most_some_results_are_kept(session: eagle.Session, package: Package) -> None:
+    x, y, z = arrays(session)
+    stream = package.stream()
+    alive: weakref.WeakSet[Tensor] = weakref.WeakSet()
+    most: list[int] = []
+
+    def double(x: Any, y: Any) -> Any:
+        package.affine(address(x), address(y), 2.0, 0.0, x.size, stream)
+        made = Tensor()
+        alive.add(made)
+        most.append(len(alive))
+        return made
+
+    around(opaque(double, reads={"x": x}, writes={"y": y}, stream=stream), x, y, z).launch(100)
+    assert z.numpy().tolist() == [202.5] * 4
+    assert (len(most), max(most)) == (100, 16 if in_process(session) else 1)
+    assert not alive
+
+
 def test_what_a_callable_with_a_stream_raises_ends_the_launch_and_the_graph_stays(
     session: eagle.Session, package: Package
 ) -> None:

@@ -35,12 +35,12 @@ def on_gpu(obj: Any) -> OnGpu | None:
     """What ``obj`` shows of memory on a GPU; None where it shows none. Raises EagleError for what cannot be taken."""
     if isinstance(obj, (Plane, np.ndarray)):
         return None
-    obj = _without_gradient(obj)
+    obj, keep = _held(obj)
     try:
         shown = getattr(obj, "__cuda_array_interface__", None)
     except Exception:  # torch's, of a tensor on the CPU
         shown = None
-    return _by_dlpack(obj) if shown is None else _by_interface(obj, shown)
+    return _by_dlpack(obj) if shown is None else _by_interface(obj, shown, keep)
 
 
 def import_from_gpu(session: Session, obj: Any, found: OnGpu, name: str | None = None) -> Plane:
@@ -71,7 +71,7 @@ def import_from_gpu(session: Session, obj: Any, found: OnGpu, name: str | None =
 # ---- what objects say
 
 
-def _by_interface(obj: Any, shown: Any) -> OnGpu:
+def _by_interface(obj: Any, shown: Any, keep: Any) -> OnGpu:
     """``__cuda_array_interface__``, of versions 2 and 3."""
     try:
         pointer, read_only = shown["data"]
@@ -94,7 +94,7 @@ def _by_interface(obj: Any, shown: Any) -> OnGpu:
     waits = version < 3 or stream is not None
     stream = None if version < 3 or stream is None else int(stream)
     read_only = bool(read_only) or _never_changes(obj)
-    return _checked(obj, OnGpu(pointer, shape, strides, dtype, read_only, stream, waits, obj))
+    return _checked(obj, OnGpu(pointer, shape, strides, dtype, read_only, stream, waits, keep))
 
 
 def _by_dlpack(obj: Any) -> OnGpu | None:
@@ -140,10 +140,24 @@ def _never_changes(obj: Any) -> bool:
     return type(obj).__module__.split(".")[0] in ("jax", "jaxlib")
 
 
-def _without_gradient(obj: Any) -> Any:
-    """Of a torch tensor that autograd watches its data: it shows nothing itself."""
+def _held(obj: Any) -> tuple[Any, Any]:
+    """What shows the memory that the array has now, and what keeps that, whatever the array is given later.
+
+    A tensor of torch may get other memory (``t.data = other``, ``t.set_(...)``) and frees what it had: its storage is
+    that memory. An array of jax may be donated: nobody can have what is exported as a capsule. Others keep theirs.
+    """
     detach = getattr(obj, "detach", None)
-    return detach() if callable(detach) and getattr(obj, "requires_grad", False) else obj
+    if callable(detach) and hasattr(obj, "requires_grad"):
+        obj = detach()  # also of a tensor that autograd watches, which shows nothing itself
+        storage = getattr(obj, "untyped_storage", None)  # one object, however often it is imported
+        return obj, storage() if callable(storage) else obj
+    if _never_changes(obj):
+        try:
+            if int(obj.__dlpack_device__()[0]) in _DLPACK_CUDA:
+                return obj, (obj.__dlpack__(stream=_LEGACY_STREAM), obj)
+        except Exception:  # lies on several GPUs, or is gone: the interface says that
+            pass
+    return obj, obj
 
 
 def _row_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

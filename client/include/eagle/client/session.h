@@ -189,9 +189,11 @@ public:
 
   // Memory on a GPU of this process that the session computes on where it lies: in process by its address,
   // in a daemon on the same host, which opens all of the allocation. Its owner is kept until nobody computes
-  // there any more. The same array for the same bytes. BAD_VALUE with the cure for memory that its driver
-  // hands to no other process, for what is no memory of a GPU, and over TCP; PLANE_OVERLAP for bytes that
-  // share some, not all, with another import; MIXED_DEVICES for a GPU that the daemon does not use; DEADLINE.
+  // there any more, and so are those from whom the same bytes are imported meanwhile: they are the same
+  // array. In process bytes of an array that the session allocated are that one, in which they begin
+  // `pointer` minus on_device()'s pointer on. BAD_VALUE with the cure for memory that its driver hands to no
+  // other process, for what is no memory of a GPU, and over TCP; PLANE_OVERLAP for bytes that share some, not
+  // all, with another import; MIXED_DEVICES for a GPU that the daemon does not use; DEADLINE.
   [[nodiscard]] StatusOr<std::shared_ptr<Buffer>> import_on_device(const ImportedMemory& memory,
                                                                    std::string_view label = {}) const;
 
