@@ -214,9 +214,10 @@ def test_an_array_of_the_session_that_comes_back_is_itself(fake_gpus: None) -> N
         assert len(session.planes()) == 1
         g = eagle.Graph().add(eagle.plan(affine).bind(x=x, y=x, a=1.0, b=1.0))
         g.add(eagle.plan(affine).bind(x=again, y=again, a=10.0, b=0.0))
-        g.add(eagle.plan(affine).bind(x=part, y=part, a=1.0, b=0.5)).build().launch()
+        tail = session.share(Shown(first + 40, (3,), "<f8", owner=x))
+        g.add(eagle.plan(affine).bind(x=tail, y=tail, a=1.0, b=0.5)).build().launch()
         assert {(edge.src, edge.dst) for edge in g.edges()} >= {(0, 1), (1, 2)}
-        assert x.numpy().tolist() == [10.0, 20.0, 30.0, 40.5, 50.0, 60.5, 70.0, 80.5]
+        assert x.numpy().tolist() == [10.0, 20.0, 30.0, 40.0, 50.0, 60.5, 70.5, 80.5]
         assert part.__cuda_array_interface__["data"][0] == first + 56
         beyond = Shown(first + 32, (8,), "<f8", owner=x)
         with pytest.raises(ValueError, match=r"some with the array 'speed' of 64 bytes on cuda:0.*itself") as refused:
@@ -591,3 +592,16 @@ def test_a_client_whose_driver_is_slow_is_told_so_and_asks_again(
     assert "(cuIpcOpenMemHandle)" in said
     assert values == "[2.5, 2.5, 2.5]"
     assert opened == "256 [1]"
+
+
+def test_an_operator_switches_imports_off(
+    gpu_daemon: Callable[..., Daemon], framework: Framework, tmp_path: Path
+) -> None:
+    config = tmp_path / "eagled.toml"
+    config.write_text("[limits]\nimport_ms = 0\n")
+    daemon = gpu_daemon("--config", str(config))
+    with eagle.connect(daemon.endpoint) as session:
+        with pytest.raises(eagle.EagleError, match=r"import_ms = 0.*copy the values") as refused:
+            session.share(framework.array([1.0, 2.0]))
+        assert refused.value.reason == "PERMISSION_DENIED"
+        assert session.full(2, 1.0, device="cuda:0").numpy().tolist() == [1.0, 1.0]
