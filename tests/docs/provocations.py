@@ -595,6 +595,10 @@ ELSEWHERE = {
         "Planes.Create",
         "SYSTEM",
     ): "tests/integration/test_gpu_planes.py::test_a_daemon_without_a_driver_names_the_cure",
+    (
+        "Planes.Create",
+        "MIXED_DEVICES",
+    ): "tests/integration/test_gpu_imports.py::test_memory_of_a_gpu_that_the_daemon_does_not_use_is_refused_by_name",
     ("Graphs.Build", "COMPILE_FAILED"): (
         "tests/integration/test_compile_limits.py::test_a_compile_without_end_is_given_up_and_named"
     ),
