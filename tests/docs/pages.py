@@ -33,6 +33,8 @@ THEMSELVES = {
     "bash deploy/install_dependencies.sh": "tests/integration/test_quickstart.py::test_quickstart_prints_the_main_job",
     "import jax\n": "tests/gradients/test_manual_page.py::test_the_page_runs_with_its_framework",
     "import torch\n": "tests/gradients/test_manual_page.py::test_the_page_runs_with_its_framework",
+    # torch with CUDA, which a stand-in plays.
+    "weights = torch.nn.Linear": "tests/integration/test_gpu_imports.py::test_a_table_of_weights_is_refreshed_in_place",
     ".venv/bin/python tests/bench/run.py": "tests/integration/test_bench_answers.py::test_",
 }
 
