@@ -22,9 +22,7 @@ void HostViews::add(Connection& connection, const Description& description, cons
           PlaneRegistry::of_process().find(connection.state.name(), bytes + view.view().offset(), 0);
       if (!array || !array->keep_alive->copied()) continue;  // the memory is shared
       // Who works on the GPU has the memory itself.
-      if (graph::works_on_gpu(static_cast<graph::HostTier>(node.tier())) &&
-          !array->keep_alive->device().empty())
-        continue;
+      if (graph::works_on_gpu(node) && !array->keep_alive->device().empty()) continue;
       One one{{}, bytes, *std::move(packed)};
       *one.slice.mutable_plane() = plane.plane();
       *one.slice.mutable_view() = view.view();

@@ -120,7 +120,7 @@ LocalHostViews::LocalHostViews(const graph::Graph& graph, const std::vector<Loca
 // The description has been verified: its views are good.
 LocalHostViews::LocalHostViews(const v1::RunDescription& run, const std::vector<LocalPlane>& planes) {
   for (const v1::HostStep& step : run.host_steps()) {
-    if (graph::works_on_gpu(static_cast<graph::HostTier>(step.node().tier()))) continue;
+    if (graph::works_on_gpu(step.node())) continue;
     for (const auto& [views, written] :
          {std::pair{&step.node().reads(), false}, std::pair{&step.node().writes(), true}}) {
       for (const v1::NamedView& view : *views)

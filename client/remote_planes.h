@@ -79,10 +79,9 @@ public:
   static constexpr std::uint64_t first_segment_bytes = 64u << 10;
   static constexpr std::uint64_t segment_bytes = 1u << 20;
   static constexpr std::uint64_t own_plane_from = 256u << 10;
-  // On a GPU: the smallest piece of memory that others can open, and what is aligned as all memory there.
+  // On a GPU: the smallest piece of memory that others can open.
   static constexpr std::uint64_t device_segment_bytes = run::cuda::share_granularity;
   static constexpr std::uint64_t own_device_plane_from = device_segment_bytes / 2;
-  static constexpr std::uint64_t device_alignment = 256;
 
   RemotePlanes(std::shared_ptr<PlaneSource> source, std::shared_ptr<const std::string> session)
       : source_(std::move(source)), session_(std::move(session)) {}
@@ -115,7 +114,7 @@ private:
     Segments(std::string its_device, std::uint64_t its_worker)
         : device(std::move(its_device)),
           worker(its_worker),
-          pool(device.empty() ? SegmentPool::default_alignment : device_alignment) {
+          pool(device.empty() ? SegmentPool::default_alignment : run::cuda::memory_alignment) {
       // There is less of a GPU's memory, and a worker that is to be replaced waits until none is held.
       if (!device.empty()) pool.drop_spare();
     }

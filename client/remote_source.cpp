@@ -154,7 +154,8 @@ StatusOr<std::shared_ptr<run::cuda::Opening>> Connection::open_on_device(const P
   if (!device.ok()) return device.status().within(what);
   auto handle = link->side()->fetch_device(plane.device->token, Clock::now() + timeout);
   if (!handle.ok()) return handle.status().within(what);
-  auto begun = run::cuda::Opening::begin(*device, *std::move(handle));
+  auto begun =
+      run::cuda::Opening::begin(*device, *std::move(handle), run::cuda::DeviceMemory::Users::packages);
   if (!begun.ok()) return begun.status().within(what);
   return begun;
 }

@@ -43,8 +43,9 @@ StatusOr<std::shared_ptr<run::cuda::Opening>> Gpus::begin_opening(const run::cud
   whole.uuid = handle.uuid;
   whole.ipc = handle.ipc;
   whole.allocation = whole.bytes = handle.allocation;
-  auto begun = run::cuda::Opening::begin(unit.device, std::move(whole),
-                                         [gpus = shared_from_this()] { gpus->opening_.fetch_sub(1); });
+  auto begun =
+      run::cuda::Opening::begin(unit.device, std::move(whole), run::cuda::DeviceMemory::Users::engine,
+                                [gpus = shared_from_this()] { gpus->opening_.fetch_sub(1); });
   if (!begun.ok()) opening_.fetch_sub(1);
   return begun;
 }

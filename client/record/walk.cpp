@@ -29,10 +29,6 @@ void for_each_message(Message& message, const Visit& visit) {
   }
 }
 
-bool works_on_gpu(const v1::HostNode& node) {
-  return graph::works_on_gpu(static_cast<graph::HostTier>(node.tier()));
-}
-
 }  // namespace
 
 void for_each_view(Message& message, const std::function<void(v1::View&)>& visit) {
@@ -60,7 +56,7 @@ std::set<std::uint32_t> calls_on_gpu(const Message& message) {
   for_each_message(const_cast<Message&>(message), [&](const Message& part) {
     if (part.GetDescriptor() != v1::HostNode::descriptor()) return;
     const auto& node = static_cast<const v1::HostNode&>(part);
-    if (works_on_gpu(node)) found.insert(node.call());
+    if (graph::works_on_gpu(node)) found.insert(node.call());
   });
   return found;
 }
@@ -69,7 +65,7 @@ void call_with_copies(Message& message) {
   for_each_message(message, [](Message& part) {
     if (part.GetDescriptor() != v1::HostNode::descriptor()) return;
     auto& node = static_cast<v1::HostNode&>(part);
-    if (works_on_gpu(node)) node.set_tier(v1::HOST_TIER_CAPTURED);
+    if (graph::works_on_gpu(node)) node.set_tier(v1::HOST_TIER_CAPTURED);
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include "engine/graph/find_edges.h"
 #include "engine/graph/leaf_maker.h"
-#include "engine/graph/list_edges.h"
+#include "engine/graph/list_order.h"
 #include "engine/graph/meetings.h"
 
 namespace eagle::graph {
@@ -151,8 +151,6 @@ std::vector<Edge> edges(const Graph& graph) { return *find_edges(graph, {}); }
 StatusOr<std::vector<Edge>> find_edges(const Graph& graph, const GivenUp& given_up) {
   return edges_among(leaves(graph), given_up);
 }
-
-std::vector<Edge> list_edges(const std::vector<Leaf>& all) { return *edges_among(all, {}); }
 
 std::vector<std::pair<std::uint32_t, std::uint32_t>> list_order(const std::vector<Leaf>& all) {
   const std::vector<Place> places = places_of(all);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/graph/find_edges.h"
-#include "engine/graph/list_edges.h"
+#include "engine/graph/list_order.h"
 #include "engine/graph/races.h"
 #include "engine/graph/random_graph.h"
 #include "engine/graph/testing.h"
@@ -333,7 +333,7 @@ TEST(ListOrder, OrdersWhatTheEdgesOrder) {
     if (!check_races(graph).ok()) continue;
     const std::vector<Leaf> all = leaves(graph);
     std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;
-    for (const Edge& edge : list_edges(all)) pairs.emplace(edge.source, edge.destination);
+    for (const Edge& edge : edges(graph)) pairs.emplace(edge.source, edge.destination);
     const auto order = list_order(all);
     ASSERT_EQ(all_before(order, all.size()), all_before({pairs.begin(), pairs.end()}, all.size()));
     ++compared;

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "eagle/v1/graph.pb.h"
 #include "eagle/v1/plane.pb.h"
 #include "engine/kernel/names.h"
 #include "engine/kernel/unknown_field.h"
@@ -29,6 +30,8 @@ Status refuse_unknown_fields(const google::protobuf::Message& message, std::stri
   return malformed(where, "field " + std::to_string(unknown) +
                               " is unknown to this version; the client is newer, or the bytes are damaged");
 }
+
+bool works_on_gpu(const v1::HostNode& node) { return works_on_gpu(static_cast<HostTier>(node.tier())); }
 
 Status check_name(const std::string& name, std::string_view where, std::string_view what,
                   std::uint32_t limit) {

@@ -15,6 +15,7 @@ class Message;
 }
 namespace eagle::v1 {
 class Copy;
+class HostNode;
 class NamedView;
 class ParamValue;
 class Reduce;
@@ -26,6 +27,9 @@ namespace eagle::graph {
 // Refuses fields that this version does not know (they could change what the message means); looks at
 // `message` itself, not at messages within it.
 Status refuse_unknown_fields(const google::protobuf::Message& message, std::string_view where);
+
+// Of a node's message: as graph.h says of tiers.
+bool works_on_gpu(const v1::HostNode& node);
 
 // UTF-8 of at most `limit` bytes; `what` is "name", "label", ...
 Status check_name(const std::string& name, std::string_view where, std::string_view what,

@@ -191,18 +191,11 @@ TEST_F(CapturedParts, MayStandBesideOnesThatAreCalled) {
 
 // From the fourth step on a kernel behind the captured part never ends; what that wrote is put back, too.
 TEST_F(CapturedParts, AreUndoneWithTheStepThatALoopOfAKernelWasLeftIn) {
-  kernel::KernelBuilder days("days");
-  const auto x = days.state("x", {});
-  auto carried = days.begin_while({days.integer(0)}, std::uint64_t{1} << 40);
-  carried = days.while_condition(days.ge(days.step_index(), days.integer(3)));
-  carried = days.end_while({days.add(carried[0], days.integer(1))});
-  days.commit("x", days.add(x, days.convert(carried[0], kernel::Scalar::f64)));
-
   std::vector<double> marks(5, 1), xs(5, 1);
   RunScene scene;
   scene.message.set_max_steps(1'000);
   const Array M = scene.array(marks);
-  eagle::testing::fill(*scene.message.add_model(), scene.kernel(eagle::testing::finish(days)),
+  eagle::testing::fill(*scene.message.add_model(), scene.kernel(testing::endless_from_the_fourth_step()),
                        {{"x", scene.array(xs)}});
   add_part(scene, 0, 3, {M});
   run::cuda::PlanesOnDevice planes = on_device(scene);

@@ -68,6 +68,17 @@ struct Ensemble {
   }
 };
 
+// Changes x in no step; from the fourth on none of its ends.
+inline kernel::Kernel endless_from_the_fourth_step() {
+  kernel::KernelBuilder days("days");
+  const auto x = days.state("x", {});
+  auto carried = days.begin_while({days.integer(0)}, std::uint64_t{1} << 40);
+  carried = days.while_condition(days.ge(days.step_index(), days.integer(3)));
+  carried = days.end_while({days.add(carried[0], days.integer(1))});
+  days.commit("x", days.add(x, days.convert(carried[0], kernel::Scalar::f64)));
+  return eagle::testing::finish(days);
+}
+
 class DeviceRuns : public ::testing::Test {
 protected:
   static void pretend(const std::string& what) { ::setenv("EAGLE_FAKE_CUDA", what.c_str(), 1); }
@@ -134,7 +145,9 @@ protected:
   void expect_as_on_the_cpu(std::int64_t max_steps, bool looks) {
     SCOPED_TRACE("max_steps " + std::to_string(max_steps));
     Ensemble some(23);
-    const RunScene scene = some.scene(max_steps, looks);
+    expect_as_on_the_cpu(some.scene(max_steps, looks));
+  }
+  void expect_as_on_the_cpu(const RunScene& scene) {
     const auto planes = on_device(scene);
     const auto there = simulate(scene, planes);
     run(*there);

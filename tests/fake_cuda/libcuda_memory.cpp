@@ -95,9 +95,14 @@ Result cuMemAlloc_v2(api::DevicePointer* pointer, std::size_t bytes) {
   });
 }
 
+// What is enqueued may use it, and comes first.
 Result cuMemFree_v2(api::DevicePointer pointer) {
-  return in_context([&](api::ContextRecord& context) {
-    if (spoils_capture(context, true)) return api::capture_unsupported;
+  const Result asked = in_context([&](api::ContextRecord& context) {
+    return spoils_capture(context, true) ? api::capture_unsupported : api::success;
+  });
+  if (asked != api::success) return asked;
+  if (const Result waited = wait_for_all(); waited != api::success) return waited;
+  return in_context([&](api::ContextRecord&) {
     const auto found = world().allocations.find(pointer);
     // Interior pointers among them, and what was mapped or opened.
     const bool ours =

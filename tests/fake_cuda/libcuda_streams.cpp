@@ -3,7 +3,8 @@
 // A capture records what is enqueued, each after what its stream had before; another stream joins by waiting
 // for an event of one that is captured. As strict as a driver may be: whatever could wait for the device
 // spoils the captures of its thread (of all threads, for one that was begun so), and whatever frees memory
-// those of every thread; a capture that another stream has not come back to is refused when it ends.
+// those of every thread, unless the thread answers for what it does; a capture that another stream has not
+// come back to is refused when it ends.
 #include <algorithm>
 #include <cstring>
 #include <future>
@@ -42,7 +43,13 @@ bool enqueue(api::StreamRecord& stream, api::Piece piece) {
   return true;
 }
 
+int& capture_mode_of_thread() {
+  thread_local int mode = api::capture_global;
+  return mode;
+}
+
 bool spoils_capture(const api::ContextRecord& context, bool frees) {
+  if (capture_mode_of_thread() == api::capture_relaxed) return false;
   bool spoiled = false;
   for (const auto& capture : world().captures) {
     const bool mine = capture->thread == std::this_thread::get_id() && capture->mode != api::capture_relaxed;
@@ -96,6 +103,21 @@ Result wait_for_default() {
   return wait_for([](api::ContextRecord& context) { return stream_of(context, nullptr); });
 }
 
+Result wait_for_all() {
+  for (;;) {
+    std::shared_future<void> ended;
+    const Result result = in_context([&](api::ContextRecord& context) {
+      for (const auto& stream : world().streams) {
+        if (stream->context == &context && begin(stream)) ended = stream->ended;
+      }
+      if (const auto own = stream_of(context, nullptr); begin(own)) ended = own->ended;
+      return api::success;
+    });
+    if (result != api::success || !ended.valid()) return result;
+    ended.wait();
+  }
+}
+
 }  // namespace eagle::fake_cuda
 
 using namespace eagle::fake_cuda;  // NOLINT: the functions below have the driver's names
@@ -124,24 +146,14 @@ Result cuStreamQuery(api::Stream stream) {
 
 // Of the current context.
 Result cuCtxSynchronize() {
-  for (;;) {
-    std::shared_future<void> ended;
-    const Result result = in_context([&](api::ContextRecord& context) {
-      const bool captured = std::any_of(world().captures.begin(), world().captures.end(),
-                                        [&](const auto& capture) { return capture->context == &context; });
-      if (captured) {
-        spoils_capture(context, true);
-        return api::capture_unsupported;
-      }
-      for (const auto& stream : world().streams) {
-        if (stream->context == &context && begin(stream)) ended = stream->ended;
-      }
-      if (const auto own = stream_of(context, nullptr); begin(own)) ended = own->ended;
-      return api::success;
-    });
-    if (result != api::success || !ended.valid()) return result;
-    ended.wait();
-  }
+  const Result captured = in_context([](api::ContextRecord& context) {
+    bool any = false;
+    for (const auto& capture : world().captures) {
+      if (capture->context == &context) capture->invalid = any = true;
+    }
+    return any ? api::capture_unsupported : api::success;
+  });
+  return captured == api::success ? wait_for_all() : captured;
 }
 
 Result cuStreamSynchronize(api::Stream stream) {
@@ -263,6 +275,13 @@ Result cuEventDestroy_v2(api::Event event) {
 }
 
 // ---- captures
+
+Result cuThreadExchangeStreamCaptureMode(int* mode) {
+  if (mode == nullptr || *mode < api::capture_global || *mode > api::capture_relaxed)
+    return api::invalid_value;
+  std::swap(*mode, capture_mode_of_thread());
+  return api::success;
+}
 
 Result cuStreamBeginCapture_v2(api::Stream stream, int mode) {
   return in_context([&](api::ContextRecord& context) {

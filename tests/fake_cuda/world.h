@@ -256,8 +256,10 @@ std::shared_ptr<api::StreamRecord> stream_of(api::ContextRecord& context, api::S
 bool enqueue(api::StreamRecord& stream, api::Piece piece);
 // Waits for what is in the default stream of the current context.
 Result wait_for_default();
+// The same of all its streams; those that are captured have nothing.
+Result wait_for_all();
 // What a driver refuses while something is captured, and the capture with it: a call that could wait for the
-// device, from a thread that captures. `frees`: from any.
+// device, from a thread that captures. `frees`: from any. Nothing, from a thread that takes it upon itself.
 bool spoils_capture(const api::ContextRecord& context, bool frees = false);
 
 // ---- running.cpp

@@ -205,6 +205,28 @@ TEST_P(GpuSharing, AHandleThatReachesOutOfItsAllocationIsRefused) {
   EXPECT_EQ(refused.status().reason(), Reason::bad_value);
 }
 
+// As a driver may do it, work begins when somebody waits, and unmapping waits for nothing by itself.
+TEST_P(GpuSharing, WhatPackagesWorkOnIsClosedOnceTheGpuHasDoneThat) {
+  const auto device = gpu();
+  const auto memory = DeviceMemory::create_shared(device, 64);
+  ASSERT_TRUE(memory.ok() && memory->fill(1).ok());
+  const auto handle = memory->handle();
+  ASSERT_TRUE(handle.ok()) << handle.status().to_string();
+  auto opened = DeviceMemory::open(device, *handle, DeviceMemory::Users::packages);
+  const auto stream = DeviceStream::create(device);
+  ASSERT_TRUE(opened.ok() && stream.ok());
+  ASSERT_TRUE(device
+                  ->run("cuMemsetD8Async",
+                        [&](const api::Functions& call) {
+                          return call.cuMemsetD8Async(opened->address(), 7, 64, stream->handle());
+                        })
+                  .ok());
+  *opened = DeviceMemory();
+  const Status status = stream->wait();
+  EXPECT_TRUE(status.ok()) << status.to_string();
+  EXPECT_EQ(bytes_of(*memory), std::vector<std::byte>(64, std::byte{7}));
+}
+
 TEST_P(GpuSharing, MemoryThatIsSpentIsRefusedWithBothSizes) {
   pretend(GetParam() ? "bytes=3000000,descriptors=1" : "bytes=3000000,descriptors=0");
   const auto device = gpu();

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from harness import HERE, compile_shared
 
-pytest_plugins = ["daemons", "gpus", "users"]
+pytest_plugins = ["daemons", "gpus", "gpu_package", "users"]
 
 
 @pytest.fixture(scope="session")

@@ -11,21 +11,30 @@ import numpy as np
 from gpus import DRIVER
 
 
-class Framework:
-    """Its context on one GPU of this process."""
+class DriverError(RuntimeError):
+    """What a call of the driver said."""
+
+
+class Context:
+    """The primary one of a GPU, in the very library that eagle calls."""
 
     def __init__(self, ordinal: int = 0) -> None:
         self._driver = ctypes.CDLL(DRIVER)
-        self._context = ctypes.c_void_p()
+        self.context = ctypes.c_void_p()
         self.call("cuInit", 0)
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), ordinal)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), ordinal)
 
     def call(self, function: str, *arguments: Any) -> None:
-        """In its context."""
-        self._driver.cuCtxPushCurrent_v2(self._context)
+        """In the context."""
+        self._driver.cuCtxPushCurrent_v2(self.context)
         result = getattr(self._driver, function)(*arguments)
         self._driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
-        assert result == 0, f"{function}: {result}"
+        if result != 0:
+            raise DriverError(f"{function}: error {result}")
+
+
+class Framework(Context):
+    """What it makes there."""
 
     def make(self, size: int, pooled: bool = False) -> int:
         """So many bytes; of the stream-ordered pool, where that is asked for."""

@@ -8,53 +8,30 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import eagle
+import pytest
+from frameworks import Context
 from models import affine
 
 _FIRST_ARGUMENT = 12  # word of a kernel's parameter, as docs/manual/gpu.md lists them
 
 
-class DriverError(RuntimeError):
-    """What a call of the driver said."""
-
-
-class Package:
+class Package(Context):
     """``affine`` on a stream: y = a x + b."""
 
-    def __init__(self, driver: str, ordinal: int = 0) -> None:
-        self._cuda = ctypes.CDLL(driver)
-        self.context = ctypes.c_void_p()
-        self("cuInit", 0)
-        self("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), ordinal)
+    def __init__(self, ordinal: int = 0) -> None:
+        super().__init__(ordinal)
         module, self._function = ctypes.c_void_p(), ctypes.c_void_p()
-        with self.current():
-            self("cuModuleLoadDataEx", ctypes.byref(module), affine.ptx("sm_75").encode() + b"\0", 0, None, None)
-            self("cuModuleGetFunction", ctypes.byref(self._function), module, b"eagle_kernel")
-            self._beside = ctypes.c_uint64()  # counters that kernels add to, and words that they look at
-            self("cuMemAlloc_v2", ctypes.byref(self._beside), ctypes.c_size_t(256))
-            self("cuMemsetD8_v2", self._beside, 0, ctypes.c_size_t(256))
-
-    def __call__(self, name: str, *arguments: Any) -> None:
-        result = getattr(self._cuda, name)(*arguments)
-        if result != 0:
-            raise DriverError(f"{name}: error {result}")
-
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        self("cuCtxPushCurrent_v2", self.context)
-        try:
-            yield
-        finally:
-            self("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+        self.call("cuModuleLoadDataEx", ctypes.byref(module), affine.ptx("sm_75").encode() + b"\0", 0, None, None)
+        self.call("cuModuleGetFunction", ctypes.byref(self._function), module, b"eagle_kernel")
+        self._beside = ctypes.c_uint64(self.allocate())  # counters that kernels add to, and words that they look at
+        self.call("cuMemsetD8_v2", self._beside, 0, ctypes.c_size_t(256))
 
     def stream(self) -> int:
         made = ctypes.c_void_p()
-        with self.current():
-            self("cuStreamCreate", ctypes.byref(made), 1)
+        self.call("cuStreamCreate", ctypes.byref(made), 1)
         return int(made.value or 0)
 
     def affine(self, x: int, y: int, a: float, b: float, size: int, stream: int) -> None:
@@ -67,72 +44,66 @@ class Package:
             words.extend(argument)
         parameter = (ctypes.c_uint64 * len(words))(*words)
         parameters = (ctypes.c_void_p * 1)(ctypes.cast(parameter, ctypes.c_void_p))
-        with self.current():
-            one = (1, 1, 1)
-            self("cuLaunchKernel", self._function, *one, 4, 1, 1, 0, ctypes.c_void_p(stream), parameters, None)
+        one = (1, 1, 1)
+        self.call("cuLaunchKernel", self._function, *one, 4, 1, 1, 0, ctypes.c_void_p(stream), parameters, None)
 
     def allocate(self, bytes: int = 256) -> int:
         made = ctypes.c_uint64()
-        with self.current():
-            self("cuMemAlloc_v2", ctypes.byref(made), ctypes.c_size_t(bytes))
+        self.call("cuMemAlloc_v2", ctypes.byref(made), ctypes.c_size_t(bytes))
         return made.value
 
     def allocate_on(self, stream: int) -> None:
-        with self.current():
-            self("cuMemAllocAsync", ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(256), ctypes.c_void_p(stream))
+        self.call("cuMemAllocAsync", ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(256), ctypes.c_void_p(stream))
 
     def wait(self, stream: int) -> None:
-        with self.current():
-            self("cuStreamSynchronize", ctypes.c_void_p(stream))
+        self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
 
     def order(self, earlier: int, later: int) -> None:
         """What ``later`` is given from now on begins once ``earlier`` has come so far."""
         event = ctypes.c_void_p()
-        with self.current():
-            self("cuEventCreate", ctypes.byref(event), 2)
-            self("cuEventRecord", event, ctypes.c_void_p(earlier))
-            self("cuStreamWaitEvent", ctypes.c_void_p(later), event, 0)
-            self("cuEventDestroy_v2", event)
+        self.call("cuEventCreate", ctypes.byref(event), 2)
+        self.call("cuEventRecord", event, ctypes.c_void_p(earlier))
+        self.call("cuStreamWaitEvent", ctypes.c_void_p(later), event, 0)
+        self.call("cuEventDestroy_v2", event)
 
     def begin_capture(self, stream: int) -> None:
-        with self.current():
-            self("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), 0)
+        self.call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), 0)
 
     def end_capture(self, stream: int) -> int:
         graph = ctypes.c_void_p()
-        with self.current():
-            self("cuStreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(graph))
+        self.call("cuStreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(graph))
         return int(graph.value or 0)
 
     def destroy_graph(self, graph: int) -> None:
-        with self.current():
-            self("cuGraphDestroy", ctypes.c_void_p(graph))
+        self.call("cuGraphDestroy", ctypes.c_void_p(graph))
 
     def launch_graph(self, graph: int, stream: int) -> None:
         made = ctypes.c_void_p()
-        with self.current():
-            self("cuGraphInstantiateWithFlags", ctypes.byref(made), ctypes.c_void_p(graph), ctypes.c_uint64(0))
-            self("cuGraphLaunch", made, ctypes.c_void_p(stream))
+        self.call("cuGraphInstantiateWithFlags", ctypes.byref(made), ctypes.c_void_p(graph), ctypes.c_uint64(0))
+        self.call("cuGraphLaunch", made, ctypes.c_void_p(stream))
 
     def add_conditional(self, graph: int) -> None:
         """A node that runs nothing, once a number is not 0."""
         handle = ctypes.c_uint64()
-        with self.current():
-            self("cuGraphConditionalHandleCreate", ctypes.byref(handle), ctypes.c_void_p(graph), self.context, 0, 0)
-            parameters = struct.pack("<i12xQiIQQ", 13, handle.value, 0, 1, 0, self.context.value or 0).ljust(256, b"\0")
-            self(
-                "cuGraphAddNode_v2",
-                ctypes.byref(ctypes.c_void_p()),
-                ctypes.c_void_p(graph),
-                None,
-                None,
-                ctypes.c_size_t(0),
-                ctypes.create_string_buffer(parameters, 256),
-            )
+        self.call("cuGraphConditionalHandleCreate", ctypes.byref(handle), ctypes.c_void_p(graph), self.context, 0, 0)
+        parameters = struct.pack("<i12xQiIQQ", 13, handle.value, 0, 1, 0, self.context.value or 0).ljust(256, b"\0")
+        self.call(
+            "cuGraphAddNode_v2",
+            ctypes.byref(ctypes.c_void_p()),
+            ctypes.c_void_p(graph),
+            None,
+            None,
+            ctypes.c_size_t(0),
+            ctypes.create_string_buffer(parameters, 256),
+        )
 
     def call_host(self, function: Any, stream: int) -> None:
-        with self.current():
-            self("cuLaunchHostFunc", ctypes.c_void_p(stream), function, None)
+        self.call("cuLaunchHostFunc", ctypes.c_void_p(stream), function, None)
+
+
+@pytest.fixture
+def package(fake_gpus: None) -> Package:
+    return Package()
 
 
 def address(array: eagle.Plane) -> int:

@@ -35,6 +35,13 @@ def gpu_daemon(fake_gpus: None, short_path: Path) -> Iterator[Callable[..., Daem
         assert daemon.stop() == 0, daemon.log()
 
 
+@pytest.fixture
+def local(fake_gpus: None) -> Iterator[eagle.Session]:
+    """For what only a session in process does."""
+    with eagle.local() as opened:
+        yield opened
+
+
 @pytest.fixture(params=["local", "daemon"])
 def gpu_session(fake_gpus: None, request: pytest.FixtureRequest) -> Iterator[eagle.Session]:
     opened = eagle.local() if request.param == "local" else None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import eagle
@@ -15,7 +15,6 @@ import pytest
 from eagle import _core
 from eagle.graph import child, current_stream, opaque
 from gpu_package import CapturedGraph, Package, address
-from gpus import DRIVER
 
 GPU = "cuda:0"
 N = 23
@@ -26,17 +25,6 @@ pytestmark = pytest.mark.usefixtures("fake_gpus")
 @pytest.fixture
 def session(gpu_session: eagle.Session) -> eagle.Session:
     return gpu_session
-
-
-@pytest.fixture
-def local(fake_gpus: None) -> Iterator[eagle.Session]:
-    with eagle.local() as opened:
-        yield opened
-
-
-@pytest.fixture
-def package(fake_gpus: None) -> Package:
-    return Package(DRIVER)
 
 
 @eagle.kernel

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from eagle.graph import child, current_stream, opaque
 from gpu_package import CapturedGraph, Package, address
-from gpus import DRIVER
 
 GPU = "cuda:0"
 
@@ -24,11 +23,6 @@ pytestmark = pytest.mark.usefixtures("fake_gpus")
 @pytest.fixture
 def session(gpu_session: eagle.Session) -> eagle.Session:
     return gpu_session
-
-
-@pytest.fixture
-def package(fake_gpus: None) -> Package:
-    return Package(DRIVER)
 
 
 class Notes:

@@ -10,7 +10,6 @@ import ctypes
 import gc
 import threading
 import weakref
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,8 +18,8 @@ import numpy as np
 import pytest
 from eagle import _core
 from eagle.graph import child, current_stream, opaque
-from gpu_package import CapturedGraph, DriverError, Package, address
-from gpus import DRIVER
+from frameworks import DriverError
+from gpu_package import CapturedGraph, Package, address
 from models import add_into, affine
 
 GPU = "cuda:0"
@@ -68,18 +67,6 @@ def around(node: Any, x: Any, y: Any, z: Any) -> eagle.Graph:
 
 def arrays(session: eagle.Session) -> list[Any]:
     return [session.full(4, 1.0, device=GPU) for _ in range(3)]
-
-
-@pytest.fixture
-def local(fake_gpus: None) -> Iterator[eagle.Session]:
-    """For what only a session in process does."""
-    with eagle.local() as opened:
-        yield opened
-
-
-@pytest.fixture
-def package(fake_gpus: None) -> Package:
-    return Package(DRIVER)
 
 
 def in_process(session: eagle.Session) -> bool:
@@ -490,6 +477,37 @@ def test_two_sessions_capture_one_after_the_other_and_what_is_freed_meanwhile_is
             two.result(60).launch()
     assert order == ["first", "second"]
     assert first[2].numpy().tolist() == [4.5] * 4
+
+
+def test_an_array_whose_last_owner_goes_is_there_for_what_a_stream_still_has_to_do(
+    session: eagle.Session, package: Package
+) -> None:
+    x, y = session.full(4, 1.0, device=GPU), package.allocate()
+    large = session.full(200_000, 3.0, device=GPU)  # a plane of its own
+    stream = package.stream()
+    for array, result in ((x, y), (large, y + 64)):
+        package.affine(address(array), result, 2.0, 0.5, 4, stream)
+    del x, large, array
+    gc.collect()
+    session.close()
+    package.wait(stream)
+    assert [at(result, 4).tolist() for result in (y, y + 64)] == [[2.5] * 4, [6.5] * 4]
+
+
+def test_arrays_that_go_while_a_package_captures_leave_its_capture_alone(
+    session: eagle.Session, package: Package
+) -> None:
+    x, y = session.full(4, 1.0, device=GPU), session.zeros(4, device=GPU)
+    going = [session.zeros(size, device=GPU) for size in (4, 200_000)]
+    assert all(address(array) for array in going)
+    stream = package.stream()
+    package.begin_capture(stream)
+    package.affine(address(x), address(y), 2.0, 0.5, 4, stream)
+    going.clear()  # as a collection of garbage may do it
+    gc.collect()
+    package.launch_graph(package.end_capture(stream), stream)
+    package.wait(stream)
+    assert y.numpy().tolist() == [2.5] * 4
 
 
 # ---- graphs that a package captured

@@ -101,7 +101,7 @@ StatusOr<std::shared_ptr<const CapturedGraph>> CapturedGraph::copy_of(
 
 CapturedGraph::~CapturedGraph() {
   if (graph_ == nullptr) return;
-  (void)device_->run("cuGraphDestroy", [&](const api::Functions& call) {
+  device_->free("cuGraphDestroy", [&](const api::Functions& call) {
     if (exec_ != nullptr) call.cuGraphExecDestroy(exec_);
     return call.cuGraphDestroy(graph_);
   });

@@ -141,6 +141,7 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
   origin_ = other.origin_;
   sharing_ = other.sharing_;
   base_ = std::exchange(other.base_, 0);
+  awaited_ = std::exchange(other.awaited_, 0);
   allocation_ = std::exchange(other.allocation_, 0);
   owner_ = std::move(other.owner_);
   return *this;
@@ -219,8 +220,7 @@ DeviceModule::~DeviceModule() { release(); }
 
 void DeviceModule::release() {
   if (module_ == nullptr) return;
-  (void)device_->run("cuModuleUnload",
-                     [&](const api::Functions& call) { return call.cuModuleUnload(module_); });
+  device_->free("cuModuleUnload", [&](const api::Functions& call) { return call.cuModuleUnload(module_); });
   module_ = nullptr;
 }
 
@@ -247,8 +247,7 @@ DeviceStream::~DeviceStream() { release(); }
 
 void DeviceStream::release() {
   if (stream_ == nullptr) return;
-  (void)device_->run("cuStreamDestroy",
-                     [&](const api::Functions& call) { return call.cuStreamDestroy(stream_); });
+  device_->free("cuStreamDestroy", [&](const api::Functions& call) { return call.cuStreamDestroy(stream_); });
   stream_ = nullptr;
 }
 
@@ -299,8 +298,7 @@ DeviceEvent::~DeviceEvent() { release(); }
 
 void DeviceEvent::release() {
   if (event_ == nullptr) return;
-  (void)device_->run("cuEventDestroy",
-                     [&](const api::Functions& call) { return call.cuEventDestroy(event_); });
+  device_->free("cuEventDestroy", [&](const api::Functions& call) { return call.cuEventDestroy(event_); });
   event_ = nullptr;
 }
 

@@ -73,6 +73,20 @@ public:
       return result == api::success ? functions.cuStreamSynchronize(nullptr) : result;
     });
   }
+  // `call` frees something, in whichever thread drops it last; whatever it says, there is nobody to tell. By
+  // the rules of a driver a free may spoil what a package of this process is capturing, and be refused
+  // itself, unless its thread answers for it: that nothing which is captured uses what is freed, which is as
+  // true as of any other time.
+  template <typename Call>
+  void free(const char* what, Call call) const {
+    (void)run(what, [&](const api::Functions& functions) -> api::Result {
+      int mode = api::capture_relaxed;
+      const api::Result exchanged = functions.cuThreadExchangeStreamCaptureMode(&mode);
+      const api::Result result = call(functions);
+      if (exchanged == api::success) functions.cuThreadExchangeStreamCaptureMode(&mode);
+      return result;
+    });
+  }
   // Asks the driver for something small, whether the GPU is still there; waits for no work. A fault is told
   // as every other one, and so is what only a GPU that has vanished says.
   Status probe() const;
@@ -116,8 +130,13 @@ public:
   // Likewise, for other processes to open by `handle`: `none` where the driver can do neither. It takes whole
   // pieces of the device's memory, which it has for itself: who opens it sees all of them.
   static StatusOr<DeviceMemory> create_shared(std::shared_ptr<const Device> device, std::uint64_t bytes);
-  // What another process made. MIXED_DEVICES for a handle of another GPU, by the names of both; SYSTEM.
-  static StatusOr<DeviceMemory> open(std::shared_ptr<const Device> device, const DeviceHandle& handle);
+  // Who works on memory that was opened here: the engine, which knows when it has done so, or also packages
+  // of the program, on streams of theirs.
+  enum class Users : std::uint8_t { engine, packages };
+  // What another process made; with packages, it is closed only once the GPU has done what it was given.
+  // MIXED_DEVICES for a handle of another GPU, by the names of both; OUT_OF_MEMORY; SYSTEM.
+  static StatusOr<DeviceMemory> open(std::shared_ptr<const Device> device, const DeviceHandle& handle,
+                                     Users users = Users::engine);
   // What somebody else made, frees, and does not free before `owner` goes.
   static DeviceMemory borrow(std::shared_ptr<const Device> device, api::DevicePointer address,
                              std::uint64_t bytes, std::shared_ptr<const void> owner);
@@ -151,6 +170,7 @@ private:
   Origin origin_ = Origin::allocated;
   Sharing sharing_ = Sharing::none;
   api::DevicePointer base_ = 0;        // of what was mapped or opened
+  api::DevicePointer awaited_ = 0;     // to be freed before that is closed
   std::uint64_t allocation_ = 0;       // the driver's number of what is mapped
   std::shared_ptr<const void> owner_;  // of what was borrowed; of what was made, who pays
 };

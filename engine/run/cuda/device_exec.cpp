@@ -34,7 +34,7 @@ DeviceExec::DeviceExec(DeviceExec&& other) noexcept
 
 DeviceExec::~DeviceExec() {
   if (graph_ == nullptr) return;
-  (void)device_->run("cuGraphDestroy", [&](const api::Functions& call) {
+  device_->free("cuGraphDestroy", [&](const api::Functions& call) {
     if (exec_ != nullptr) call.cuGraphExecDestroy(exec_);
     if (prepared_ != nullptr) call.cuGraphExecDestroy(prepared_);
     return call.cuGraphDestroy(graph_);
@@ -112,7 +112,7 @@ void DeviceExec::adopt() {
 
 void DeviceExec::discard() {
   if (prepared_ == nullptr) return;
-  (void)device_->run("cuGraphExecDestroy", [&](const api::Functions& call) {
+  device_->free("cuGraphExecDestroy", [&](const api::Functions& call) {
     return call.cuGraphExecDestroy(std::exchange(prepared_, nullptr));
   });
 }

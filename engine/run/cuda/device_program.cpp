@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/graph/list_edges.h"
+#include "engine/graph/list_order.h"
 #include "engine/kernel/names.h"
 #include "engine/run/cuda/parents.h"
 #include "engine/run/cuda/routines.h"

@@ -114,7 +114,8 @@ StatusOr<DeviceHandle> DeviceMemory::handle() const {
   return handle;
 }
 
-StatusOr<DeviceMemory> DeviceMemory::open(std::shared_ptr<const Device> device, const DeviceHandle& handle) {
+StatusOr<DeviceMemory> DeviceMemory::open(std::shared_ptr<const Device> device, const DeviceHandle& handle,
+                                          Users users) {
   if (handle.uuid != device->info().uuid) {
     return Status(Reason::mixed_devices, "memory of " + handle.uuid + " cannot be opened on " +
                                              text_of(device->info()) + "; open it on the GPU that has it");
@@ -151,10 +152,18 @@ StatusOr<DeviceMemory> DeviceMemory::open(std::shared_ptr<const Device> device, 
   }
   memory.address_ = memory.base_ + handle.offset;
   memory.bytes_ = handle.bytes;
+  if (users == Users::packages) {
+    EAGLE_RETURN_IF_ERROR(device->run(
+        "cuMemAlloc", [&](const api::Functions& call) { return call.cuMemAlloc(&memory.awaited_, 1); }));
+  }
   return memory;
 }
 
 // Later, where something is captured on the GPU: a free would wait for the device, and spoil that.
+//
+// cuMemFree waits for what the GPU was given before, whoever gave it; cuMemUnmap does not always, and takes
+// the memory away from kernels that are under way. So a byte is freed first. Waiting for the context instead
+// (cuCtxSynchronize) would spoil whatever a package captures meanwhile, which a free of this kind does not.
 void DeviceMemory::release() {
   if (address_ == 0 && base_ == 0 && allocation_ == 0) return;
   if (origin_ == Origin::borrowed) {
@@ -163,9 +172,10 @@ void DeviceMemory::release() {
     return;
   }
   device_->turns().free([device = device_, origin = origin_, address = address_, base = base_, taken = taken_,
-                         allocation = allocation_] {
-    (void)device->run("cuMemFree", [&](const api::Functions& call) {
+                         awaited = awaited_, allocation = allocation_] {
+    device->free("cuMemFree", [&](const api::Functions& call) {
       if (origin == Origin::allocated) return call.cuMemFree(address);
+      if (awaited != 0) call.cuMemFree(awaited);
       if (origin == Origin::opened) return call.cuIpcCloseMemHandle(base);
       if (base != 0) {
         call.cuMemUnmap(base, taken);
@@ -174,7 +184,7 @@ void DeviceMemory::release() {
       return call.cuMemRelease(allocation);
     });
   });
-  address_ = base_ = 0;
+  address_ = base_ = awaited_ = 0;
   allocation_ = 0;
   owner_.reset();
 }

@@ -214,6 +214,7 @@ inline constexpr int jit_error_log_buffer_bytes = 6;
   X(cuCtxSynchronize, 2000, cuCtxSynchronize, ())                                                            \
   X(cuStreamQuery, 2000, cuStreamQuery, (Stream stream))                                                     \
   X(cuStreamDestroy, 4000, cuStreamDestroy_v2, (Stream stream))                                              \
+  X(cuThreadExchangeStreamCaptureMode, 10010, cuThreadExchangeStreamCaptureMode, (int* mode))                \
   X(cuLaunchKernel, 4000, cuLaunchKernel,                                                                    \
     (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,                 \
      unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream stream, void** parameters,            \

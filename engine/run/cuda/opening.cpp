@@ -8,16 +8,17 @@
 namespace eagle::run::cuda {
 
 StatusOr<std::shared_ptr<Opening>> Opening::begin(std::shared_ptr<const Device> device, DeviceHandle handle,
-                                                  std::function<void()> ended) {
+                                                  DeviceMemory::Users users, std::function<void()> ended) {
   const auto made = std::make_shared<Opening>();
   made->call_ = handle.descriptor.valid() ? "cuMemImportFromShareableHandle" : "cuIpcOpenMemHandle";
   // The thread's own: what it opens is closed by whoever has it last, which may be the thread.
   const auto given = std::make_shared<const DeviceHandle>(std::move(handle));
-  EAGLE_RETURN_IF_ERROR(start_detached([made, device = std::move(device), given, ended = std::move(ended)] {
-    auto memory = DeviceMemory::open(device, *given);
-    if (ended) ended();
-    made->set(std::move(memory));
-  }));
+  EAGLE_RETURN_IF_ERROR(
+      start_detached([made, device = std::move(device), given, users, ended = std::move(ended)] {
+        auto memory = DeviceMemory::open(device, *given, users);
+        if (ended) ended();
+        made->set(std::move(memory));
+      }));
   return made;
 }
 

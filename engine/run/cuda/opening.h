@@ -21,6 +21,7 @@ public:
   // Calls DeviceMemory::open. `ended`, which may be empty, is called once that has come back, from its
   // thread. SYSTEM where there is no thread.
   static StatusOr<std::shared_ptr<Opening>> begin(std::shared_ptr<const Device> device, DeviceHandle handle,
+                                                  DeviceMemory::Users users,
                                                   std::function<void()> ended = {});
 
   // Null status: it is open. DEADLINE where it is not yet, which names the driver's call and `cure`; it may
