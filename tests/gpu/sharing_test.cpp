@@ -205,25 +205,27 @@ TEST_P(GpuSharing, AHandleThatReachesOutOfItsAllocationIsRefused) {
   EXPECT_EQ(refused.status().reason(), Reason::bad_value);
 }
 
-// As a driver may do it, work begins when somebody waits, and unmapping waits for nothing by itself.
-TEST_P(GpuSharing, WhatPackagesWorkOnIsClosedOnceTheGpuHasDoneThat) {
+// A process whose stream fills what it is sent, and which gives that up before its stream has come to it: by
+// the fake driver that is when somebody waits, and what unmaps does not.
+int fills_and_leaves(int socket) {
   const auto device = gpu();
-  const auto memory = DeviceMemory::create_shared(device, 64);
-  ASSERT_TRUE(memory.ok() && memory->fill(1).ok());
-  const auto handle = memory->handle();
-  ASSERT_TRUE(handle.ok()) << handle.status().to_string();
-  auto opened = DeviceMemory::open(device, *handle, DeviceMemory::Users::packages);
+  auto opened = DeviceMemory::open(device, receive_handle(socket), DeviceMemory::Users::packages);
   const auto stream = DeviceStream::create(device);
-  ASSERT_TRUE(opened.ok() && stream.ok());
-  ASSERT_TRUE(device
-                  ->run("cuMemsetD8Async",
-                        [&](const api::Functions& call) {
-                          return call.cuMemsetD8Async(opened->address(), 7, 64, stream->handle());
-                        })
-                  .ok());
+  if (!opened.ok() || !stream.ok()) return 1;
+  const Status enqueued = device->run("cuMemsetD8Async", [&](const api::Functions& call) {
+    return call.cuMemsetD8Async(opened->address(), 7, opened->bytes(), stream->handle());
+  });
+  if (!enqueued.ok()) return 2;
   *opened = DeviceMemory();
-  const Status status = stream->wait();
-  EXPECT_TRUE(status.ok()) << status.to_string();
+  return stream->wait().ok() ? 0 : 3;
+}
+
+TEST_P(GpuSharing, WhatPackagesWorkOnIsClosedOnceTheGpuHasDoneThat) {
+  Other other(fills_and_leaves);
+  const auto memory = DeviceMemory::create_shared(gpu(), 64);
+  ASSERT_TRUE(memory.ok() && memory->fill(1).ok());
+  send_handle(other.socket(), *memory->handle());
+  EXPECT_EQ(other.status(), 0);
   EXPECT_EQ(bytes_of(*memory), std::vector<std::byte>(64, std::byte{7}));
 }
 
