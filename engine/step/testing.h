@@ -68,7 +68,7 @@ struct Ensemble {
   }
 };
 
-// Changes x in no step; from the fourth on none of its ends.
+// Leaves x as it is; from the fourth step on its loop never ends.
 inline kernel::Kernel endless_from_the_fourth_step() {
   kernel::KernelBuilder days("days");
   const auto x = days.state("x", {});

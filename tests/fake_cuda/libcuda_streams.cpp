@@ -43,10 +43,14 @@ bool enqueue(api::StreamRecord& stream, api::Piece piece) {
   return true;
 }
 
+namespace {
+
 int& capture_mode_of_thread() {
   thread_local int mode = api::capture_global;
   return mode;
 }
+
+}  // namespace
 
 bool spoils_capture(const api::ContextRecord& context, bool frees) {
   if (capture_mode_of_thread() == api::capture_relaxed) return false;
@@ -68,20 +72,26 @@ Result refuse_captured(api::StreamRecord& stream) {
   return api::capture_unsupported;
 }
 
-// What comes meanwhile is waited for as well, as little as a driver promises that.
-Result wait_for(const std::function<std::shared_ptr<api::StreamRecord>(api::ContextRecord&)>& stream) {
+// `begun` begins what waits, and says when something of it has ended. What comes meanwhile is waited for as
+// well, as little as a driver promises that.
+Result wait_until_idle(
+    const std::function<Result(api::ContextRecord&, std::shared_future<void>& ended)>& begun) {
   for (;;) {
     std::shared_future<void> ended;
-    const Result result = in_context([&](api::ContextRecord& context) {
-      const auto found = stream(context);
-      if (!found) return api::invalid_handle;
-      if (const Result refused = refuse_captured(*found); refused != api::success) return refused;
-      if (begin(found)) ended = found->ended;
-      return api::success;
-    });
+    const Result result = in_context([&](api::ContextRecord& context) { return begun(context, ended); });
     if (result != api::success || !ended.valid()) return result;
     ended.wait();
   }
+}
+
+Result wait_for(api::Stream stream) {
+  return wait_until_idle([stream](api::ContextRecord& context, std::shared_future<void>& ended) {
+    const auto found = stream_of(context, stream);
+    if (!found) return api::invalid_handle;
+    if (const Result refused = refuse_captured(*found); refused != api::success) return refused;
+    if (begin(found)) ended = found->ended;
+    return api::success;
+  });
 }
 
 // Whether what is at the end of one stream comes before what is at the end of another.
@@ -99,23 +109,16 @@ Result enqueued(api::ContextRecord& context, api::Stream stream, api::Piece piec
 
 }  // namespace
 
-Result wait_for_default() {
-  return wait_for([](api::ContextRecord& context) { return stream_of(context, nullptr); });
-}
+Result wait_for_default() { return wait_for(nullptr); }
 
 Result wait_for_all() {
-  for (;;) {
-    std::shared_future<void> ended;
-    const Result result = in_context([&](api::ContextRecord& context) {
-      for (const auto& stream : world().streams) {
-        if (stream->context == &context && begin(stream)) ended = stream->ended;
-      }
-      if (const auto own = stream_of(context, nullptr); begin(own)) ended = own->ended;
-      return api::success;
-    });
-    if (result != api::success || !ended.valid()) return result;
-    ended.wait();
-  }
+  return wait_until_idle([](api::ContextRecord& context, std::shared_future<void>& ended) {
+    for (const auto& stream : world().streams) {
+      if (stream->context == &context && begin(stream)) ended = stream->ended;
+    }
+    if (const auto own = stream_of(context, nullptr); begin(own)) ended = own->ended;
+    return api::success;
+  });
 }
 
 }  // namespace eagle::fake_cuda
@@ -161,7 +164,7 @@ Result cuStreamSynchronize(api::Stream stream) {
   // By its other name the default stream is waited for with those that it waits for, and each thread's own
   // may.
   if (reinterpret_cast<std::uintptr_t>(stream) <= api::stream_per_thread) return cuCtxSynchronize();
-  return wait_for([stream](api::ContextRecord& context) { return stream_of(context, stream); });
+  return wait_for(stream);
 }
 
 Result cuStreamDestroy_v2(api::Stream stream) {

@@ -254,14 +254,16 @@ TEST_F(CapturedGraphTest, MemoryThatGoesWhileSomethingIsCapturedIsFreedAfterward
 // The last owner of an array, a stream, or a graph may be a collector of garbage, in whichever thread.
 TEST_F(CapturedGraphTest, WhatIsFreedWhileAPackageCapturesSpoilsNothing) {
   const DeviceMemory x = memory();
-  auto here = std::make_unique<DeviceMemory>(memory()), elsewhere = std::make_unique<DeviceMemory>(memory());
-  auto graph = CapturedGraph::capture(device(), filling(x, 1));
-  ASSERT_TRUE(graph.ok()) << graph.status().to_string();
-  auto idle = DeviceStream::create(device()), stream = DeviceStream::create(device());
-  ASSERT_TRUE(idle.ok() && stream.ok());
+  const auto stream = DeviceStream::create(device());
+  ASSERT_TRUE(stream.ok());
   const api::Functions& call = device()->driver().call();
   const Device::Current current(*device());
   for (const int mode : {api::capture_global, api::capture_thread_local, api::capture_relaxed}) {
+    auto here = std::make_unique<DeviceMemory>(memory()),
+         elsewhere = std::make_unique<DeviceMemory>(memory());
+    auto graph = CapturedGraph::capture(device(), filling(x, 1));
+    auto idle = DeviceStream::create(device());
+    ASSERT_TRUE(graph.ok() && idle.ok());
     ASSERT_EQ(call.cuStreamBeginCapture(stream->handle(), mode), api::success);
     EXPECT_EQ(fill(stream->handle(), x.address(), 2), api::success);
     here.reset();
@@ -271,8 +273,6 @@ TEST_F(CapturedGraphTest, WhatIsFreedWhileAPackageCapturesSpoilsNothing) {
     api::Graph captured = nullptr;
     EXPECT_EQ(call.cuStreamEndCapture(stream->handle(), &captured), api::success) << "mode " << mode;
     EXPECT_EQ(call.cuGraphDestroy(captured), api::success);
-    here = std::make_unique<DeviceMemory>(memory());
-    elsewhere = std::make_unique<DeviceMemory>(memory());
   }
 }
 

@@ -153,8 +153,9 @@ StatusOr<DeviceMemory> DeviceMemory::open(std::shared_ptr<const Device> device, 
   memory.address_ = memory.base_ + handle.offset;
   memory.bytes_ = handle.bytes;
   if (users == Users::packages) {
-    EAGLE_RETURN_IF_ERROR(device->run(
-        "cuMemAlloc", [&](const api::Functions& call) { return call.cuMemAlloc(&memory.awaited_, 1); }));
+    EAGLE_RETURN_IF_ERROR(out_of_memory_in(*device, 1, device->run("cuMemAlloc", [&](const auto& call) {
+      return call.cuMemAlloc(&memory.awaited_, 1);
+    })));
   }
   return memory;
 }
