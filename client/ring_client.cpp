@@ -63,7 +63,9 @@ RingClient::RingClient(plane::Memory memory, UniqueFd doorbell)
     : memory_(std::move(memory)),
       doorbell_(std::move(doorbell)),
       patience_(run::allowed_threads() > 1 ? shortest_spin_s : 0,
-                run::allowed_threads() > 1 ? longest_spin_s : 0) {}
+                run::allowed_threads() > 1 ? longest_spin_s : 0),
+      patience_with_sleeper_(run::allowed_threads() > 1 ? shortest_spin_s : 0,
+                             run::allowed_threads() > 1 ? longest_spin_s : 0) {}
 
 // The lowest free slot: those that were used last are in the caches.
 std::optional<std::size_t> RingClient::claim() {
@@ -83,10 +85,11 @@ void RingClient::give_back(std::size_t slot) {
   used_.fetch_and(~bit(slot), std::memory_order_release);
 }
 
-void RingClient::ring_doorbell() {
-  if (ring().header.asleep.load(std::memory_order_seq_cst) == 0) return;
+bool RingClient::ring_doorbell() {
+  if (ring().header.asleep.load(std::memory_order_seq_cst) == 0) return false;
   const std::uint64_t one = 1;
   static_cast<void>(::write(doorbell_.get(), &one, sizeof one));
+  return true;
 }
 
 // What nobody has begun.
@@ -96,8 +99,9 @@ bool RingClient::take_back(ring::Slot& slot) {
                                            std::memory_order_seq_cst);
 }
 
-std::optional<State> RingClient::wait(ring::Slot& slot, const Caller& caller) {
-  bool mine = patience_.wait([&] { return !is_the_workers(slot.word.load(std::memory_order_acquire)); });
+std::optional<State> RingClient::wait(ring::Slot& slot, bool rang, const Caller& caller) {
+  Patience& patience = rang ? patience_with_sleeper_ : patience_;
+  bool mine = patience.wait([&] { return !is_the_workers(slot.word.load(std::memory_order_acquire)); });
   if (!mine && caller.before_sleep) caller.before_sleep();
   while (!mine) {
     const std::uint32_t word = slot.word.load(std::memory_order_acquire);
@@ -152,8 +156,7 @@ std::optional<RingClient::Posted> RingClient::post(const Launch& launch) {
   slot.timeout_ns.set(launch.timeout.count());
   slot.processor.set(static_cast<std::uint32_t>(::sched_getcpu() + 1));
   slot.word.store(static_cast<std::uint32_t>(State::posted), std::memory_order_seq_cst);
-  ring_doorbell();
-  return Posted{*claimed, launch.count};
+  return Posted{*claimed, launch.count, ring_doorbell()};
 }
 
 Status RingClient::silence() {
@@ -173,20 +176,20 @@ void RingClient::abandon(const Posted& posted) {
 
 void RingClient::abandon(std::size_t slot) { abandoned_.fetch_or(bit(slot), std::memory_order_release); }
 
-std::optional<State> RingClient::wait_for_end(ring::Slot& slot, const Caller& caller) {
+std::optional<State> RingClient::wait_for_end(ring::Slot& slot, bool rang, const Caller& caller) {
   for (;;) {
-    std::optional<State> state = wait(slot, caller);
+    std::optional<State> state = wait(slot, rang, caller);
     if (state != State::host_call) return state;
     state = answer(slot, caller);
     if (state != State::replied) return state;
-    ring_doorbell();
+    rang = ring_doorbell();
   }
 }
 
 std::optional<StatusOr<LaunchReport>> RingClient::finish(const Posted& posted, const Caller& caller,
                                                          bool* answered) {
   ring::Slot& slot = ring().slots[posted.slot];
-  const std::optional<State> state = wait_for_end(slot, caller);
+  const std::optional<State> state = wait_for_end(slot, posted.rang, caller);
   if (answered != nullptr) *answered = state.has_value();
   if (!state && take_back(slot)) {
     give_back(posted.slot);
@@ -223,8 +226,7 @@ std::optional<Status> RingClient::update(std::string_view request, const Caller&
   slot.kind.set(static_cast<std::uint64_t>(ring::Kind::update));
   slot.text.set_bytes(request);
   slot.word.store(static_cast<std::uint32_t>(State::posted), std::memory_order_seq_cst);
-  ring_doorbell();
-  const std::optional<State> state = wait(slot, caller);
+  const std::optional<State> state = wait(slot, ring_doorbell(), caller);
   if (!state && take_back(slot)) {
     give_back(*claimed);
     return {};

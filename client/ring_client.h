@@ -48,6 +48,7 @@ public:
   struct Posted {
     std::size_t slot = 0;
     std::int64_t count = 0;
+    bool rang = false;  // the worker slept
   };
   // Empty when every slot is in use: then the launch is to go over gRPC. From here on the worker may begin.
   std::optional<Posted> post(const Launch& launch);
@@ -84,13 +85,13 @@ private:
   void reclaim();
   // Until the slot is the client's for good: `done`, or `free` where it was taken back; empty where `look`
   // gave up.
-  std::optional<ring::State> wait_for_end(ring::Slot& slot, const Caller& caller);
+  std::optional<ring::State> wait_for_end(ring::Slot& slot, bool rang, const Caller& caller);
   void give_back(std::size_t slot);
-  void ring_doorbell();
+  bool ring_doorbell();  // whether it had to
   static bool take_back(ring::Slot& slot);
   // The word, once it is the client's turn: `free` where the launch was taken back; empty where `look` gave
   // up.
-  std::optional<ring::State> wait(ring::Slot& slot, const Caller& caller);
+  std::optional<ring::State> wait(ring::Slot& slot, bool rang, const Caller& caller);
   // The word after the reply: `done` where nobody wanted it.
   ring::State answer(ring::Slot& slot, const Caller& caller);
 
@@ -100,7 +101,9 @@ private:
   static_assert(ring::slot_count == 64);
   std::atomic<std::uint64_t> used_ = 0;
   std::atomic<std::uint64_t> abandoned_ = 0;  // of them, those that nobody waits for
-  Patience patience_;
+  // A worker that was woken may have been put on this very processor, and has it once this thread sleeps: how
+  // long to wait for that one is learned apart.
+  Patience patience_, patience_with_sleeper_;
 };
 
 }  // namespace eagle

@@ -1,5 +1,6 @@
 #include "server/ring/rings.h"
 
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -138,7 +139,7 @@ bool Rings::visit() {
     if (taken == 0) continue;
     left -= taken;
     one.used = ticks_now();
-    step_aside_.from(one.ring->client_processor(), static_cast<int>(awake_.size()));
+    note_taken(*one.ring, one.used);
   }
   const bool found = left < entries_a_turn;
   // The first in line is another one next time: who was not looked at, else the second.
@@ -160,10 +161,24 @@ void Rings::send_unused_to_sleep(Ticks now) {
   });
 }
 
-bool Rings::spin_for_work(const std::function<bool()>& idle) {
+// To move costs what a few launches do, and only between two that do not sleep it pays.
+void Rings::note_taken(const Ring& ring, Ticks now) {
+  quick_ = longer_than(quick, taken_, now) ? 0 : quick_ + 1;
+  taken_ = now;
+  client_processor_ = ring.client_processor();
+  if (quick_ >= quick_launches) step_aside_.from(client_processor_, static_cast<int>(awake_.size()));
+}
+
+// Not on the processor that the client needs, to take what it was told and to launch again.
+bool Rings::may_spin() const {
   // With one processor, whoever is waited for could not run.
-  static const bool may_spin = run::allowed_threads() > 1;
-  if (!may_spin || awake_.empty()) return false;
+  static const bool has_others = run::allowed_threads() > 1;
+  return has_others && !awake_.empty() && client_processor_ != ::sched_getcpu() &&
+         !longer_than(sleeps_by_then, taken_, ticks_now());
+}
+
+bool Rings::spin_for_work(const std::function<bool()>& idle) {
+  if (!may_spin()) return false;
   const Ticks begun = ticks_now();
   for (int round = 1;; ++round) {
     for (int i = 0; i < 16; ++i) {

@@ -26,6 +26,11 @@ class Rings {
 public:
   // How long the executor looks around before it sleeps, where a ring was used just now.
   static constexpr std::chrono::microseconds spin{50};
+  // A client that launches again and again, sooner than that, waits without sleeping.
+  static constexpr std::chrono::microseconds quick{50};
+  static constexpr int quick_launches = 3;
+  // One that has waited so long sleeps, and is likely to be woken on the processor of whoever wakes it.
+  static constexpr std::chrono::microseconds sleeps_by_then{100};
   static constexpr int entries_a_visit = 4;  // of one ring, before the next one has its turn
   // Of all rings, before a job has its turn: entries that are refused cost time, too, and nobody's share of
   // it.
@@ -66,6 +71,8 @@ private:
   void apply_changes();
   void listen(int timeout_ms);
   void send_unused_to_sleep(Ticks now);
+  void note_taken(const Ring& ring, Ticks now);
+  [[nodiscard]] bool may_spin() const;
   bool spin_for_work(const std::function<bool()>& idle);
   bool send_all_to_sleep();  // false: one of them has work
 
@@ -82,6 +89,9 @@ private:
   std::unordered_map<const Ring*, std::shared_ptr<Ring>> all_;
   std::vector<Known> awake_;
   Ticks listened_ = 0;
+  Ticks taken_ = 0;            // when something was taken last
+  int client_processor_ = -1;  // whose client was there then
+  int quick_ = 0;              // so many in a row came soon after the one before
   StepAside step_aside_;
 };
 

@@ -13,12 +13,22 @@
 #include "engine/base/futex.h"
 #include "engine/base/ticks.h"
 #include "engine/kernel/float_environment.h"
+#include "engine/run/cpu/team_place.h"
 
 namespace eagle::run {
 namespace {
 
-// Longer than a region takes to open, shorter than anybody notices who wants the processor.
-constexpr double spin_s = 5e-6;
+// How long a thread looks before it sleeps: longer than a region takes to open, shorter than anybody notices
+// who wants the processor; for those that compute beside it, longer, since to wake up takes some 30 us. A
+// quarter of what its own part took, since parts are of one size.
+constexpr double shortest_spin_s = 5e-6;
+constexpr double longest_spin_s = 50e-6;
+constexpr Ticks part_of_own = 4;
+
+Ticks spin_beside(Ticks own_part) {
+  static const Ticks shortest = ticks_of(shortest_spin_s), longest = ticks_of(longest_spin_s);
+  return std::clamp(own_part / part_of_own, shortest, longest);
+}
 
 void call_in_place(TeamBody call, const void* body, int thread, int threads) {
   const kernel::FloatEnvironment environment;
@@ -36,8 +46,7 @@ public:
   }
 
   // Takes down what was raised.
-  Word wait() {
-    static const Ticks spin = ticks_of(spin_s);
+  Word wait(Ticks spin) {
     const Ticks begin = ticks_now();
     std::uint32_t word = word_.load(std::memory_order_acquire);
     while (word == none && ticks_now() - begin < spin) {
@@ -59,6 +68,43 @@ private:
   std::atomic<std::uint32_t> word_ = none;
 };
 
+// One piece of work, of which each thread has a part. The first one waits for the others.
+class Parts {
+public:
+  // Before anybody else knows of it, and while nobody has a part of the one before.
+  void begin() {
+    begun_.store(0, std::memory_order_relaxed);
+    ended_.store(0, std::memory_order_relaxed);
+    from_ = TeamCall::here();
+  }
+
+  // What its part took.
+  Ticks run(TeamBody call, const void* body, int thread, int threads) {
+    static thread_local TeamPlace place;
+    if (thread > 0) {
+      begun_.fetch_add(1, std::memory_order_relaxed);
+      place.take(from_, thread, threads);
+    }
+    const Ticks begun = ticks_now();
+    call_in_place(call, body, thread, threads);
+    const Ticks took = ticks_now() - begun;
+    if (thread > 0 && ended_.fetch_add(1, std::memory_order_acq_rel) == threads - 2)
+      done_.raise(Signal::work);
+    return took;
+  }
+
+  void wait(Ticks own_part, int threads) {
+    if (threads <= 1) return;
+    const bool all_compute = begun_.load(std::memory_order_relaxed) == threads - 1;
+    done_.wait(all_compute ? spin_beside(own_part) : spin_beside(0));
+  }
+
+private:
+  std::atomic<int> begun_ = 0, ended_ = 0;  // besides the first
+  Signal done_;                             // raised by the last one that has ended
+  TeamCall from_ = {};
+};
+
 // The threads of one region that serve the first of them. It alone calls `lead` and `run`.
 class HeldTeam {
 public:
@@ -76,9 +122,8 @@ public:
 private:
   int threads_ = 1;
   std::vector<Signal> calls_;  // by thread
-  Signal done_;                // raised by the last one that is done
-  std::atomic<int> busy_ = 0;  // besides the first
   // Of the work in hand. Threads that it does not want do not look.
+  Parts parts_;
   TeamBody call_ = nullptr;
   const void* body_ = nullptr;
   int of_ = 1;
@@ -97,22 +142,20 @@ void HeldTeam::lead(int threads, HeldBody call, const void* body) {
 
 void HeldTeam::serve(int thread) {
   Signal& mine = calls_[static_cast<std::size_t>(thread)];
-  while (mine.wait() == Signal::work) {
-    call_in_place(call_, body_, thread, of_);
-    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) done_.raise(Signal::work);
-  }
+  Ticks part = 0;
+  while (mine.wait(spin_beside(part)) == Signal::work) part = parts_.run(call_, body_, thread, of_);
 }
 
 void HeldTeam::run(int wanted, TeamBody call, const void* body) {
   call_ = call;
   body_ = body;
   of_ = std::min(wanted, threads_);
-  busy_.store(of_ - 1, std::memory_order_relaxed);
+  parts_.begin();
   for (int thread = 1; thread < of_; ++thread) calls_[static_cast<std::size_t>(thread)].raise(Signal::work);
   held = nullptr;  // whatever wants a team in there is in one
-  call_in_place(call, body, 0, of_);
+  const Ticks part = parts_.run(call, body, 0, of_);
   held = this;
-  if (of_ > 1) done_.wait();
+  parts_.wait(part, of_);
 }
 
 }  // namespace
@@ -122,8 +165,14 @@ bool may_have_team() { return HeldTeam::held != nullptr || omp_in_parallel() == 
 void run_team(int wanted, TeamBody call, const void* body) {
   if (wanted <= 1 || !may_have_team()) return call_in_place(call, body, 0, 1);
   if (HeldTeam::held != nullptr) return HeldTeam::held->run(wanted, call, body);
+  Parts parts;
+  parts.begin();
 #pragma omp parallel num_threads(wanted)
-  call_in_place(call, body, omp_get_thread_num(), omp_get_num_threads());
+  {
+    const int thread = omp_get_thread_num(), threads = omp_get_num_threads();
+    const Ticks part = parts.run(call, body, thread, threads);
+    if (thread == 0) parts.wait(part, threads);
+  }
 }
 
 void hold_team(int threads, HeldBody call, const void* body) {
