@@ -7,9 +7,14 @@
 #include <string>
 #include <string_view>
 
+#include "engine/run/host.h"
+
 namespace eagle::run {
 namespace {
 
+// Of the last-level cache for a thread, at most: a server's cache has hundreds of megabytes, of its many cores
+// and, where the machine is virtual, of other guests.
+constexpr std::int64_t most_of_a_thread = 16 << 20;
 // Where the system does not say: what a few threads of a processor of many have.
 constexpr std::int64_t usual_cache = 32 << 20;
 
@@ -37,11 +42,12 @@ StatusOr<Streaming> default_streaming() {
                                        " is none of off, large and always; unset it for large");
 }
 
-// A launch that writes half of the cache or more reads as much, as a rule: what it wrote first is gone before
+// A launch that writes half of its share or more reads as much, as a rule: what it wrote first is gone before
 // anybody reads it.
 std::int64_t streamed_from(Streaming streaming) {
   if (streaming == Streaming::off) return std::numeric_limits<std::int64_t>::max();
-  return streaming == Streaming::always ? 0 : last_level_cache() / 2;
+  if (streaming == Streaming::always) return 0;
+  return std::min(last_level_cache(), allowed_threads() * most_of_a_thread) / 2;
 }
 
 }  // namespace eagle::run
