@@ -9,8 +9,10 @@
 namespace eagle::run {
 namespace {
 
-// An idle processor takes 30 to 100 us to wake up, one that somebody else uses a time slice.
+// An idle processor takes 30 to 100 us to wake up, one that somebody else uses a time slice. Any may be away
+// for some milliseconds now and then, where the machine is virtual.
 constexpr double late_s = 1e-3;
+constexpr int too_often = 3;  // in a row
 // A place costs a system call, and some 30 us where it moves the thread.
 constexpr double between_moves_s = 2e-3;
 constexpr double shortest_pause_s = 50e-3;
@@ -50,10 +52,12 @@ cpu_set_t place_in_team(const cpu_set_t& allowed, int first, int thread, int thr
 void TeamPlace::take(const TeamCall& call, int thread, int threads) {
   const bool in_place = first_ == call.processor && thread_ == thread && threads_ == threads;
   const Ticks now = ticks_now();
-  if (in_place && first_ >= 0 && now > call.begun + ticks_of(late_s)) {
+  late_ = in_place && first_ >= 0 && now > call.begun + ticks_of(late_s) ? late_ + 1 : 0;
+  if (late_ >= too_often) {
     leave();
     pause_ = std::clamp(2 * pause_, ticks_of(shortest_pause_s), ticks_of(longest_pause_s));
     not_before_ = now + pause_;
+    late_ = 0;
     return;
   }
   if (in_place || now < not_before_ || call.processor < 0 || !may_place()) return;

@@ -30,8 +30,8 @@ cpu_set_t place_in_team(const cpu_set_t& allowed, int first, int thread, int thr
 class TeamPlace {
 public:
   // Before this thread, not the first, does its part of `call`. A system call where the first one has moved,
-  // at most every few milliseconds. Where this thread comes late to its own processor, because others
-  // compute there, it may run anywhere again for a while.
+  // at most every few milliseconds. Where this thread comes late to its own processor again and again, because
+  // others compute there, it may run anywhere for a while, which is longer each time.
   void take(const TeamCall& call, int thread, int threads);
 
 private:
@@ -41,6 +41,7 @@ private:
   int thread_ = 0;
   int threads_ = 0;
   cpu_set_t before_;  // its processors before it had a place
+  int late_ = 0;  // so many times in a row
   Ticks not_before_ = 0;
   Ticks pause_ = 0;
 };

@@ -141,13 +141,28 @@ TEST_F(TeamPlaceTest, AThreadFollowsWhereTheFirstOneMovesThoughNotAtOnce) {
   });
 }
 
-TEST_F(TeamPlaceTest, AThreadThatComesLateMayRunAnywhereForAWhile) {
+TEST_F(TeamPlaceTest, AThreadThatComesLateAgainAndAgainMayRunAnywhereForAWhile) {
+  constexpr std::chrono::milliseconds late{100};
   on_a_thread([&] {
     EXPECT_EQ(after(everywhere_[0]), without(everywhere_[0]));
-    EXPECT_EQ(after(everywhere_[0], std::chrono::milliseconds(100)), everywhere_);
+    EXPECT_EQ(after(everywhere_[0], late), without(everywhere_[0]));
+    EXPECT_EQ(after(everywhere_[0], late), without(everywhere_[0]));
+    EXPECT_EQ(after(everywhere_[0], late), everywhere_);
     EXPECT_EQ(after(everywhere_[0]), everywhere_);
     std::this_thread::sleep_for(comes_back);
     EXPECT_EQ(after(everywhere_[0]), without(everywhere_[0]));
+  });
+}
+
+TEST_F(TeamPlaceTest, AThreadThatIsLateNowAndThenStays) {
+  constexpr std::chrono::milliseconds late{100};
+  on_a_thread([&] {
+    EXPECT_EQ(after(everywhere_[0]), without(everywhere_[0]));
+    for (int i = 0; i < 5; ++i) {
+      after(everywhere_[0], late);
+      after(everywhere_[0], late);
+      EXPECT_EQ(after(everywhere_[0]), without(everywhere_[0]));
+    }
   });
 }
 
