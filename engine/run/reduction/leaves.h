@@ -74,7 +74,9 @@ struct CompensatedSum {
   static constexpr std::int64_t slots = 256;
   static constexpr int vectors = slots / lanes::width<T>;
 
-  EAGLE_INLINE static Value leaf(const T* x, std::int64_t count) {
+  // `next`: of a whole leaf, the one that comes after it, or null. Its lines are asked for meanwhile: the
+  // strides here are none that a processor sees ahead.
+  EAGLE_INLINE static Value leaf(const T* x, std::int64_t count, const T* next = nullptr) {
     const std::int64_t rows = count / slots;
     const std::int64_t more = count % slots;
     alignas(64) T last[slots];
@@ -85,7 +87,8 @@ struct CompensatedSum {
     Vector high[vectors], low[vectors];
     for (int v = 0; v < vectors; v += group) {
       const std::int64_t first = v * lanes::width<T>;
-      add_rows(x + first, rows, more > 0 ? last + first : nullptr, high + v, low + v);
+      add_rows(x + first, rows, more > 0 ? last + first : nullptr,
+               next == nullptr ? nullptr : next + first * rows, high + v, low + v);
     }
     for (int s = vectors / 2; s >= 1; s /= 2) {
       for (int v = 0; v < s; ++v) two_sum(high[v], low[v], high[v + s], low[v + s]);
@@ -109,9 +112,16 @@ struct CompensatedSum {
 private:
   static constexpr int group = 2;  // vectors side by side; with their errors they stay in registers
 
-  EAGLE_INLINE static void add_rows(const T* x, std::int64_t rows, const T* last, Vector* high, Vector* low) {
+  EAGLE_INLINE static void add_rows(const T* x, std::int64_t rows, const T* last, const T* next, Vector* high,
+                                    Vector* low) {
     Vector h[group] = {}, l[group] = {};
-    for (std::int64_t row = 0; row < rows; ++row, x += slots) add_row(x, h, l);
+    for (std::int64_t row = 0; row < rows; ++row, x += slots) {
+      if (next != nullptr) {
+        // Into the second cache: the first one is full of this leaf.
+        for (int v = 0; v < group; ++v) __builtin_prefetch(next + (group * row + v) * lanes::width<T>, 0, 2);
+      }
+      add_row(x, h, l);
+    }
     if (last != nullptr) add_row(last, h, l);
     for (int v = 0; v < group; ++v) high[v] = h[v];
     for (int v = 0; v < group; ++v) low[v] = l[v];

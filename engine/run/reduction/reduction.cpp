@@ -47,8 +47,15 @@ constexpr std::int64_t block_leaves = std::int64_t{1} << block_level;
 template <typename Kind>
 EAGLE_INLINE typename Kind::Value block(const typename Kind::Element* x) {
   std::array<typename Kind::Value, block_leaves> values;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = Kind::leaf(x + static_cast<std::int64_t>(i) * Kind::leaf_samples, Kind::leaf_samples);
+  for (typename Kind::Value& value : values) {
+    const typename Kind::Element* const next = x + Kind::leaf_samples;
+    if constexpr (requires { Kind::leaf(x, Kind::leaf_samples, next); }) {
+      value = Kind::leaf(x, Kind::leaf_samples, next);
+    } else {
+      value = Kind::leaf(x, Kind::leaf_samples);
+    }
+    x = next;
+  }
   for (std::size_t count = values.size() / 2; count >= 1; count /= 2) {
     for (std::size_t i = 0; i < count; ++i) values[i] = Kind::combine(values[2 * i], values[2 * i + 1]);
   }
