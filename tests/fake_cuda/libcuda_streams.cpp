@@ -171,6 +171,7 @@ Result cuStreamDestroy_v2(api::Stream stream) {
   return in_context([&](api::ContextRecord&) {
     const auto found = held(world().streams, stream);
     if (found == world().streams.end()) return api::invalid_handle;
+    static_cast<void>(begin(*found));  // what was enqueued is still done
     world().streams.erase(found);
     return api::success;
   });
