@@ -54,7 +54,7 @@ public:
   void set_closing() { ring().header.closing.store(1, std::memory_order_seq_cst); }
 
 private:
-  static constexpr std::size_t few_slots = 4;
+  static constexpr std::size_t few_slots = 1;
   static constexpr unsigned visits_between_all = 16;
   enum class Phase : std::uint8_t { idle, running, asking };
   // What the worker knows of a slot, whatever the shared memory says.

@@ -1,6 +1,7 @@
 // Launches from C++ through a daemon, next to a bare ring between two processes.
 //
-//   build/release/bin/bench_launches --daemon ENDPOINT [--repeats R] [--seconds S] [--json]
+//   build/release/bin/bench_launches --daemon ENDPOINT [--repeats R] [--seconds S] [--json] [--row TEXT]
+//   [--ours]
 //
 // One caller with one node of 1,024 samples (line 1); 1 and 64 callers with a session each and a node of 8
 // samples, one launch in flight each, and one caller with 8 launches enqueued for each wait (line 19); the
@@ -125,6 +126,8 @@ struct Setup {
   std::string endpoint;
   int repeats = 9;
   double seconds = 0.2;
+  std::string row;  // a part of the title of those that are measured
+  bool ours = false;
 };
 
 struct Form {
@@ -134,8 +137,12 @@ struct Form {
   std::function<void()> check;
 };
 
-MeasuredRow measure(const Setup& setup, const std::string& title, const std::vector<Form>& forms) {
-  MeasuredRow row{title, "s", {}};
+void measure(const Setup& setup, const std::string& title,
+             const std::function<std::vector<Form>()>& make_forms, std::vector<MeasuredRow>& rows) {
+  if (title.find(setup.row) == std::string::npos) return;
+  std::vector<Form> forms = make_forms();
+  if (setup.ours) std::erase_if(forms, [](const Form& form) { return form.kind != "ours"; });
+  MeasuredRow& row = rows.emplace_back(MeasuredRow{title, "s", {}});
   for (const Form& form : forms) row.forms.push_back({form.name, form.kind, {}});
   for (int repeat = 0; repeat <= setup.repeats; ++repeat) {
     for (std::size_t i = 0; i < forms.size(); ++i) {
@@ -144,7 +151,6 @@ MeasuredRow measure(const Setup& setup, const std::string& title, const std::vec
     }
   }
   for (const Form& form : forms) form.check();
-  return row;
 }
 
 Form ring_form(const Setup& setup, const std::string& name, std::size_t callers, std::int64_t samples,
@@ -236,6 +242,8 @@ int main(int argc, char** argv) {
   app.add_option("--repeats", setup.repeats)->check(CLI::Range(1, 1000));
   app.add_option("--seconds", setup.seconds, "of each form and repeat")->check(CLI::Range(1e-4, 60.0));
   app.add_flag("--json", json);
+  app.add_option("--row", setup.row, "those whose title has this in it");
+  app.add_flag("--ours", setup.ours, "no twins: for profiles");
   CLI11_PARSE(app, argc, argv);
 
   // Their processes are made before this one has threads.
@@ -249,18 +257,31 @@ int main(int argc, char** argv) {
   bench::RingTwin twin(work(few)), wide_twin(work(many));
 
   std::vector<MeasuredRow> rows;
-  rows.push_back(measure(setup, "one node, 1,024 samples, from C++",
-                         {twin_form(setup, "bare ring", wide_twin, 1, client_spin_ns),
-                          ring_form(setup, "eagle from C++ through eagled", 1, medium)}));
-  rows.push_back(
-      measure(setup, "1 session",
-              {twin_form(setup, "bare ring", twin, 1, client_spin_ns), ring_form(setup, "ring", 1, small),
-               ring_form(setup, "gRPC", 1, small, false), enqueued_form(setup, "ring, 8 enqueued a wait")}));
-  rows.push_back(measure(setup, "64 sessions",
-                         {twin_form(setup, "bare ring, sleeping", twin, sessions_of_many, 0),
-                          twin_form(setup, "bare ring, spinning 2 us", twin, sessions_of_many, 2'000),
-                          ring_form(setup, "ring", sessions_of_many, small)}));
-  rows.push_back(bytes_of_messages());
+  using Forms = std::vector<Form>;
+  measure(
+      setup, "one node, 1,024 samples, from C++",
+      [&] {
+        return Forms{twin_form(setup, "bare ring", wide_twin, 1, client_spin_ns),
+                     ring_form(setup, "eagle from C++ through eagled", 1, medium)};
+      },
+      rows);
+  measure(
+      setup, "1 session",
+      [&] {
+        return Forms{twin_form(setup, "bare ring", twin, 1, client_spin_ns),
+                     ring_form(setup, "ring", 1, small), ring_form(setup, "gRPC", 1, small, false),
+                     enqueued_form(setup, "ring, 8 enqueued a wait")};
+      },
+      rows);
+  measure(
+      setup, "64 sessions",
+      [&] {
+        return Forms{twin_form(setup, "bare ring, sleeping", twin, sessions_of_many, 0),
+                     twin_form(setup, "bare ring, spinning 2 us", twin, sessions_of_many, 2'000),
+                     ring_form(setup, "ring", sessions_of_many, small)};
+      },
+      rows);
+  if (setup.row.empty()) rows.push_back(bytes_of_messages());
   if (json) {
     bench::print_json(rows);
   } else {
