@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "engine/base/futex.h"
+#include "engine/base/spin.h"
+#include "engine/base/ticks.h"
 #include "engine/run/host.h"
 
 namespace eagle {
@@ -21,6 +23,8 @@ constexpr std::chrono::milliseconds ring_look_interval{4};
 // Waiting without sleeping pays where the worker is quick; longer than this a system call is cheap beside it.
 constexpr double longest_spin_s = 50e-6;
 constexpr double shortest_spin_s = 2e-6;
+// While the worker moves to another processor; where that one is busy it takes longer.
+constexpr double longest_move_s = 1e-3;
 
 constexpr std::uint64_t bit(std::size_t slot) { return std::uint64_t{1} << slot; }
 
@@ -74,6 +78,8 @@ std::optional<std::size_t> RingClient::claim() {
   while (~used != 0) {
     const auto slot = static_cast<std::size_t>(std::countr_one(used));
     if (used_.compare_exchange_weak(used, used | bit(slot), std::memory_order_acquire)) {
+      // Of two threads one may say too little: then the worker finds the other's slot later.
+      if (ring().header.slots.get() <= slot) ring().header.slots.set(static_cast<std::uint32_t>(slot + 1));
       return slot;
     }
   }
@@ -99,9 +105,26 @@ bool RingClient::take_back(ring::Slot& slot) {
                                            std::memory_order_seq_cst);
 }
 
+// Whether it came true meanwhile, or soon afterwards.
+template <typename Done>
+bool RingClient::wait_for_move(const Done& done) const {
+  bool moving = ring().header.moving.get() != 0;
+  if (!moving) return false;
+  Ticks until = ticks_now() + ticks_of(longest_move_s);
+  while (!done()) {
+    if (ticks_now() >= until) return false;
+    if (moving && ring().header.moving.get() == 0) {
+      moving = false;
+      until = ticks_now() + ticks_of(longest_spin_s);
+    }
+    pause_a_little();
+  }
+  return true;
+}
+
 std::optional<State> RingClient::wait(ring::Slot& slot, bool rang, const Caller& caller) {
-  Patience& patience = rang ? patience_with_sleeper_ : patience_;
-  bool mine = patience.wait([&] { return !is_the_workers(slot.word.load(std::memory_order_acquire)); });
+  const auto is_mine = [&] { return !is_the_workers(slot.word.load(std::memory_order_acquire)); };
+  bool mine = (rang ? patience_with_sleeper_ : patience_).wait(is_mine) || wait_for_move(is_mine);
   if (!mine && caller.before_sleep) caller.before_sleep();
   while (!mine) {
     const std::uint32_t word = slot.word.load(std::memory_order_acquire);

@@ -89,6 +89,8 @@ private:
   void give_back(std::size_t slot);
   bool ring_doorbell();  // whether it had to
   static bool take_back(ring::Slot& slot);
+  template <typename Done>
+  bool wait_for_move(const Done& done) const;
   // The word, once it is the client's turn: `free` where the launch was taken back; empty where `look` gave
   // up.
   std::optional<ring::State> wait(ring::Slot& slot, bool rang, const Caller& caller);

@@ -20,9 +20,10 @@ public:
   Patience(double shortest_s, double longest_s)
       : shortest_s_(shortest_s), longest_s_(longest_s), now_s_(longest_s) {}
 
-  // Whether `done()` came true before the time was up. The time is four times what the last wait took or, where
-  // that was short, a little less than before: others of the threads, or every second wait, may take longer.
-  // Half of it after a wait in vain; and now and then the longest, since what was slow may be quick now.
+  // Whether `done()` came true before the time was up. The time is half of what it was after a wait in vain, a
+  // little more than before after another one, and at least four times what that took: to sleep and be woken
+  // costs more than to wait a while in vain. And now and then the longest, since what was slow may be quick
+  // now.
   template <typename Done>
   bool wait(const Done& done) {
     if (done()) return true;
@@ -39,7 +40,7 @@ public:
       waited = seconds_of(ticks_now() - begun);
     } while (!is_done && waited < patience);
     const double before = now_s_.load(std::memory_order_relaxed);
-    const double wanted = is_done ? std::max(4 * waited, before * 7 / 8) : before / 2;
+    const double wanted = is_done ? std::max(4 * waited, before * 9 / 8) : before / 2;
     now_s_.store(std::clamp(wanted, shortest_s_, longest_s_), std::memory_order_relaxed);
     return is_done;
   }

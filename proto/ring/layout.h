@@ -132,6 +132,11 @@ struct alignas(64) Header {
   // The worker may be in the kernel: ring after posting.
   alignas(64) std::atomic<std::uint32_t> asleep{};
   std::atomic<std::uint32_t> closing{};  // the worker hands over
+  // The worker leaves the client's processor, which takes it 30 to 200 us: who sleeps meanwhile is woken
+  // where it went, and both are on one processor again. For clients that like to wait a little longer.
+  Cell<std::uint32_t> moving;
+  // The client's: it uses the first so many slots; 0: it does not say. Others are looked at now and then.
+  Cell<std::uint32_t> slots;
 };
 
 struct Memory {

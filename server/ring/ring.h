@@ -47,15 +47,16 @@ public:
   // Whether the client must ring. After `set_asleep(true)`, `pending` tells of what was posted just before.
   void set_asleep(bool asleep) { ring().header.asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst); }
   bool pending();
-  // Where the client was when it posted the launch that was taken last, as it says (sched_getcpu); -1: it does
-  // not say.
+  // Where the client was when it posted the launch that was taken last, as it says (sched_getcpu); -1: it
+  // does not say.
   [[nodiscard]] int client_processor() const { return client_processor_; }
+  void set_moving(bool moving) { ring().header.moving.set(moving ? 1 : 0); }
   // Any thread: the daemon is being exchanged, and what is enqueued is to go another way.
   void set_closing() { ring().header.closing.store(1, std::memory_order_seq_cst); }
 
 private:
   static constexpr std::size_t few_slots = 1;
-  static constexpr unsigned visits_between_all = 16;
+  static constexpr unsigned visits_between_all = 256;
   enum class Phase : std::uint8_t { idle, running, asking };
   // What the worker knows of a slot, whatever the shared memory says.
   struct Taken {
@@ -89,6 +90,7 @@ private:
   std::size_t next_ = 0;
   // Clients take the lowest slot that is free: few are looked at each time, and all of them now and then.
   std::size_t in_use_ = few_slots;  // the first so many
+  std::size_t said_ = 0;            // of them, by the client
   unsigned visits_ = 0;
   int client_processor_ = -1;
 };

@@ -161,12 +161,21 @@ void Rings::send_unused_to_sleep(Ticks now) {
   });
 }
 
-// To move costs what a few launches do, and only between two that do not sleep it pays.
 void Rings::note_taken(const Ring& ring, Ticks now) {
   quick_ = longer_than(quick, taken_, now) ? 0 : quick_ + 1;
   taken_ = now;
   client_processor_ = ring.client_processor();
-  if (quick_ >= quick_launches) step_aside_.from(client_processor_, static_cast<int>(awake_.size()));
+}
+
+// To move costs what a few launches do, and pays only between launches without a sleep: so the thread moves
+// when the client has its answer and is about to launch again, and says so. A sleeping one would be woken
+// where it went.
+void Rings::step_aside() {
+  if (quick_ < quick_launches) return;
+  const auto moving = [this](bool is) {
+    for (const Known& one : awake_) one.ring->set_moving(is);
+  };
+  if (step_aside_.from(client_processor_, static_cast<int>(awake_.size()), moving)) taken_ = ticks_now();
 }
 
 // Not on the processor that the client needs, to take what it was told and to launch again.
@@ -212,6 +221,7 @@ bool Rings::send_all_to_sleep() {
 }
 
 void Rings::sleep(const std::function<bool()>& idle) {
+  step_aside();
   if (spin_for_work(idle) || !send_all_to_sleep()) return;
   asleep_.store(true, std::memory_order_seq_cst);
   if (idle() && !changed_.load(std::memory_order_seq_cst)) listen(longest_sleep_ms);

@@ -72,6 +72,7 @@ private:
   void listen(int timeout_ms);
   void send_unused_to_sleep(Ticks now);
   void note_taken(const Ring& ring, Ticks now);
+  void step_aside();
   [[nodiscard]] bool may_spin() const;
   bool spin_for_work(const std::function<bool()>& idle);
   bool send_all_to_sleep();  // false: one of them has work

@@ -6,6 +6,8 @@
 // long. So the executor moves, by leaving that processor out of its affinity for a moment.
 #pragma once
 
+#include <functional>
+
 #include "engine/base/ticks.h"
 
 namespace eagle::server {
@@ -17,8 +19,8 @@ public:
   // sched_getcpu, or anything else); `clients`: that launch at this time. Moves the thread if it is there,
   // may be elsewhere, and there are more processors than clients; not again for a while, which is longer
   // where the last move met a processor that others were using. Its affinity is as before afterwards.
-  // Whether it moved.
-  bool from(int processor, int clients);
+  // `moving`: called with true before it moves, and with false afterwards. Whether it moved.
+  bool from(int processor, int clients, const std::function<void(bool)>& moving);
 
 private:
   Ticks not_before_ = 0;
