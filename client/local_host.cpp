@@ -295,6 +295,7 @@ public:
     EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<run::BuiltGraph> fresh,
                            on_device ? shared_->engine->rebind(*built(), description, *on_device)
                                      : shared_->engine->rebind(*built(), description, resolved.memory));
+    fresh->keep();
     const std::scoped_lock lock(mutex_);  // what was there before goes after it
     host_views_ = LocalHostViews(fresh->graph(), resolved.planes);
     built_.swap(fresh);

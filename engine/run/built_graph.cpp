@@ -12,7 +12,14 @@
 #include "engine/run/loop_watch.h"
 
 namespace eagle::run {
-BuiltGraph::~BuiltGraph() = default;
+
+BuiltGraph::~BuiltGraph() {
+  if (to_keep_) device_->undo_rebind();
+}
+
+void BuiltGraph::keep() {
+  if (std::exchange(to_keep_, false)) device_->keep_rebind();
+}
 
 std::vector<std::string> BuiltGraph::node_labels() const {
   std::vector<std::string> labels;
@@ -59,9 +66,8 @@ Status BuiltGraph::update(const std::vector<graph::ParamUpdate>& updates) {
   return {};
 }
 
-// Takes the numbers of the Params of the same graph over other planes.
+// Takes the numbers of the Params of the same graph over other planes, on the CPU.
 Status BuiltGraph::keep_params_of(const BuiltGraph& other) {
-  if (device_) return device_->keep_params_of(*other.device_);
   std::uint32_t launch = 0;
   for (const std::uint32_t kernel : program_->kernels()) {
     const std::vector<kernel::Argument>& arguments = graph_.kernels[kernel]->arguments;

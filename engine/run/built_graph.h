@@ -75,6 +75,8 @@ public:
   // New numbers for Params: all of them or, where one is refused, none. Not while a replay of it is under
   // way. UNKNOWN_NAME, WRONG_DTYPE, BAD_VALUE.
   Status update(const std::vector<graph::ParamUpdate>& updates);
+  // What a rebind gave is to be the graph from now on. Cannot fail.
+  void keep();
 
 private:
   friend class eagle::Engine;
@@ -90,7 +92,8 @@ private:
   std::vector<std::shared_ptr<const codegen::Code>> code_;  // by kernel; null where no launch runs by itself
   std::shared_ptr<FusedFunctions> functions_;               // what was fused; whoever binds reads and adds
   std::unique_ptr<CpuProgram> program_;                     // null on a GPU
-  std::unique_ptr<DeviceBackend> device_;                   // null on the CPU
+  std::shared_ptr<DeviceBackend> device_;                   // null on the CPU
+  bool to_keep_ = false;                                    // `device_` is another graph's until then
   std::shared_ptr<Counters> counters_;                      // of a graph on a GPU
   bool compiled_ = false;
   bool long_loops_ = false;  // of some kernel

@@ -48,6 +48,10 @@ public:
   virtual Status update(const std::vector<graph::ParamUpdate>& updates) = 0;
   // The numbers of the Params of the same graph over other planes.
   virtual Status keep_params_of(const DeviceBackend& other) = 0;
+  // After it was put over other planes (run/cuda/graph_backend.h), before the next launch: it stays so, or
+  // has what it had before.
+  virtual void keep_rebind() = 0;
+  virtual void undo_rebind() = 0;
 
 protected:
   DeviceBackend() = default;
