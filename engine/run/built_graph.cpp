@@ -32,6 +32,8 @@ const std::string& BuiltGraph::backend() const {
   return device_ ? device_->device() : cpu;
 }
 
+bool BuiltGraph::enqueues() const { return device_ && device_->is_whole(); }
+
 std::int64_t BuiltGraph::brief_replays() const {
   if (device_) return 0;  // nobody knows what a GPU takes
   // In additions, about ten of which a thread does in a nanosecond; a replay costs some whatever it computes.
@@ -100,8 +102,9 @@ struct Replay::OnDevice {
   ~OnDevice() {
     if (began) backend.give_up();
   }
+  Status begin() { return std::exchange(began, true) ? Status() : backend.launch(count, control); }
   StatusOr<Next> advance() {
-    if (!std::exchange(began, true)) EAGLE_RETURN_IF_ERROR(backend.launch(count, control));
+    EAGLE_RETURN_IF_ERROR(begin());
     const auto next = backend.advance();
     for (; counted < backend.launches(); ++counted) eagle::run::count(counters->launches);
     if (!next.ok()) return next.status();
@@ -271,6 +274,9 @@ StatusOr<Replay::Next> Replay::advance() {
   hold_team(state.program.team(), [&] { next = state.advance(slice); });
   return next;
 }
+
+Status Replay::begin() { return device_ ? device_->begin() : Status(); }
+bool Replay::ready() const { return !device_ || device_->backend.ready(); }
 
 std::uint32_t Replay::call() const { return device_ ? device_->backend.call() : state_->call; }
 bool Replay::part_way() const {

@@ -62,6 +62,8 @@ public:
   [[nodiscard]] std::int64_t brief_replays() const;
   [[nodiscard]] const graph::ScratchLayout& scratch() const { return scratch_; }
   [[nodiscard]] const Execution& execution() const { return execution_; }
+  // A launch of it can be begun and left (`Replay::begin`): it is on a GPU, and needs the host for nothing.
+  [[nodiscard]] bool enqueues() const;
   // Where it runs: "cpu", "cuda:0".
   [[nodiscard]] const std::string& backend() const;
   // What was compiled for it, as far as `most_reported_nodes` and `_bytes` go; for looking at.
@@ -121,6 +123,10 @@ public:
   // Loops of kernels, too, heed whatever stops a launch whose control has a caller's flag; without one they
   // heed `Control::cancel` alone.
   StatusOr<Next> advance();
+  // Of a graph that enqueues: gives the GPU what may be under way of it, and returns; before the first
+  // `advance`. Then `ready` says, without waiting, whether the next one has nothing to wait for.
+  Status begin();
+  [[nodiscard]] bool ready() const;
   [[nodiscard]] std::uint32_t call() const;     // the host node's number
   [[nodiscard]] std::int64_t launches() const;  // whole replays so far
   // Whether something of a replay has run and something is left: dropped now, the launch leaves what it

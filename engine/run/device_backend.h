@@ -33,6 +33,10 @@ public:
 
   // Begins so many replays.
   virtual Status launch(std::int64_t count, std::shared_ptr<const Control> control) = 0;
+  // A launch needs nobody until it is done.
+  [[nodiscard]] virtual bool is_whole() const = 0;
+  // Whether `advance` would wait for nothing.
+  [[nodiscard]] virtual bool ready() const = 0;
   // Goes on until they are done, the host is to act, or some have ended and others may have the thread. A
   // fault of the GPU is what its driver says, and stays.
   virtual StatusOr<Next> advance() = 0;

@@ -351,6 +351,12 @@ Status DeviceGraph::stopped() const {
   return {};
 }
 
+bool DeviceGraph::ready() const {
+  if (enqueued_ == 0) return true;
+  const StatusOr<bool> done = stream_.done();
+  return !done.ok() || *done;
+}
+
 StatusOr<DeviceGraph::Next> DeviceGraph::advance() {
   while (true) {
     EAGLE_ASSIGN_OR_RETURN(const Next next, advance_some());

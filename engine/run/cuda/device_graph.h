@@ -66,6 +66,8 @@ public:
   // The same, and comes back (`again`) when some of the replays have ended; where the host has a part, after
   // some milliseconds, at the next step of its, which may be in the middle of a replay.
   StatusOr<Next> advance_some();
+  // Whether `advance_some` would wait for nothing: what is enqueued of a whole graph is done, or has failed.
+  [[nodiscard]] bool ready() const;
   // Something of a replay has run that is not whole: dropped now, or having been stopped there, what it
   // writes is half written.
   [[nodiscard]] bool part_way() const { return cut_short_ || (position_ > 0 && launches_ < wanted_); }

@@ -72,6 +72,8 @@ public:
     failed_ = false;
     return graph_->launch(count, std::move(control));
   }
+  [[nodiscard]] bool is_whole() const override { return graph_->is_whole(); }
+  [[nodiscard]] bool ready() const override { return graph_->ready(); }
   StatusOr<Next> advance() override {
     const auto next = graph_->advance_some();
     failed_ = !next.ok() && next.status().reason() == Reason::system;
