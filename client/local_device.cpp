@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "client/local_enqueued.h"
 #include "client/plane_registry.h"
 #include "eagle/v1/run.pb.h"
 #include "engine/graph/wire.h"
@@ -38,7 +39,9 @@ LocalDeviceBuffer::~LocalDeviceBuffer() {
   planes_->leave(id_, bytes());
 }
 
+// Who has the address may do with the memory what it likes, at once.
 StatusOr<DeviceAddress> LocalDeviceBuffer::on_device() {
+  EAGLE_RETURN_IF_ERROR(LocalEnqueued::settle({{memory_->address(), memory_->bytes(), true}}));
   const run::cuda::DeviceInfo& info = memory_->device()->info();
   return DeviceAddress{memory_->address(), info.ordinal, info.uuid, memory_};
 }
@@ -91,6 +94,11 @@ Status copy_between(const plane::View& from, const LocalPlane& from_plane, const
                     const plane::View& to, const LocalPlane& to_plane, std::byte* to_data) {
   const LocalDeviceBuffer* const source = from_plane.on_gpu();
   const LocalDeviceBuffer* const target = to_plane.on_gpu();
+  for (const LocalDeviceBuffer* one : {source, target}) {
+    if (one == nullptr) continue;
+    const auto& memory = *one->memory();
+    EAGLE_RETURN_IF_ERROR(LocalEnqueued::settle({{memory.address(), memory.bytes(), one == target}}));
+  }
   if (source == nullptr && target == nullptr) {
     plane::copy_view(from, from_data, to, to_data);
     return {};

@@ -13,6 +13,7 @@
 
 #include "client/imported_ranges.h"
 #include "client/local_device.h"
+#include "client/local_enqueued.h"
 #include "client/local_memory.h"
 #include "client/local_planes.h"
 #include "client/local_runs.h"
@@ -192,10 +193,11 @@ StatusOr<Resolved> resolve(const LocalPlanes& planes, std::string_view session,
 class LocalGraph final : public HostGraph {
 public:
   LocalGraph(std::shared_ptr<Shared> shared, std::shared_ptr<LocalPlanes> planes, Resolved resolved,
-             std::unique_ptr<run::BuiltGraph> built, LocalWorks works)
+             std::unique_ptr<run::BuiltGraph> built, LocalWorks works, GpuTouches touches)
       : shared_(std::move(shared)),
         planes_(std::move(planes)),
         works_(std::move(works)),
+        touches_(std::move(touches)),
         host_views_(built->graph(), resolved.planes),
         bound_(std::move(resolved.planes)),
         built_(std::move(built)),
@@ -223,7 +225,7 @@ public:
                                 const std::function<Status(std::uint32_t)>& host_call) override {
     EAGLE_RETURN_IF_ERROR(shared_->state.check("launch"));
     EAGLE_RETURN_IF_ERROR(works_.check());
-    auto report = run(n, options, host_call);
+    auto report = run(n, options, host_call);  // after whatever is enqueued over the same arrays
     works_.over();
     return report;
   }
@@ -233,6 +235,8 @@ public:
     const Clock::time_point start = Clock::now();
     const Shared::Call call(*shared_, options);
     const auto built = this->built();
+    if (const Status settled = LocalEnqueued::settle(touches_, call.control().get()); !settled.ok())
+      return shared_->state.closed() ? shared_->state.check("launch") : settled;
     run::Replay replay(*built, n, call.control());
     const auto advance = [&replay]() -> StatusOr<run::Replay::Next> {
       while (true) {
@@ -267,17 +271,29 @@ public:
 
   [[nodiscard]] std::int64_t brief_replays() const override { return built()->brief_replays(); }
 
-  // In process there is nobody to leave a launch with.
-  [[nodiscard]] bool enqueues() const override { return false; }
-  Status enqueue(std::int64_t /*n*/) override {
-    return {Reason::internal, "enqueue: a local graph launches"};
+  // On the CPU there is nobody to leave a launch with, nor where the host has a part in it.
+  [[nodiscard]] bool enqueues() const override { return built()->enqueues(); }
+  Status enqueue(std::int64_t n) override {
+    EAGLE_RETURN_IF_ERROR(shared_->state.check("enqueue"));
+    EAGLE_RETURN_IF_ERROR(works_.check());
+    const auto call = std::make_shared<const EnqueuedCall>(shared_);
+    EAGLE_ASSIGN_OR_RETURN(
+        enqueued_, LocalEnqueued::begin(built(), n, touches_, call->call.control(), {call, shared_.get()}));
+    return {};
   }
-  StatusOr<LaunchReport> synchronize(const LaunchOptions& /*options*/,
+  StatusOr<LaunchReport> synchronize(const LaunchOptions& options,
                                      const std::function<Status(std::uint32_t)>& /*host_call*/) override {
-    return Status(Reason::internal, "synchronize: a local graph has nothing in flight");
+    std::optional<Clock::time_point> deadline;
+    if (options.timeout) deadline = Clock::now() + *options.timeout;
+    auto report = enqueued_->collect(options.cancel, deadline);
+    enqueued_.reset();
+    works_.over();
+    if (!report.ok() && shared_->state.closed()) return shared_->state.check("synchronize");
+    if (report.ok()) *launches_ += static_cast<std::uint64_t>(report->launches);
+    return report;
   }
   std::function<void()> cancel_enqueued() override {
-    return [] {};
+    return [launch = enqueued_] { launch->stop(); };
   }
 
   Status update(const std::vector<graph::ParamUpdate>& updates) override {
@@ -295,6 +311,8 @@ public:
     EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<run::BuiltGraph> fresh,
                            on_device ? shared_->engine->rebind(*built(), description, *on_device)
                                      : shared_->engine->rebind(*built(), description, resolved.memory));
+    fresh->keep();
+    touches_ = on_device ? touches_of(fresh->graph(), on_device->memory) : GpuTouches();
     const std::scoped_lock lock(mutex_);  // what was there before goes after it
     host_views_ = LocalHostViews(fresh->graph(), resolved.planes);
     built_.swap(fresh);
@@ -309,6 +327,13 @@ public:
   [[nodiscard]] bool compiled() const override { return built()->compiled(); }
 
 private:
+  // What stops a launch that was enqueued, for as long as it is.
+  struct EnqueuedCall {
+    explicit EnqueuedCall(std::shared_ptr<Shared> its)
+        : shared(std::move(its)), call(*shared, LaunchOptions()) {}
+    const std::shared_ptr<Shared> shared;
+    const Shared::Call call;
+  };
   // Held by whoever looks at it: a rebind may put another one in its place meanwhile.
   [[nodiscard]] std::shared_ptr<run::BuiltGraph> built() const {
     const std::scoped_lock lock(mutex_);
@@ -318,12 +343,14 @@ private:
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<LocalPlanes> planes_;
   const LocalWorks works_;
+  GpuTouches touches_;  // changed by `rebind`, as what follows
   mutable std::mutex mutex_;
   LocalHostViews host_views_;      // changed by `rebind`, during which there is no launch
   std::vector<LocalPlane> bound_;  // for as long as the graph is
   std::shared_ptr<run::BuiltGraph> built_;
   std::shared_ptr<std::atomic<std::uint64_t>> launches_ = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::uint64_t id_;
+  std::shared_ptr<LocalEnqueued> enqueued_;  // until it is collected; ends before the rest goes
 };
 
 class LocalHost final : public Host {
@@ -336,6 +363,7 @@ public:
   [[nodiscard]] bool closed() const override { return shared_->state.closed(); }
   Status close() override {
     shared_->close();
+    LocalEnqueued::settle_all_of(shared_.get());
     runs_.close();
     memory_->close();
     return {};
@@ -423,6 +451,7 @@ public:
                       const TransferProgress& progress) override {
     EAGLE_ASSIGN_OR_RETURN(const auto there, on_device("fetch", array, packed.size()));
     if (there.memory == nullptr) return Host::fetch_packed(array, packed, progress);
+    EAGLE_RETURN_IF_ERROR(settle(*there.memory, false));
     return in_pieces(packed.size(), progress, [&](std::uint64_t first, std::uint64_t count) {
       return run::cuda::read_packed(*there.memory, there.form, first, packed.subspan(first, count));
     });
@@ -431,6 +460,7 @@ public:
                      const TransferProgress& progress) override {
     EAGLE_ASSIGN_OR_RETURN(const auto there, on_device("send", array, packed.size()));
     if (there.memory == nullptr) return Host::send_packed(array, packed, progress);
+    EAGLE_RETURN_IF_ERROR(settle(*there.memory, true));
     return in_pieces(packed.size(), progress, [&](std::uint64_t first, std::uint64_t count) {
       return run::cuda::write_packed(*there.memory, there.form, first, packed.subspan(first, count));
     });
@@ -439,6 +469,7 @@ public:
     EAGLE_ASSIGN_OR_RETURN(const auto there, on_device("fill", array, std::nullopt));
     if (there.memory == nullptr) return Host::fill(array, element);
     if (element.size() != array.item_bytes) return Host::fill(array, element);  // which refuses it
+    EAGLE_RETURN_IF_ERROR(settle(*there.memory, true));
     const std::vector<std::byte> pattern = plane::repeated(element);
     for (std::uint64_t at = 0; at < there.form.bytes(); at += pattern.size()) {
       const std::uint64_t count = std::min<std::uint64_t>(pattern.size(), there.form.bytes() - at);
@@ -470,13 +501,16 @@ public:
                              graph::read(description, graph::PrivateKernelPlanes::allowed));
       EAGLE_RETURN_IF_ERROR(graph::check_races(graph, {}));
       EAGLE_RETURN_IF_ERROR(run::cuda::check_on_device(graph, *on_device));
+      EAGLE_RETURN_IF_ERROR(
+          LocalEnqueued::settle(touches_of(on_device->memory)));  // no wait while it captures
       EAGLE_ASSIGN_OR_RETURN(works, LocalWorks::prepare(graph, given, on_device->unit->device));
       on_device->works = works.on_device();
     }
     EAGLE_ASSIGN_OR_RETURN(auto built, on_device ? shared_->engine->build(description, *on_device)
                                                  : shared_->engine->build(description, resolved.memory));
-    return std::unique_ptr<HostGraph>(std::make_unique<LocalGraph>(shared_, planes_, std::move(resolved),
-                                                                   std::move(built), std::move(works)));
+    GpuTouches touches = on_device ? touches_of(built->graph(), on_device->memory) : GpuTouches();
+    return std::unique_ptr<HostGraph>(std::make_unique<LocalGraph>(
+        shared_, planes_, std::move(resolved), std::move(built), std::move(works), std::move(touches)));
   }
 
   StatusOr<RunResult> simulate(const v1::RunDescription& description,
@@ -493,6 +527,11 @@ public:
                            resolve(*planes_, name(), description.planes(), private_planes));
     EAGLE_ASSIGN_OR_RETURN(auto on_device, planes_on_device(resolved.planes));
     LocalWorks works;
+    const Shared::Call call(*shared_, options);
+    if (on_device) {
+      EAGLE_RETURN_IF_ERROR(
+          LocalEnqueued::settle(touches_of(on_device->memory), call.control().get()).within("simulate"));
+    }
     if (on_device && some_work(given)) {
       // Refused before a callable runs.
       EAGLE_ASSIGN_OR_RETURN(const step::Model model,
@@ -501,7 +540,6 @@ public:
       EAGLE_ASSIGN_OR_RETURN(works, LocalWorks::prepare(model, given, on_device->unit->device));
       on_device->works = works.on_device();
     }
-    const Shared::Call call(*shared_, options);
     EAGLE_ASSIGN_OR_RETURN(const auto simulation,
                            on_device
                                ? shared_->engine->simulate(description, *on_device, call.control())
@@ -535,6 +573,9 @@ private:
     PlaneRegistry::of_process().add(
         *buffer, {shared_->state.shared_name(), {id, 1}, bytes, 0, std::string(label), buffer, unit->name()});
     return std::shared_ptr<Buffer>(buffer);
+  }
+  static Status settle(const run::cuda::DeviceMemory& memory, bool written) {
+    return LocalEnqueued::settle({{memory.address(), memory.bytes(), written}});
   }
   static bool some_work(const GpuWorks& given) {
     return std::any_of(given.begin(), given.end(), [](const auto& one) { return one != nullptr; });

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "client/local_enqueued.h"
 #include "eagle/v1/run.pb.h"
 #include "engine/graph/wire.h"
 #include "engine/kernel/names.h"
@@ -74,6 +75,7 @@ StatusOr<std::uint64_t> LocalRuns::submit(const v1::SubmitRequest& request,
   EAGLE_ASSIGN_OR_RETURN(run->bound, bind_(request.run().planes(), private_planes));
   std::move(keep_alive.begin(), keep_alive.end(), std::back_inserter(run->bound.keep_alive));
   EAGLE_ASSIGN_OR_RETURN(const auto on_device, planes_on_device(run->bound.planes));
+  if (on_device) EAGLE_RETURN_IF_ERROR(LocalEnqueued::settle(touches_of(on_device->memory)));
   EAGLE_ASSIGN_OR_RETURN(run->simulation,
                          on_device ? engine_.simulate(request.run(), *on_device, run->control)
                                    : engine_.simulate(request.run(), run->bound.memory, run->control));

@@ -288,9 +288,10 @@ StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::rebind(const run::BuiltGraph&
   return built;
 }
 
-// Compiles by building: the device keeps the kernels that it has loaded.
-Status Engine::bind(run::BuiltGraph& built, const run::cuda::PlanesOnDevice& planes,
-                    const GivenUp& given_up) {
+// Compiles by building: the device keeps the kernels that it has loaded. What `old` is on the device is put
+// over the planes, if it can be.
+Status Engine::bind(run::BuiltGraph& built, const run::cuda::PlanesOnDevice& planes, const GivenUp& given_up,
+                    run::BuiltGraph* old) {
   EAGLE_RETURN_IF_ERROR(run::cuda::check_on_device(built.graph_, planes));
   EAGLE_RETURN_IF_ERROR(still_wanted(given_up));
   EAGLE_ASSIGN_OR_RETURN(built.scratch_, graph::lay_out_scratch(built.graph_));
@@ -300,7 +301,15 @@ Status Engine::bind(run::BuiltGraph& built, const run::cuda::PlanesOnDevice& pla
     use.offset = offset;
     if (use.in_memory) offset += run::cuda::paid_bytes(use.bytes);
   }
-  EAGLE_ASSIGN_OR_RETURN(built.device_, run::cuda::build_on_device(built.graph_, planes));
+  if (old != nullptr) {
+    EAGLE_ASSIGN_OR_RETURN(built.to_keep_, run::cuda::rebind_on_device(*old->device_, built.graph_, planes));
+  }
+  if (built.to_keep_) {
+    built.device_ = old->device_;
+  } else {
+    EAGLE_ASSIGN_OR_RETURN(built.device_, run::cuda::build_on_device(built.graph_, planes));
+    if (old != nullptr) EAGLE_RETURN_IF_ERROR(built.device_->keep_params_of(*old->device_));
+  }
   built.scratch_.bytes = built.device_->own_bytes();
   built.schedule_ = built.device_->schedule();
   built.counters_ = state_->counters;
@@ -323,7 +332,7 @@ StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::build(const v1::GraphDescript
   return built;
 }
 
-StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::rebind(const run::BuiltGraph& old,
+StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::rebind(run::BuiltGraph& old,
                                                           const v1::GraphDescription& description,
                                                           const run::cuda::PlanesOnDevice& planes,
                                                           const GivenUp& given_up) {
@@ -333,8 +342,7 @@ StatusOr<std::unique_ptr<run::BuiltGraph>> Engine::rebind(const run::BuiltGraph&
                          graph::read(description, state_->options.private_planes, state_->options.limits));
   EAGLE_RETURN_IF_ERROR(graph::check_same_structure(old.graph_, built->graph_));
   EAGLE_RETURN_IF_ERROR(graph::check_races(built->graph_, given_up));
-  EAGLE_RETURN_IF_ERROR(bind(*built, planes, given_up));
-  EAGLE_RETURN_IF_ERROR(built->keep_params_of(old));
+  EAGLE_RETURN_IF_ERROR(bind(*built, planes, given_up, &old));
   built->compiled_ = old.compiled_;
   built->build_s_ = old.build_s_;
   run::count(state_->counters->rebinds);

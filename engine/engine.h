@@ -93,13 +93,18 @@ public:
                                                    const GivenUp& given_up = {});
   // The graph `built` over the planes of another description of it, in place of which it can then be used:
   // schedule, code and the numbers of Params are the same. All that `build` refuses is refused here, and so
-  // is what is not the same graph. `built` stays as it is.
+  // is what is not the same graph. Where it is refused or fails, `built` stays as it is. Else it is to be
+  // told `keep` before its first launch, after which `built` is only to be looked at; dropped before that, it
+  // leaves `built` as it was. Between, `built` is not to be used.
   StatusOr<std::unique_ptr<run::BuiltGraph>> rebind(const run::BuiltGraph& built,
                                                     const v1::GraphDescription& description,
                                                     std::span<const run::PlaneMemory> planes,
                                                     const MakeScratch& scratch = {},
                                                     const GivenUp& given_up = {});
-  StatusOr<std::unique_ptr<run::BuiltGraph>> rebind(const run::BuiltGraph& built,
+  // On a GPU the CUDA graph is the same one, whose nodes are changed, all or none; what was enqueued keeps
+  // its planes. It is built anew, beside the old one until that goes, where other arrays overlap, or lie in
+  // memory so that a copy is another routine.
+  StatusOr<std::unique_ptr<run::BuiltGraph>> rebind(run::BuiltGraph& built,
                                                     const v1::GraphDescription& description,
                                                     const run::cuda::PlanesOnDevice& planes,
                                                     const GivenUp& given_up = {});
@@ -116,7 +121,8 @@ private:
   struct State;
   Status bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const run::PlaneMemory> planes,
               const MakeScratch& scratch, const GivenUp& given_up);
-  Status bind(run::BuiltGraph& built, const run::cuda::PlanesOnDevice& planes, const GivenUp& given_up);
+  Status bind(run::BuiltGraph& built, const run::cuda::PlanesOnDevice& planes, const GivenUp& given_up,
+              run::BuiltGraph* old = nullptr);
   explicit Engine(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -231,18 +231,17 @@ StatusOr<std::shared_ptr<LoadedGraph>> Daemon::rebind(Session& session, std::uin
   auto built = on_device ? engine_->rebind(old->built(), description, *on_device, wanted)
                          : engine_->rebind(old->built(), description, planes.memory,
                                            scratch_memory(budget_, session), wanted);
-  const Status allowed = built.ok() ? refuse_writes((*built)->graph(), planes) : built.status();
+  Status allowed = built.ok() ? refuse_writes((*built)->graph(), planes) : built.status();
+  if (allowed.ok()) allowed = session.records().rebound(id, description);
   if (!allowed.ok()) {
+    built = allowed;  // before anybody launches the old one again
     old->end_launch(0);
     return allowed;
   }
-  auto fresh = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(*built), old->launches());
+  (*built)->keep();
   // The old one stays taken: a launch that found it a moment ago is refused, and not run over old planes.
+  auto fresh = std::make_shared<LoadedGraph>(std::move(planes.planes), std::move(*built), old->launches());
   fresh->note_in(ledger_.get(), session.id(), hash_of(description, session.tenant()->name()));
-  if (const Status written = session.records().rebound(id, description); !written.ok()) {
-    old->end_launch(0);
-    return written;
-  }
   EAGLE_RETURN_IF_ERROR(session.replace_graph(id, fresh));
   return fresh;
 }

@@ -12,7 +12,14 @@
 #include "engine/run/loop_watch.h"
 
 namespace eagle::run {
-BuiltGraph::~BuiltGraph() = default;
+
+BuiltGraph::~BuiltGraph() {
+  if (to_keep_) device_->undo_rebind();
+}
+
+void BuiltGraph::keep() {
+  if (std::exchange(to_keep_, false)) device_->keep_rebind();
+}
 
 std::vector<std::string> BuiltGraph::node_labels() const {
   std::vector<std::string> labels;
@@ -24,6 +31,8 @@ const std::string& BuiltGraph::backend() const {
   static const std::string cpu = "cpu";
   return device_ ? device_->device() : cpu;
 }
+
+bool BuiltGraph::enqueues() const { return device_ && device_->is_whole(); }
 
 std::int64_t BuiltGraph::brief_replays() const {
   if (device_) return 0;  // nobody knows what a GPU takes
@@ -59,9 +68,8 @@ Status BuiltGraph::update(const std::vector<graph::ParamUpdate>& updates) {
   return {};
 }
 
-// Takes the numbers of the Params of the same graph over other planes.
+// Takes the numbers of the Params of the same graph over other planes, on the CPU.
 Status BuiltGraph::keep_params_of(const BuiltGraph& other) {
-  if (device_) return device_->keep_params_of(*other.device_);
   std::uint32_t launch = 0;
   for (const std::uint32_t kernel : program_->kernels()) {
     const std::vector<kernel::Argument>& arguments = graph_.kernels[kernel]->arguments;
@@ -94,8 +102,9 @@ struct Replay::OnDevice {
   ~OnDevice() {
     if (began) backend.give_up();
   }
+  Status begin() { return std::exchange(began, true) ? Status() : backend.launch(count, control); }
   StatusOr<Next> advance() {
-    if (!std::exchange(began, true)) EAGLE_RETURN_IF_ERROR(backend.launch(count, control));
+    EAGLE_RETURN_IF_ERROR(begin());
     const auto next = backend.advance();
     for (; counted < backend.launches(); ++counted) eagle::run::count(counters->launches);
     if (!next.ok()) return next.status();
@@ -265,6 +274,9 @@ StatusOr<Replay::Next> Replay::advance() {
   hold_team(state.program.team(), [&] { next = state.advance(slice); });
   return next;
 }
+
+Status Replay::begin() { return device_ ? device_->begin() : Status(); }
+bool Replay::ready() const { return !device_ || device_->backend.ready(); }
 
 std::uint32_t Replay::call() const { return device_ ? device_->backend.call() : state_->call; }
 bool Replay::part_way() const {

@@ -62,6 +62,8 @@ public:
   [[nodiscard]] std::int64_t brief_replays() const;
   [[nodiscard]] const graph::ScratchLayout& scratch() const { return scratch_; }
   [[nodiscard]] const Execution& execution() const { return execution_; }
+  // A launch of it can be begun and left (`Replay::begin`): it is on a GPU, and needs the host for nothing.
+  [[nodiscard]] bool enqueues() const;
   // Where it runs: "cpu", "cuda:0".
   [[nodiscard]] const std::string& backend() const;
   // What was compiled for it, as far as `most_reported_nodes` and `_bytes` go; for looking at.
@@ -75,6 +77,8 @@ public:
   // New numbers for Params: all of them or, where one is refused, none. Not while a replay of it is under
   // way. UNKNOWN_NAME, WRONG_DTYPE, BAD_VALUE.
   Status update(const std::vector<graph::ParamUpdate>& updates);
+  // What a rebind gave is to be the graph from now on. Cannot fail.
+  void keep();
 
 private:
   friend class eagle::Engine;
@@ -90,7 +94,8 @@ private:
   std::vector<std::shared_ptr<const codegen::Code>> code_;  // by kernel; null where no launch runs by itself
   std::shared_ptr<FusedFunctions> functions_;               // what was fused; whoever binds reads and adds
   std::unique_ptr<CpuProgram> program_;                     // null on a GPU
-  std::unique_ptr<DeviceBackend> device_;                   // null on the CPU
+  std::shared_ptr<DeviceBackend> device_;                   // null on the CPU
+  bool to_keep_ = false;                                    // `device_` is another graph's until then
   std::shared_ptr<Counters> counters_;                      // of a graph on a GPU
   bool compiled_ = false;
   bool long_loops_ = false;  // of some kernel
@@ -118,6 +123,10 @@ public:
   // Loops of kernels, too, heed whatever stops a launch whose control has a caller's flag; without one they
   // heed `Control::cancel` alone.
   StatusOr<Next> advance();
+  // Of a graph that enqueues: gives the GPU what may be under way of it, and returns; before the first
+  // `advance`. Then `ready` says, without waiting, whether the next one has nothing to wait for.
+  Status begin();
+  [[nodiscard]] bool ready() const;
   [[nodiscard]] std::uint32_t call() const;     // the host node's number
   [[nodiscard]] std::int64_t launches() const;  // whole replays so far
   // Whether something of a replay has run and something is left: dropped now, the launch leaves what it

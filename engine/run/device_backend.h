@@ -33,6 +33,10 @@ public:
 
   // Begins so many replays.
   virtual Status launch(std::int64_t count, std::shared_ptr<const Control> control) = 0;
+  // A launch needs nobody until it is done.
+  [[nodiscard]] virtual bool is_whole() const = 0;
+  // Whether `advance` would wait for nothing.
+  [[nodiscard]] virtual bool ready() const = 0;
   // Goes on until they are done, the host is to act, or some have ended and others may have the thread. A
   // fault of the GPU is what its driver says, and stays.
   virtual StatusOr<Next> advance() = 0;
@@ -48,6 +52,10 @@ public:
   virtual Status update(const std::vector<graph::ParamUpdate>& updates) = 0;
   // The numbers of the Params of the same graph over other planes.
   virtual Status keep_params_of(const DeviceBackend& other) = 0;
+  // After it was put over other planes (run/cuda/graph_backend.h), before the next launch: it stays so, or
+  // has what it had before.
+  virtual void keep_rebind() = 0;
+  virtual void undo_rebind() = 0;
 
 protected:
   DeviceBackend() = default;

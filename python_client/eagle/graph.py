@@ -314,7 +314,8 @@ class Graph(Storable):
         """Queues ``n`` runs and returns; :meth:`synchronize` waits for them.
 
         Through a daemon it returns once the launch is queued: until ``synchronize`` the graph is busy, its callables
-        run there, and errors come out there. In process it is ``launch``. Raises Busy where a launch is in flight.
+        run there, and errors come out there. So it does in process over arrays of a GPU that runs the graph alone; else
+        it is ``launch`` in process. Raises Busy where a launch is in flight.
         """
         number = _count("enqueue", n)
         self._built("enqueue").enqueue(number, self._calls)

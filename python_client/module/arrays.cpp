@@ -166,12 +166,13 @@ nb::object imported_array(const Session& session, const ArrayOnDevice& array, nb
   ImportedMemory memory{array.pointer + static_cast<std::uint64_t>(bytes.first),
                         static_cast<std::uint64_t>(bytes.last - bytes.first), hold(owner)};
   std::shared_ptr<Buffer> buffer;
+  std::uint64_t first = 0;
   {
     const Released released;
     buffer = take(session.import_on_device(memory, label));
     memory.owner.reset();
+    first = take(buffer->on_device()).pointer;  // before ours in an array of the session
   }
-  const std::uint64_t first = take(buffer->on_device()).pointer;  // before ours in an array of the session
   auto* const stand_in = reinterpret_cast<std::uint8_t*>(buffer->data()) + (memory.pointer - first);
   auto kept = std::make_unique<Owner>(Owner{std::move(buffer), std::move(keep)});
   const nb::object whole = array.read_only

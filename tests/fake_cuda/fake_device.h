@@ -18,6 +18,8 @@ struct Pretence {
   std::int64_t flip_bit = 0;          // the number of the launch whose first value is wrong in its lowest bit
   std::int64_t fail_load = 0;         // the number of the module that the driver's compiler refuses
   std::int64_t fail_instantiate = 0;  // the number of the graph made executable that finds no memory
+  std::int64_t fail_change = 0;       // the number of the change of a graph's node that finds no memory
+  bool single = false;                // a graph with conditionals is executable once at a time
   int init = 0;                       // what cuInit says
   std::uint64_t seed = 1;             // of the order of threads
   int uuid = 0x5a;                    // every byte of the GPUs' UUIDs but the last

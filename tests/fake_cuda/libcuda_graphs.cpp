@@ -95,6 +95,7 @@ Result cuGraphAddKernelNode(api::GraphNode* node, api::Graph graph, const api::G
 
 Result cuGraphKernelNodeSetParams(api::GraphNode node, const api::KernelNodeParams* parameters) {
   return in_context([&](api::ContextRecord&) {
+    if (++world().changed == pretence().fail_change) return api::out_of_memory;
     auto* const work = is_graph(node->graph) && !node->body ? std::get_if<api::Work>(&node->work) : nullptr;
     return work != nullptr && work_of(*parameters, *work) ? api::success : api::invalid_value;
   });
@@ -140,7 +141,13 @@ Result cuGraphInstantiateWithFlags(api::GraphExec* exec, api::Graph graph, unsig
   return in_context([&](api::ContextRecord&) {
     if (flags != 0 || held(world().graphs, graph) == world().graphs.end()) return api::invalid_value;
     if (++world().instantiated == pretence().fail_instantiate) return api::out_of_memory;
+    const bool conditionals = std::any_of(graph->nodes.begin(), graph->nodes.end(),
+                                          [](const auto& node) { return node->conditional != nullptr; });
+    const bool there = std::any_of(world().execs.begin(), world().execs.end(),
+                                   [&](const auto& one) { return one->made_of == graph; });
+    if (pretence().single && conditionals && there) return api::invalid_value;
     std::shared_ptr<api::GraphExecRecord> record = instantiated(*graph);
+    record->made_of = graph;
     *exec = record.get();
     world().execs.insert(std::move(record));
     return api::success;
@@ -151,6 +158,7 @@ Result cuGraphInstantiateWithFlags(api::GraphExec* exec, api::Graph graph, unsig
 Result cuGraphExecKernelNodeSetParams(api::GraphExec exec, api::GraphNode node,
                                       const api::KernelNodeParams* parameters) {
   return in_context([&](api::ContextRecord&) {
+    if (++world().changed == pretence().fail_change) return api::out_of_memory;
     if (held(world().execs, exec) == world().execs.end()) return api::invalid_value;
     for (api::GraphExecRecord::Node& one : exec->nodes) {
       auto* const work = std::get_if<api::Work>(&one.work);

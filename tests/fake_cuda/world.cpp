@@ -28,6 +28,8 @@ const Pretence& pretence() {
       if (name == "flip_bit") made.flip_bit = number;
       if (name == "fail_load") made.fail_load = number;
       if (name == "fail_instantiate") made.fail_instantiate = number;
+      if (name == "fail_change") made.fail_change = number;
+      if (name == "single") made.single = number != 0;
       if (name == "init") made.init = static_cast<int>(number);
       if (name == "uuid") made.uuid = static_cast<int>(number);
       if (name == "descriptors") made.descriptors = number != 0;

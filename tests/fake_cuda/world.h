@@ -124,6 +124,7 @@ struct GraphExecRecord {
   };
   std::vector<Node> nodes;
   std::vector<std::shared_ptr<UserObjectRecord>> retained;
+  const GraphRecord* made_of = nullptr;
 };
 
 // That a stream has come so far.
@@ -227,7 +228,7 @@ struct World {
   std::map<std::uint64_t, std::uint32_t> conditions;  // values by handle
   std::vector<std::unique_ptr<api::Graph>> bodies;    // arrays of one that were given out
   std::mt19937_64 order{pretence().seed};             // of nodes of graphs
-  std::int64_t allocated = 0, launched = 0, loaded = 0, instantiated = 0;
+  std::int64_t allocated = 0, launched = 0, loaded = 0, instantiated = 0, changed = 0;
 };
 
 World& world();

@@ -227,6 +227,32 @@ def test_scratch_and_notes_count_for_the_gpus_budget_and_go_with_their_graph(gpu
         wait_until(lambda: held(daemon) == (planes, planes), "the notes to go")
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_graph_over_other_arrays_has_the_scratch_that_it_had(gpu_daemon: Callable[..., Daemon], apart: bool) -> None:
+    """Three MiB of scratch in five: two graphs of them do not fit. Over arrays that overlap otherwise they are two."""
+    daemon = gpu_daemon("--device-budget", "5M")
+    with eagle.connect(daemon.endpoint) as session:
+        arrays = [session.zeros(4, device=GPU) for _ in range(4)]
+        x, y, other, target = arrays
+        x[...], other[...] = 1.0, 10.0
+        g = eagle.Graph()
+        between = g.scratch(393_216)
+        g.add(eagle.plan(affine).bind(x=x, y=between[:4], a=2.0, b=0.0), name="up")
+        g.add(eagle.plan(affine).bind(x=between[:4], y=y, a=1.0, b=1.0), name="down")
+        g.add(eagle.plan(affine).bind(x=x, y=target, a=1.0, b=0.0), name="beside")
+        g.build().update({"up.a": 3.0})
+        before = held(daemon)
+        if apart:  # 'beside' reads what 'down' writes
+            with pytest.raises((eagle.EagleError, MemoryError), match="--device-budget"):
+                g.rebind({"beside.x": y})
+        else:
+            g.rebind({"up.x": other, "beside.x": other, "down.y": y})
+        assert held(daemon) == before
+        g.launch()
+        assert y.numpy().tolist() == [4.0 if apart else 31.0] * 4
+        assert target.numpy().tolist() == [1.0 if apart else 10.0] * 4
+
+
 @pytest.mark.parametrize("bound", ["tenant_gpu_bytes", "--device-budget"])
 def test_a_graph_whose_scratch_is_too_much_for_the_gpu_is_refused_with_sizes(
     gpu_daemon: Callable[..., Daemon], tmp_path: Path, bound: str

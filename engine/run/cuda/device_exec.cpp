@@ -85,35 +85,36 @@ StatusOr<api::GraphNode> DeviceExec::add(api::Graph into, int kind, std::uint64_
 
 Status DeviceExec::instantiate() {
   EAGLE_RETURN_IF_ERROR(prepare());
-  adopt();
+  exchange();
+  discard();
   return {};
 }
 
 Status DeviceExec::prepare() {
   discard();
-  return device_->run("cuGraphInstantiateWithFlags", [&](const api::Functions& call) {
-    const api::Result made = call.cuGraphInstantiateWithFlags(&prepared_, graph_, 0);
-    if (made == api::success) return made;
-    prepared_ = nullptr;
-    if (made == api::out_of_memory || exec_ == nullptr) return made;
-    // Nobody promises that a graph with conditionals is executable twice.
-    call.cuGraphExecDestroy(std::exchange(exec_, nullptr));
-    const api::Result alone = call.cuGraphInstantiateWithFlags(&prepared_, graph_, 0);
-    if (alone != api::success) prepared_ = nullptr;
-    return alone;
-  });
+  bool alone = false;  // it cannot be had beside the other one
+  const auto make = [&] {
+    return device_->run("cuGraphInstantiateWithFlags", [&](const api::Functions& call) {
+      const api::Result made = call.cuGraphInstantiateWithFlags(&prepared_, graph_, 0);
+      if (made != api::success) prepared_ = nullptr;
+      alone = made != api::success && made != api::out_of_memory;
+      return made;
+    });
+  };
+  const Status made = make();
+  if (!alone || exec_ == nullptr || device_->lost()) return made;
+  // Nobody promises that a graph with conditionals is executable twice.
+  drop();
+  return make();
 }
 
-void DeviceExec::adopt() {
-  if (prepared_ == nullptr) return;
-  std::swap(exec_, prepared_);
-  discard();
-}
+void DeviceExec::discard() { destroy(prepared_); }
+void DeviceExec::drop() { destroy(exec_); }
 
-void DeviceExec::discard() {
-  if (prepared_ == nullptr) return;
+void DeviceExec::destroy(api::GraphExec& exec) const {
+  if (exec == nullptr) return;
   device_->free("cuGraphExecDestroy", [&](const api::Functions& call) {
-    return call.cuGraphExecDestroy(std::exchange(prepared_, nullptr));
+    return call.cuGraphExecDestroy(std::exchange(exec, nullptr));
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "engine/base/status.h"
 #include "engine/run/cuda/captured_graph.h"
@@ -35,9 +36,13 @@ public:
   // steps: where `prepare` fails, what was executable still is, if the driver lets both be (`executable`).
   Status instantiate();
   Status prepare();
-  void adopt();    // what was prepared last, if anything was
-  void discard();  // likewise
+  // What was prepared is what is launched, and what was is kept in its place, if it is there still: until
+  // `discard`, and to be exchanged again.
+  void exchange() { std::swap(exec_, prepared_); }
+  void discard();  // what is not launched
   [[nodiscard]] bool executable() const { return exec_ != nullptr; }
+  // What is executable is not as it should be; `instantiate` makes it from the nodes.
+  void drop();
   // The node runs with these words from the next launch on; those under way have copies of theirs. Of a node
   // in a body: from the next `instantiate` on.
   Status change(api::GraphNode handle, const DeviceNode& node, bool in_body);
@@ -48,6 +53,7 @@ private:
   DeviceExec() = default;
   std::shared_ptr<const Device> device_;
   api::Graph graph_ = nullptr;
+  void destroy(api::GraphExec& exec) const;
   api::GraphExec exec_ = nullptr;
   api::GraphExec prepared_ = nullptr;
 };

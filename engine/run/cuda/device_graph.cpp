@@ -22,6 +22,23 @@ std::string label_of(const graph::Graph& graph, std::uint32_t plane) {
   return label.empty() ? "plane " + std::to_string(plane) : "plane " + kernel::quote_name(label);
 }
 
+Status check_sizes(const graph::Graph& graph, std::span<const std::shared_ptr<const DeviceMemory>> planes) {
+  for (std::uint32_t i = 0; i < planes.size(); ++i) {
+    const bool given = planes[i] != nullptr && planes[i]->address() != 0;
+    if (given && planes[i]->bytes() < graph.planes[i].bytes) {
+      return {Reason::bad_value, label_of(graph, i) + " has " + std::to_string(planes[i]->bytes()) +
+                                     " bytes; expected at least " + std::to_string(graph.planes[i].bytes)};
+    }
+  }
+  return {};
+}
+
+std::vector<api::DevicePointer> addresses_of(std::span<const std::shared_ptr<const DeviceMemory>> planes) {
+  std::vector<api::DevicePointer> addresses;
+  for (const auto& plane : planes) addresses.push_back(plane->address());
+  return addresses;
+}
+
 }  // namespace
 
 // ---- building
@@ -38,10 +55,8 @@ StatusOr<std::unique_ptr<DeviceGraph>> DeviceGraph::build(
   EAGLE_ASSIGN_OR_RETURN(made->stream_, DeviceStream::create(made->device_));
   EAGLE_ASSIGN_OR_RETURN(made->before_, DeviceEvent::create(made->device_));
   EAGLE_ASSIGN_OR_RETURN(made->after_, DeviceEvent::create(made->device_));
-  std::vector<api::DevicePointer> addresses;
-  for (const auto& plane : made->planes_) addresses.push_back(plane->address());
-  EAGLE_ASSIGN_OR_RETURN(made->program_, lower(modules, made->graph_, addresses, made->beside_.address(),
-                                               made->ran_.address(), options));
+  EAGLE_ASSIGN_OR_RETURN(made->program_, lower(modules, made->graph_, addresses_of(made->planes_),
+                                               made->beside_.address(), made->ran_.address(), options));
   for (const DeviceMemory& memory : made->program_.scratch) made->own_bytes_ += paid_bytes(memory.bytes());
   made->iterations_.assign(made->program_.loops, 0);
   made->heeds_ =
@@ -52,21 +67,17 @@ StatusOr<std::unique_ptr<DeviceGraph>> DeviceGraph::build(
   return made;
 }
 
-Status DeviceGraph::make_memory(std::vector<std::shared_ptr<const DeviceMemory>> planes,
-                                const Account& account) {
+Status DeviceGraph::make_memory(Planes planes, const Account& account) {
   planes.resize(graph_.planes.size());
+  EAGLE_RETURN_IF_ERROR(check_sizes(graph_, planes));
   for (std::uint32_t i = 0; i < planes.size(); ++i) {
-    const bool given = planes[i] != nullptr && planes[i]->address() != 0;
-    if (given && planes[i]->bytes() < graph_.planes[i].bytes) {
-      return {Reason::bad_value, label_of(graph_, i) + " has " + std::to_string(planes[i]->bytes()) +
-                                     " bytes; expected at least " + std::to_string(graph_.planes[i].bytes)};
-    }
     if (planes[i] != nullptr) continue;
     EAGLE_ASSIGN_OR_RETURN(DeviceMemory memory, DeviceMemory::create(device_, graph_.planes[i].bytes, account,
                                                                      "scratch planes of a graph"));
     EAGLE_RETURN_IF_ERROR(memory.fill(0));
     own_bytes_ += paid_bytes(memory.bytes());
     planes[i] = std::make_shared<const DeviceMemory>(std::move(memory));
+    own_planes_.push_back(planes[i]);
   }
   planes_ = std::move(planes);
   EAGLE_ASSIGN_OR_RETURN(ran_, DeviceMemory::create(device_, 8 * count_loops(graph_.stages)));
@@ -100,81 +111,149 @@ Status DeviceGraph::update(const std::vector<graph::ParamUpdate>& updates) {
   return set_params(params);
 }
 
+DeviceGraph::Params DeviceGraph::params() const {
+  Params params;
+  for (std::uint32_t launch = 0; launch < program_.launches.size(); ++launch) {
+    const DeviceNode& node = program_.nodes[program_.launches[launch]].node;
+    for (std::uint32_t a = 0; a < node.kernel->arguments.size(); ++a) {
+      if (!kernel::has_plane(node.kernel->arguments[a].role))
+        params[{launch, a}] = node.words[codegen::device_base_word(a)];
+    }
+  }
+  return params;
+}
+
 Status DeviceGraph::set_params(const Params& params) {
   EAGLE_RETURN_IF_ERROR(enqueue_rest());
   Words before;
   for (const auto& [argument, bits] : params) {
     const std::size_t node = program_.launches.at(argument.first);
     std::vector<std::uint64_t>& words = program_.nodes[node].node.words;
+    const std::size_t word = codegen::device_base_word(argument.second);
+    if (words[word] == bits) continue;
     before.try_emplace(node, words);
-    words[codegen::device_base_word(argument.second)] = bits;
+    words[word] = bits;
   }
   EAGLE_RETURN_IF_ERROR(apply(before));
-  for (const auto& [argument, bits] : params) params_[argument] = bits;
+  for (DeviceExec& part : program_.parts) part.discard();
   return {};
 }
 
-Status DeviceGraph::rebind(std::uint32_t plane, std::shared_ptr<const DeviceMemory> memory) {
-  if (plane >= planes_.size() || memory == nullptr || memory->bytes() < graph_.planes[plane].bytes) {
-    return {Reason::bad_value, plane >= planes_.size()
-                                   ? "the graph has no plane " + std::to_string(plane)
-                                   : label_of(graph_, plane) + ": expected memory of at least " +
-                                         std::to_string(graph_.planes[plane].bytes) +
-                                         " bytes on the device, found " +
-                                         (memory == nullptr ? "none" : std::to_string(memory->bytes()))};
-  }
+// ---- other planes
+
+StatusOr<bool> DeviceGraph::rebind(DeviceModules& modules, const graph::Graph& graph, Planes planes,
+                                   const LoweringOptions& options) {
+  EAGLE_ASSIGN_OR_RETURN(const auto turn, device_->turns().enter());
+  planes.resize(graph.planes.size());
+  EAGLE_RETURN_IF_ERROR(check_sizes(graph, planes));
+  if (!give_own(planes, graph)) return false;
+  EAGLE_ASSIGN_OR_RETURN(auto program, lower_again(modules, graph, addresses_of(planes), beside_.address(),
+                                                   ran_.address(), options, program_));
+  if (!program) return false;
   EAGLE_RETURN_IF_ERROR(enqueue_rest());
-  Words before;
+  Before before{graph, std::move(planes), *std::move(program), {}};
   for (std::size_t i = 0; i < program_.nodes.size(); ++i) {
-    DeviceNode& node = program_.nodes[i].node;
-    for (const AddressWord& address : node.addresses) {
-      if (address.plane != plane) continue;
-      before.try_emplace(i, node.words);
-      node.words[address.word] = memory->address() + static_cast<api::DevicePointer>(address.offset);
-    }
+    const std::vector<std::uint64_t>& words = program_.nodes[i].node.words;
+    if (before.program.nodes[i].node.words != words) before.words[i] = words;
   }
-  EAGLE_RETURN_IF_ERROR(apply(before));
-  std::shared_ptr<const DeviceMemory> old = std::exchange(planes_[plane], std::move(memory));
-  if (enqueued_ > 0) retired_.push_back(std::move(old));
-  return {};
+  exchange(before.graph, before.planes, before.program);
+  if (const Status status = apply(before.words); !status.ok()) {
+    exchange(before.graph, before.planes, before.program);
+    return status;
+  }
+  before_rebind_ = std::move(before);
+  return true;
 }
 
-// Nodes in bodies cannot be changed in an executable graph. It is made anew once it has ended, since a graph
-// with conditionals is not promised to be executable twice.
-//
-// The nodes that have other words than `before`; all of them have those again where it fails.
+// Planes that are to be made here are those that were, as long as all of them are of use and of the right
+// size.
+bool DeviceGraph::give_own(Planes& planes, const graph::Graph& graph) const {
+  std::size_t given = 0;
+  for (std::size_t i = 0; i < planes.size(); ++i) {
+    if (planes[i] != nullptr) continue;
+    if (given == own_planes_.size() || own_planes_[given]->bytes() != graph.planes[i].bytes) return false;
+    planes[i] = own_planes_[given++];
+  }
+  return given == own_planes_.size();
+}
+
+// With what the graph has; parts and scratch stay.
+void DeviceGraph::exchange(graph::Graph& graph, Planes& planes, DeviceProgram& program) {
+  std::swap(graph_, graph);
+  std::swap(planes_, planes);
+  std::swap(program_, program);
+  std::swap(program_.parts, program.parts);
+  std::swap(program_.scratch, program.scratch);
+}
+
+void DeviceGraph::keep_rebind() {
+  if (!before_rebind_) return;
+  for (DeviceExec& part : program_.parts) part.discard();
+  for (auto& old : before_rebind_->planes) {
+    const bool still = std::find(planes_.begin(), planes_.end(), old) != planes_.end();
+    if (enqueued_ > 0 && !still) retired_.push_back(std::move(old));
+  }
+  before_rebind_.reset();
+}
+
+void DeviceGraph::undo_rebind() {
+  if (!before_rebind_) return;
+  Before before = *std::exchange(before_rebind_, std::nullopt);
+  // What was executable is that again, where the driver let both be.
+  for (const std::size_t part : made_anew(before.words)) {
+    program_.parts[part].exchange();
+    program_.parts[part].discard();
+  }
+  restore(before.words);
+  exchange(before.graph, before.planes, before.program);
+}
+
+// ---- changes of nodes
+
+// The nodes that have other words than `before`; all of them have those again where it fails. Nodes in bodies
+// cannot be changed in an executable graph: that is made anew once it has ended, since a graph with
+// conditionals is not promised to be executable twice, and what it was is still there until `discard`.
 Status DeviceGraph::apply(const Words& before) {
-  std::vector<bool> anew(program_.parts.size(), false);
-  Status status = change(before, anew);
-  for (std::size_t part = 0; part < anew.size() && status.ok(); ++part) {
-    if (!anew[part]) continue;
+  const std::set<std::uint32_t> anew = made_anew(before);
+  Status status = broken_;
+  for (auto one = before.begin(); one != before.end() && status.ok(); ++one) status = change(one->first);
+  for (auto part = anew.begin(); part != anew.end() && status.ok(); ++part) {
     if (enqueued_ > 0) status = settle();
-    if (status.ok()) status = program_.parts[part].prepare();
+    if (status.ok()) status = program_.parts[*part].prepare();
   }
   if (!status.ok()) {
+    for (DeviceExec& part : program_.parts) part.discard();
     restore(before);
     return status;
   }
-  for (DeviceExec& part : program_.parts) part.adopt();
+  for (const std::uint32_t part : anew) program_.parts[part].exchange();
   return status;
 }
 
-// `anew`: the parts that are to be made executable for it.
-Status DeviceGraph::change(const Words& nodes, std::vector<bool>& anew) {
-  for (const auto& [i, unused] : nodes) {
-    const PlacedNode& placed = program_.nodes[i];
-    EAGLE_RETURN_IF_ERROR(program_.parts[placed.part].change(placed.handle, placed.node, placed.in_body));
-    if (placed.in_body) anew[placed.part] = true;
+// The parts that are made executable for a change of these nodes.
+std::set<std::uint32_t> DeviceGraph::made_anew(const Words& nodes) const {
+  std::set<std::uint32_t> parts;
+  for (const auto& [i, words] : nodes) {
+    if (program_.nodes[i].in_body) parts.insert(program_.nodes[i].part);
   }
-  return {};
+  return parts;
+}
+
+Status DeviceGraph::change(std::size_t node) {
+  const PlacedNode& placed = program_.nodes[node];
+  return program_.parts[placed.part].change(placed.handle, placed.node, placed.in_body);
 }
 
 void DeviceGraph::restore(const Words& before) {
-  for (const auto& [i, words] : before) program_.nodes[i].node.words = words;
-  std::vector<bool> anew(program_.parts.size(), false);
-  static_cast<void>(change(before, anew));
+  for (const auto& [i, words] : before) {
+    PlacedNode& placed = program_.nodes[i];
+    placed.node.words = words;
+    DeviceExec& part = program_.parts[placed.part];
+    if (change(i).ok()) continue;
+    part.drop();
+    if (const Status status = change(i); !status.ok()) broken_ = status;
+  }
   for (DeviceExec& part : program_.parts) {
-    part.discard();
     if (!part.executable()) static_cast<void>(part.instantiate());
   }
 }
@@ -199,6 +278,14 @@ Status DeviceGraph::launch(std::int64_t count, std::shared_ptr<const Control> co
   return is_whole() ? enqueue_whole() : Status();
 }
 
+// What a change that failed has left is made executable first.
+Status DeviceGraph::run_part(std::uint32_t part) {
+  EAGLE_RETURN_IF_ERROR(broken_);
+  DeviceExec& exec = program_.parts[part];
+  if (!exec.executable()) EAGLE_RETURN_IF_ERROR(exec.instantiate());
+  return exec.launch(stream_);
+}
+
 // As many as may be under way.
 Status DeviceGraph::enqueue_whole() {
   if (enqueued_ == 0) bunch_began_ = std::chrono::steady_clock::now();
@@ -209,7 +296,7 @@ Status DeviceGraph::enqueue_whole() {
         return call.cuMemsetD8Async(ran_.address(), 0, ran_.bytes(), stream_.handle());
       }));
     }
-    if (!program_.parts.empty()) EAGLE_RETURN_IF_ERROR(program_.parts[0].launch(stream_));
+    if (!program_.parts.empty()) EAGLE_RETURN_IF_ERROR(run_part(0));
     ++enqueued_;
   }
   return {};
@@ -262,6 +349,12 @@ Status DeviceGraph::stopped() const {
   if (control_ && control_->expired())
     return {Reason::deadline, "the deadline of the launch passed; " + far()};
   return {};
+}
+
+bool DeviceGraph::ready() const {
+  if (enqueued_ == 0) return true;
+  const StatusOr<bool> done = stream_.done();
+  return !done.ok() || *done;
 }
 
 StatusOr<DeviceGraph::Next> DeviceGraph::advance() {
@@ -345,7 +438,7 @@ StatusOr<DeviceGraph::Next> DeviceGraph::run_program() {
 StatusOr<DeviceGraph::Next> DeviceGraph::run_next() {
   const DeviceInstruction& instruction = program_.instructions[position_++];
   if (const auto* part = std::get_if<RunPart>(&instruction)) {
-    EAGLE_RETURN_IF_ERROR(program_.parts[part->part].launch(stream_));
+    EAGLE_RETURN_IF_ERROR(run_part(part->part));
     ahead_ = true;
     // Behind work on another stream, or before some, nobody has to wait.
     const bool last = position_ == program_.instructions.size();

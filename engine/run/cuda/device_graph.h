@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -65,6 +66,8 @@ public:
   // The same, and comes back (`again`) when some of the replays have ended; where the host has a part, after
   // some milliseconds, at the next step of its, which may be in the middle of a replay.
   StatusOr<Next> advance_some();
+  // Whether `advance_some` would wait for nothing: what is enqueued of a whole graph is done, or has failed.
+  [[nodiscard]] bool ready() const;
   // Something of a replay has run that is not whole: dropped now, or having been stopped there, what it
   // writes is half written.
   [[nodiscard]] bool part_way() const { return cut_short_ || (position_ > 0 && launches_ < wanted_); }
@@ -85,22 +88,38 @@ public:
   // or, where one is refused or the device fails to take them, none. UNKNOWN_NAME, WRONG_DTYPE, BAD_VALUE;
   // OUT_OF_MEMORY, SYSTEM.
   Status update(const std::vector<graph::ParamUpdate>& updates);
-  // The numbers that updates gave, by launch and argument; for another graph of the same description.
+  // All their numbers, by launch and argument; for another graph of the same description.
   using Params = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>;
-  [[nodiscard]] const Params& params() const { return params_; }
+  [[nodiscard]] Params params() const;
   Status set_params(const Params& params);
-  // Another plane in the place of one, likewise; the old one is kept until the launches under way are done.
-  // BAD_VALUE for one that is too small.
-  Status rebind(std::uint32_t plane, std::shared_ptr<const DeviceMemory> memory);
+
+  // Other planes, likewise: `graph` is this one over them (graph::check_same_structure), `planes` and
+  // `options` are as for `build`; planes that are to be made here are those that were. The nodes of the CUDA
+  // graphs get other words; parts with conditionals are made executable anew. False, and nothing has changed,
+  // where that is not enough (`lower_again`; scratch planes of other sizes). Where the device fails to take
+  // them, all is as it was. Then either call follows before the next launch or change.
+  StatusOr<bool> rebind(DeviceModules& modules, const graph::Graph& graph,
+                        std::vector<std::shared_ptr<const DeviceMemory>> planes,
+                        const LoweringOptions& options = {});
+  // What it had is let go: its planes once the launches under way are done.
+  void keep_rebind();
+  // It has again what it had. What the device does not take back is made executable anew, by the next launch
+  // if there is no memory for it now.
+  void undo_rebind();
   [[nodiscard]] std::size_t retired() const { return retired_.size(); }  // planes that are so kept
 
 private:
   DeviceGraph() = default;
-  Status make_memory(std::vector<std::shared_ptr<const DeviceMemory>> planes, const Account& account);
+  using Planes = std::vector<std::shared_ptr<const DeviceMemory>>;
+  Status make_memory(Planes planes, const Account& account);
+  [[nodiscard]] bool give_own(Planes& planes, const graph::Graph& graph) const;
   using Words = std::map<std::size_t, std::vector<std::uint64_t>>;  // by node
   Status apply(const Words& before);
-  Status change(const Words& nodes, std::vector<bool>& anew);
+  Status change(std::size_t node);
   void restore(const Words& before);
+  [[nodiscard]] std::set<std::uint32_t> made_anew(const Words& nodes) const;
+  void exchange(graph::Graph& graph, Planes& planes, DeviceProgram& program);
+  Status run_part(std::uint32_t part);
   Status enqueue_whole();
   Status enqueue_rest();
   Status settle();
@@ -117,8 +136,9 @@ private:
 
   std::shared_ptr<const Device> device_;
   graph::Graph graph_;
-  std::vector<std::shared_ptr<const DeviceMemory>> planes_;
-  std::vector<std::shared_ptr<const DeviceMemory>> retired_;
+  Planes planes_;
+  Planes own_planes_;  // of those, what was made here, in their order
+  Planes retired_;
   std::uint64_t own_bytes_ = 0;
   DeviceMemory beside_;
   DeviceMemory ran_;  // bodies, by loop
@@ -140,7 +160,15 @@ private:
   bool cut_short_ = false;              // the last launch was stopped part way
   std::uint32_t call_ = 0;
   std::vector<std::int64_t> iterations_;
-  Params params_;
+  // What it had before a rebind that is neither kept nor undone.
+  struct Before {
+    graph::Graph graph;
+    Planes planes;
+    DeviceProgram program;  // without parts and scratch
+    Words words;            // of the nodes that have changed
+  };
+  std::optional<Before> before_rebind_;
+  Status broken_;  // the device has words that nobody could take back
 };
 
 }  // namespace eagle::run::cuda

@@ -25,12 +25,14 @@ std::shared_ptr<const DeviceModule> DeviceModules::find(const std::string& key) 
 std::shared_ptr<const DeviceModule> DeviceModules::keep(const std::string& key, DeviceModule loaded) {
   auto module = std::make_shared<const DeviceModule>(std::move(loaded));
   const std::lock_guard lock(mutex_);
-  if (modules_.emplace(key, module).second) order_.push_back(key);
+  const auto [there, added] = modules_.emplace(key, std::move(module));
+  const auto kept = there->second;  // who was first has it for all
+  if (added) order_.push_back(key);
   if (order_.size() > most_modules) {
     modules_.erase(order_.front());
     order_.pop_front();
   }
-  return module;
+  return kept;
 }
 
 StatusOr<std::shared_ptr<const DeviceModule>> DeviceModules::of(const kernel::Kernel& kernel,

@@ -32,9 +32,16 @@ struct DeviceNodes::Notes {
 };
 
 StatusOr<api::DevicePointer> DeviceNodes::scratch(std::int64_t bytes) {
-  EAGLE_ASSIGN_OR_RETURN(DeviceMemory memory,
-                         DeviceMemory::create(modules_.device(), static_cast<std::uint64_t>(bytes), account_,
-                                              "notes and sums"));
+  if (there_) {
+    if (there_->empty() || there_->front().bytes() != static_cast<std::uint64_t>(bytes))
+      return Status(Reason::internal, "the nodes of a graph want other memory than they did before");
+    const api::DevicePointer at = there_->front().address();
+    there_ = there_->subspan(1);
+    return at;
+  }
+  EAGLE_ASSIGN_OR_RETURN(
+      DeviceMemory memory,
+      DeviceMemory::create(modules_.device(), static_cast<std::uint64_t>(bytes), account_, "notes and sums"));
   scratch_.push_back(std::move(memory));
   return scratch_.back().address();
 }

@@ -81,6 +81,9 @@ public:
   [[nodiscard]] std::string_view arch() const { return modules_.arch(); }
   // Memory for notes and values on their way, which the nodes need for as long as they are.
   std::vector<DeviceMemory> take_scratch() { return std::move(scratch_); }
+  // The nodes are those of a graph that there is, and use what was made for it; it outlives this. INTERNAL
+  // where they need anything else.
+  void use_scratch(std::span<const DeviceMemory> there) { there_ = there; }
 
   // Bytes that the notes of one launch may take where they come one after the other.
   static constexpr std::int64_t most_note_bytes = std::int64_t{1} << 30;
@@ -113,6 +116,7 @@ private:
   bool loaded_ = false;
   std::vector<Values> values_;
   std::vector<DeviceMemory> scratch_;
+  std::optional<std::span<const DeviceMemory>> there_;  // what is left of it
 };
 
 }  // namespace eagle::run::cuda

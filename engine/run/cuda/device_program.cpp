@@ -66,14 +66,18 @@ struct Loop {
 class Lowering {
 public:
   Lowering(DeviceModules& modules, const graph::Graph& graph, const std::vector<api::DevicePointer>& planes,
-           api::DevicePointer beside, api::DevicePointer ran, const LoweringOptions& options)
-      : modules_(modules),
+           api::DevicePointer beside, api::DevicePointer ran, const LoweringOptions& options,
+           const DeviceProgram* built = nullptr)
+      : built_(built),
+        modules_(modules),
         graph_(graph),
         planes_(planes),
         beside_(beside),
         ran_(ran),
         options_(options),
-        nodes_(modules, beside, options.account) {}
+        nodes_(modules, beside, options.account) {
+    if (built_ != nullptr) nodes_.use_scratch(built_->scratch);
+  }
 
   StatusOr<DeviceProgram> program() {
     made_.schedule.assign(graph_.stages.size(), graph::StageSchedule::cuda_graph);
@@ -91,9 +95,10 @@ private:
   }
 
   // Looks first whether there are not too many: this takes the square of their number in bits.
-  StatusOr<Parents> parents_of(const std::vector<graph::Leaf>& leaves, bool outermost) const {
+  StatusOr<Parents> parents_of(const std::vector<graph::Leaf>& leaves, bool outermost) {
     EAGLE_RETURN_IF_ERROR(count_nodes(leaves.size()));
     Parents parents = cuda::parents_of(graph::list_order(leaves), leaves.size());
+    made_.parents.push_back(parents);
     if (outermost && options_.change_parents) options_.change_parents(parents);
     return parents;
   }
@@ -123,16 +128,18 @@ private:
       for (const std::uint32_t parent : parents[i]) {
         if (last[parent] != nullptr) before.push_back(last[parent]);
       }
-      EAGLE_ASSIGN_OR_RETURN(last[i], leaf(node, made_.parts.back().graph(), std::move(before), false));
+      const api::Graph into = built_ == nullptr ? made_.parts.back().graph() : nullptr;
+      EAGLE_ASSIGN_OR_RETURN(last[i], leaf(node, into, std::move(before), false));
     }
     return {};
   }
 
   Status begin_part() {
-    EAGLE_ASSIGN_OR_RETURN(DeviceExec part, DeviceExec::create(modules_.device()));
-    made_.instructions.emplace_back(RunPart{static_cast<std::uint32_t>(made_.parts.size())});
+    made_.instructions.emplace_back(RunPart{parts_++});
     made_.stages.push_back({DeviceStage::Kind::cuda_graph, 0, "kernels as one CUDA graph"});
     stage_ = made_.stages.size() - 1;
+    if (built_ != nullptr) return {};
+    EAGLE_ASSIGN_OR_RETURN(DeviceExec part, DeviceExec::create(modules_.device()));
     made_.parts.push_back(std::move(part));
     return {};
   }
@@ -223,6 +230,7 @@ private:
       return add(*conditional, into, std::move(before), in_body);
     if (const CapturedGraph* const graph = captured(node, options_.works)) {
       ++made_.stages[stage_].nodes;
+      if (built_ != nullptr) return api::GraphNode{nullptr};
       return made_.parts.back().add(into, *graph, before);
     }
     std::vector<DeviceNode> chain;
@@ -246,8 +254,13 @@ private:
     EAGLE_RETURN_IF_ERROR(count_nodes(made_.nodes.size() + 1));
     node.place(planes_);
     PlacedNode placed;
-    EAGLE_ASSIGN_OR_RETURN(placed.handle, made_.parts.back().add(into, node, before));
-    placed.part = static_cast<std::uint32_t>(made_.parts.size() - 1);
+    if (built_ == nullptr) {
+      EAGLE_ASSIGN_OR_RETURN(placed.handle, made_.parts.back().add(into, node, before));
+    } else {
+      placed.handle =
+          made_.nodes.size() < built_->nodes.size() ? built_->nodes[made_.nodes.size()].handle : nullptr;
+    }
+    placed.part = parts_ - 1;
     placed.in_body = in_body;
     placed.node = std::move(node);
     if (placed.node.kernel) made_.launches.push_back(made_.nodes.size());
@@ -260,14 +273,15 @@ private:
                                std::vector<api::GraphNode> before, bool in_body) {
     const bool repeats = conditional.max_iterations > 0;
     const Loop loop{conditional, repeats ? new_loop(conditional) : 0};
-    const DeviceExec& part = made_.parts.back();
-    EAGLE_ASSIGN_OR_RETURN(const std::uint64_t handle, part.conditional(into));
+    EAGLE_ASSIGN_OR_RETURN(const std::uint64_t handle, conditional_in(into));
     EAGLE_ASSIGN_OR_RETURN(DeviceNode enter, guard(loop, handle, false));
     EAGLE_ASSIGN_OR_RETURN(const api::GraphNode entered, add(std::move(enter), into, before, in_body));
     api::Graph body = nullptr;
-    EAGLE_ASSIGN_OR_RETURN(
-        const api::GraphNode added,
-        part.add(into, repeats ? api::conditional_while : api::conditional_if, handle, {&entered, 1}, body));
+    api::GraphNode added = nullptr;
+    if (built_ == nullptr) {
+      const int kind = repeats ? api::conditional_while : api::conditional_if;
+      EAGLE_ASSIGN_OR_RETURN(added, made_.parts.back().add(into, kind, handle, {&entered, 1}, body));
+    }
     ++made_.stages[stage_].nodes;
     EAGLE_ASSIGN_OR_RETURN(const std::vector<api::GraphNode> ends, body_of(conditional, body));
     if (repeats) {
@@ -275,6 +289,14 @@ private:
       EAGLE_RETURN_IF_ERROR(add(std::move(back), body, ends, true).status());
     }
     return added;
+  }
+
+  // The handle of the conditional whose guard is the next node.
+  StatusOr<std::uint64_t> conditional_in(api::Graph into) const {
+    if (built_ == nullptr) return made_.parts.back().conditional(into);
+    const std::size_t next = made_.nodes.size();
+    if (next >= built_->nodes.size()) return std::uint64_t{0};
+    return built_->nodes[next].node.words[offsetof(GuardWords, handle) / 8];
   }
 
   // The last nodes of leaves that nobody in the body waits for.
@@ -331,6 +353,7 @@ private:
     return node;
   }
 
+  const DeviceProgram* const built_;  // null: this one is made, now
   DeviceModules& modules_;
   const graph::Graph& graph_;
   const std::vector<api::DevicePointer>& planes_;
@@ -339,8 +362,16 @@ private:
   const LoweringOptions& options_;
   DeviceNodes nodes_;
   DeviceProgram made_;
+  std::uint32_t parts_ = 0;
   std::size_t stage_ = 0;  // of the open part
 };
+
+bool differ_by_words(const PlacedNode& made, const PlacedNode& built) {
+  const DeviceNode &one = made.node, &other = built.node;
+  return one.module == other.module && one.grid.blocks == other.grid.blocks &&
+         one.grid.threads == other.grid.threads && one.words.size() == other.words.size() &&
+         made.part == built.part && made.in_body == built.in_body;
+}
 
 }  // namespace
 
@@ -375,6 +406,29 @@ StatusOr<DeviceProgram> lower(DeviceModules& modules, const graph::Graph& graph,
                               const std::vector<api::DevicePointer>& planes, api::DevicePointer beside,
                               api::DevicePointer ran, const LoweringOptions& options) {
   return Lowering(modules, graph, planes, beside, ran, options).program();
+}
+
+StatusOr<std::optional<DeviceProgram>> lower_again(DeviceModules& modules, const graph::Graph& graph,
+                                                   const std::vector<api::DevicePointer>& planes,
+                                                   api::DevicePointer beside, api::DevicePointer ran,
+                                                   const LoweringOptions& options,
+                                                   const DeviceProgram& built) {
+  EAGLE_ASSIGN_OR_RETURN(DeviceProgram made,
+                         Lowering(modules, graph, planes, beside, ran, options, &built).program());
+  const bool same = made.parents == built.parents && made.loops == built.loops &&
+                    made.instructions.size() == built.instructions.size() &&
+                    std::equal(made.nodes.begin(), made.nodes.end(), built.nodes.begin(), built.nodes.end(),
+                               differ_by_words);
+  if (!same) return std::optional<DeviceProgram>();
+  for (const std::size_t launch : built.launches) {
+    const DeviceNode& old = built.nodes[launch].node;
+    const std::vector<kernel::Argument>& arguments = old.kernel->arguments;
+    for (std::size_t a = 0; a < arguments.size(); ++a) {
+      const std::size_t word = codegen::device_base_word(a);
+      if (!kernel::has_plane(arguments[a].role)) made.nodes[launch].node.words[word] = old.words[word];
+    }
+  }
+  return std::optional(std::move(made));
 }
 
 }  // namespace eagle::run::cuda

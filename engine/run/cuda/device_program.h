@@ -69,6 +69,7 @@ struct DeviceProgram {
   std::vector<graph::StageSchedule> schedule;  // by stage of the graph
   std::uint32_t loops = 0;
   std::vector<std::optional<plane::View>> counters;  // by loop
+  std::vector<Parents> parents;                      // of the graph's leaves and of bodies, as they come
 };
 
 // What a callable of this very process does on the device, where it is not to be called between two CUDA
@@ -99,5 +100,15 @@ std::uint32_t count_loops(const std::vector<graph::Stage>& stages);
 StatusOr<DeviceProgram> lower(DeviceModules& modules, const graph::Graph& graph,
                               const std::vector<api::DevicePointer>& planes, api::DevicePointer beside,
                               api::DevicePointer ran, const LoweringOptions& options);
+
+// The same graph over other planes: what `built` would be over them, without memory and parts of its own; its
+// nodes have the handles of `built`'s, and the numbers of its Params. Nothing where more than words of
+// parameters differ: other edges, since other arrays overlap; a copy of other strides, which is another
+// routine. Makes nothing on the device but for code that it has dropped.
+StatusOr<std::optional<DeviceProgram>> lower_again(DeviceModules& modules, const graph::Graph& graph,
+                                                   const std::vector<api::DevicePointer>& planes,
+                                                   api::DevicePointer beside, api::DevicePointer ran,
+                                                   const LoweringOptions& options,
+                                                   const DeviceProgram& built);
 
 }  // namespace eagle::run::cuda

@@ -34,6 +34,28 @@ std::string name_of(const graph::Graph& graph, std::uint32_t plane) {
   return label.empty() ? "plane " + std::to_string(plane) : "plane " + kernel::quote_name(label);
 }
 
+// What callables of the client touch alone has no place on the device, nor has scratch that nobody touches;
+// null: scratch.
+std::vector<std::shared_ptr<const DeviceMemory>> memory_for(const graph::Graph& graph,
+                                                            const PlanesOnDevice& planes) {
+  std::vector<std::shared_ptr<const DeviceMemory>> memory = planes.memory;
+  std::vector<bool> touched(memory.size(), false);
+  for_each_touch(graph, graph.stages,
+                 [&](const graph::Node&, const graph::NamedView& view) { touched[view.view.plane] = true; });
+  const auto nothing = std::make_shared<const DeviceMemory>();
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    if (memory[i] == nullptr && !(graph.planes[i].scratch && touched[i])) memory[i] = nothing;
+  }
+  return memory;
+}
+
+LoweringOptions options_for(const PlanesOnDevice& planes) {
+  LoweringOptions options;
+  options.account = planes.account;
+  options.works = planes.works;
+  return options;
+}
+
 class GraphBackend final : public DeviceBackend {
 public:
   GraphBackend(std::shared_ptr<const Devices::Unit> unit, std::unique_ptr<DeviceGraph> graph)
@@ -50,6 +72,8 @@ public:
     failed_ = false;
     return graph_->launch(count, std::move(control));
   }
+  [[nodiscard]] bool is_whole() const override { return graph_->is_whole(); }
+  [[nodiscard]] bool ready() const override { return graph_->ready(); }
   StatusOr<Next> advance() override {
     const auto next = graph_->advance_some();
     failed_ = !next.ok() && next.status().reason() == Reason::system;
@@ -81,6 +105,12 @@ public:
   Status keep_params_of(const DeviceBackend& other) override {
     return graph_->set_params(static_cast<const GraphBackend&>(other).graph_->params());
   }
+  StatusOr<bool> rebind(const graph::Graph& graph, const PlanesOnDevice& planes) {
+    if (planes.unit != unit_) return false;
+    return graph_->rebind(*unit_->modules, graph, memory_for(graph, planes), options_for(planes));
+  }
+  void keep_rebind() override { graph_->keep_rebind(); }
+  void undo_rebind() override { graph_->undo_rebind(); }
 
 private:
   const std::shared_ptr<const Devices::Unit> unit_;
@@ -111,21 +141,14 @@ Status check_on_device(const graph::Graph& graph, const PlanesOnDevice& planes) 
 
 StatusOr<std::unique_ptr<DeviceBackend>> build_on_device(const graph::Graph& graph,
                                                          const PlanesOnDevice& planes) {
-  std::vector<std::shared_ptr<const DeviceMemory>> memory = planes.memory;
-  // What callables of the client touch alone has no place on the device, nor has scratch that nobody touches.
-  std::vector<bool> touched(memory.size(), false);
-  for_each_touch(graph, graph.stages,
-                 [&](const graph::Node&, const graph::NamedView& view) { touched[view.view.plane] = true; });
-  const auto nothing = std::make_shared<const DeviceMemory>();
-  for (std::size_t i = 0; i < memory.size(); ++i) {
-    if (memory[i] == nullptr && !(graph.planes[i].scratch && touched[i])) memory[i] = nothing;
-  }
-  LoweringOptions options;
-  options.account = planes.account;
-  options.works = planes.works;
-  EAGLE_ASSIGN_OR_RETURN(auto made,
-                         DeviceGraph::build(*planes.unit->modules, graph, std::move(memory), options));
+  EAGLE_ASSIGN_OR_RETURN(auto made, DeviceGraph::build(*planes.unit->modules, graph,
+                                                       memory_for(graph, planes), options_for(planes)));
   return std::unique_ptr<DeviceBackend>(std::make_unique<GraphBackend>(planes.unit, std::move(made)));
+}
+
+StatusOr<bool> rebind_on_device(DeviceBackend& backend, const graph::Graph& graph,
+                                const PlanesOnDevice& planes) {
+  return static_cast<GraphBackend&>(backend).rebind(graph, planes);
 }
 
 }  // namespace eagle::run::cuda

@@ -31,4 +31,9 @@ Status check_on_device(const graph::Graph& graph, const PlanesOnDevice& planes);
 StatusOr<std::unique_ptr<DeviceBackend>> build_on_device(const graph::Graph& graph,
                                                          const PlanesOnDevice& planes);
 
+// Puts what `build_on_device` made over other planes, as DeviceGraph::rebind: true, and `backend` is `graph`
+// over `planes` until it is told `undo_rebind`; false, and it must be built anew.
+StatusOr<bool> rebind_on_device(DeviceBackend& backend, const graph::Graph& graph,
+                                const PlanesOnDevice& planes);
+
 }  // namespace eagle::run::cuda

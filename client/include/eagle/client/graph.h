@@ -185,8 +185,9 @@ public:
   // Whether the thread that launches may itself compute for longer than a millisecond or so. Through a daemon
   // it waits instead, and says so (LaunchOptions::waiting). Without a lock.
   [[nodiscard]] bool computes_long(std::int64_t n = 1) const;
-  // Through a daemon: returns once the launch is queued, and the graph is busy until `synchronize`, where
-  // host nodes run and errors come out; `options` are those of `synchronize` then. In process it is a launch.
+  // Through a daemon, and in process on a GPU that runs all of the graph: returns once the launch is queued,
+  // and the graph is busy until `synchronize`, where host nodes run and errors come out; `options` are those
+  // of `synchronize` then. Else it is a launch.
   Status enqueue(std::int64_t n = 1, const LaunchOptions& options = {});
   // Of the last launch that was whole; of none, before the first.
   [[nodiscard]] LaunchReport report() const;

@@ -1,0 +1,176 @@
+#include "client/local_enqueued.h"
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "engine/graph/edges.h"
+#include "engine/run/host.h"
+
+namespace eagle {
+namespace {
+
+// Between two looks at a GPU.
+constexpr std::chrono::microseconds shortest_pause{20};
+constexpr std::chrono::microseconds longest_pause{1'000};
+
+// Those that have not ended. Never destroyed: graphs may go at the very end of the process.
+struct UnderWay {
+  std::mutex mutex;
+  std::vector<std::pair<LocalEnqueued*, std::weak_ptr<LocalEnqueued>>> all;
+  std::atomic<std::size_t> count = 0;  // most operations find none
+};
+UnderWay& under_way() {
+  static auto* const launches = new UnderWay;
+  return *launches;
+}
+
+void forget_launch(const LocalEnqueued* launch) {
+  UnderWay& launches = under_way();
+  const std::scoped_lock lock(launches.mutex);
+  std::erase_if(launches.all, [&](const auto& one) { return one.first == launch; });
+  launches.count = launches.all.size();
+}
+
+bool in_conflict(const GpuBytes& one, const GpuBytes& other) {
+  return (one.written || other.written) && one.first < other.first + other.bytes &&
+         other.first < one.first + one.bytes;
+}
+
+}  // namespace
+
+GpuTouches touches_of(const graph::Graph& graph,
+                      const std::vector<std::shared_ptr<const run::cuda::DeviceMemory>>& planes) {
+  std::vector<bool> read(planes.size(), false), written(planes.size(), false);
+  for (const graph::Leaf& leaf : graph::leaves(graph)) {
+    for (const graph::NamedView& view : leaf.touches.reads) read[view.view.plane] = true;
+    for (const graph::NamedView& view : leaf.touches.writes) written[view.view.plane] = true;
+  }
+  GpuTouches touches;
+  for (std::size_t i = 0; i < planes.size(); ++i) {
+    if (planes[i] == nullptr || (!read[i] && !written[i])) continue;
+    touches.push_back({planes[i]->address(), planes[i]->bytes(), written[i]});
+  }
+  return touches;
+}
+
+GpuTouches touches_of(const std::vector<std::shared_ptr<const run::cuda::DeviceMemory>>& planes) {
+  GpuTouches touches;
+  for (const auto& plane : planes) {
+    if (plane != nullptr) touches.push_back({plane->address(), plane->bytes(), true});
+  }
+  return touches;
+}
+
+LocalEnqueued::LocalEnqueued(std::shared_ptr<run::BuiltGraph> graph, std::int64_t count, GpuTouches touches,
+                             std::shared_ptr<run::Control> control, std::shared_ptr<const void> session)
+    : graph_(std::move(graph)),
+      touches_(std::move(touches)),
+      control_(std::move(control)),
+      session_(std::move(session)) {
+  replay_.emplace(*graph_, count, control_);
+}
+
+StatusOr<std::shared_ptr<LocalEnqueued>> LocalEnqueued::begin(std::shared_ptr<run::BuiltGraph> graph,
+                                                              std::int64_t count, GpuTouches touches,
+                                                              std::shared_ptr<run::Control> control,
+                                                              std::shared_ptr<const void> session) {
+  EAGLE_RETURN_IF_ERROR(settle(touches, control.get()));
+  const std::shared_ptr<LocalEnqueued> made(
+      new LocalEnqueued(std::move(graph), count, std::move(touches), std::move(control), std::move(session)));
+  EAGLE_RETURN_IF_ERROR(made->replay_->begin());
+  UnderWay& launches = under_way();
+  const std::scoped_lock lock(launches.mutex);
+  launches.all.emplace_back(made.get(), made);
+  launches.count = launches.all.size();
+  return made;
+}
+
+LocalEnqueued::~LocalEnqueued() {
+  stop();
+  forget_launch(this);
+  replay_.reset();
+}
+
+// Goes on, unless it would have to wait; whether it has ended.
+bool LocalEnqueued::advance() {
+  const std::scoped_lock lock(mutex_);
+  if (outcome_) return true;
+  if (!control_->cancelled() && !control_->expired() && !replay_->ready()) return false;
+  const StatusOr<run::Replay::Next> next = replay_->advance();
+  if (next.ok() && *next == run::Replay::Next::again) return false;
+  if (next.ok() && *next == run::Replay::Next::done) {
+    LaunchReport report;
+    report.host = run::this_host();
+    report.launches = replay_->launches();
+    report.threads = graph_->threads();
+    report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+    report.iterations = replay_->iterations();
+    report.counts = replay_->counts();
+    outcome_.emplace(std::move(report));
+  } else {
+    outcome_.emplace(next.ok() ? Status(Reason::internal, "an enqueued launch calls the host")
+                               : next.status());
+  }
+  replay_.reset();
+  forget_launch(this);
+  return true;
+}
+
+StatusOr<LaunchReport> LocalEnqueued::collect(std::shared_ptr<const std::atomic<bool>> caller,
+                                              std::optional<std::chrono::steady_clock::time_point> deadline) {
+  {
+    const std::scoped_lock lock(mutex_);
+    control_->caller = std::move(caller);
+    control_->deadline = deadline;
+  }
+  for (auto pause = shortest_pause; !advance(); pause = std::min(2 * pause, longest_pause))
+    std::this_thread::sleep_for(pause);
+  const std::scoped_lock lock(mutex_);
+  return *outcome_;
+}
+
+bool LocalEnqueued::conflicts_with(const GpuTouches& touches) const {
+  return std::any_of(touches.begin(), touches.end(), [&](const GpuBytes& one) {
+    return std::any_of(touches_.begin(), touches_.end(),
+                       [&](const GpuBytes& other) { return in_conflict(one, other); });
+  });
+}
+
+template <typename Which>
+std::vector<std::shared_ptr<LocalEnqueued>> LocalEnqueued::find(const Which& which) {
+  std::vector<std::shared_ptr<LocalEnqueued>> found, others;  // these go after the lock
+  UnderWay& launches = under_way();
+  if (launches.count == 0) return found;
+  const std::scoped_lock lock(launches.mutex);
+  for (const auto& [unused, weak] : launches.all) {
+    if (auto one = weak.lock()) (which(*one) ? found : others).push_back(std::move(one));
+  }
+  return found;
+}
+
+Status LocalEnqueued::settle(const GpuTouches& touches, const run::Control* control) {
+  for (const auto& one : find([&](const LocalEnqueued& launch) { return launch.conflicts_with(touches); })) {
+    for (auto pause = shortest_pause; !one->advance(); pause = std::min(2 * pause, longest_pause)) {
+      const bool cancelled = control != nullptr && control->cancelled();
+      if (cancelled || (control != nullptr && control->expired())) {
+        return {
+            cancelled ? Reason::cancelled : Reason::deadline,
+            std::string(cancelled ? "it was cancelled" : "its deadline passed") +
+                " while it waited for a launch that was enqueued over the same arrays; nothing of it ran"};
+      }
+      std::this_thread::sleep_for(pause);
+    }
+  }
+  return {};
+}
+
+void LocalEnqueued::settle_all_of(const void* session) {
+  for (const auto& one :
+       find([&](const LocalEnqueued& launch) { return launch.session_.get() == session; })) {
+    while (!one->advance()) std::this_thread::sleep_for(shortest_pause);
+  }
+}
+
+}  // namespace eagle

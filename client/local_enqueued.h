@@ -1,0 +1,82 @@
+// LocalEnqueued: launches of graphs of this process on its GPUs that nobody waits for yet. Whoever touches
+// memory that one of them touches waits for it first (`settle`), whichever session it is of. For the
+// local_*.cpp files.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "eagle/client/run.h"
+#include "engine/base/status.h"
+#include "engine/graph/graph.h"
+#include "engine/run/built_graph.h"
+#include "engine/run/control.h"
+#include "engine/run/cuda/device.h"
+
+namespace eagle {
+
+// Bytes of a GPU.
+struct GpuBytes {
+  std::uint64_t first = 0;
+  std::uint64_t bytes = 0;
+  bool written = false;
+};
+using GpuTouches = std::vector<GpuBytes>;
+
+// Of a graph whose planes are there; null: elsewhere.
+GpuTouches touches_of(const graph::Graph& graph,
+                      const std::vector<std::shared_ptr<const run::cuda::DeviceMemory>>& planes);
+// All of it, written.
+GpuTouches touches_of(const std::vector<std::shared_ptr<const run::cuda::DeviceMemory>>& planes);
+
+// Thread-safe.
+class LocalEnqueued {
+public:
+  // Enqueues so many replays, or the first of them; the others follow as somebody waits. `graph` is whole on
+  // a GPU, and launched by nobody else before this has ended. `control` stops it; `session` tells whose it
+  // is.
+  static StatusOr<std::shared_ptr<LocalEnqueued>> begin(std::shared_ptr<run::BuiltGraph> graph,
+                                                        std::int64_t count, GpuTouches touches,
+                                                        std::shared_ptr<run::Control> control,
+                                                        std::shared_ptr<const void> session);
+  // Stops it, and waits until the GPU has done what it was given.
+  ~LocalEnqueued();
+  LocalEnqueued(const LocalEnqueued&) = delete;
+  LocalEnqueued& operator=(const LocalEnqueued&) = delete;
+
+  // Waits for its end; a caller's flag and deadline stop it from now on.
+  StatusOr<LaunchReport> collect(std::shared_ptr<const std::atomic<bool>> caller,
+                                 std::optional<std::chrono::steady_clock::time_point> deadline);
+  // From any thread; does not wait. It stops when somebody looks.
+  void stop() const { control_->cancel = true; }
+
+  // Returns once nothing is under way that these bytes are in conflict with: that writes some of them, or
+  // touches some that are written. CANCELLED and DEADLINE where `control` says so before, with nothing done.
+  static Status settle(const GpuTouches& touches, const run::Control* control = nullptr);
+  // Waits for what a session that was closed has stopped.
+  static void settle_all_of(const void* session);
+
+private:
+  LocalEnqueued(std::shared_ptr<run::BuiltGraph> graph, std::int64_t count, GpuTouches touches,
+                std::shared_ptr<run::Control> control, std::shared_ptr<const void> session);
+  bool advance();
+  [[nodiscard]] bool conflicts_with(const GpuTouches& touches) const;
+  template <typename Which>
+  static std::vector<std::shared_ptr<LocalEnqueued>> find(const Which& which);
+
+  const std::shared_ptr<run::BuiltGraph> graph_;
+  const GpuTouches touches_;
+  const std::shared_ptr<run::Control> control_;
+  const std::shared_ptr<const void> session_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;                   // of what follows, and of the control's caller and deadline
+  std::optional<run::Replay> replay_;  // until it has ended
+  std::optional<StatusOr<LaunchReport>> outcome_;
+};
+
+}  // namespace eagle
