@@ -42,7 +42,7 @@ StatusOr<std::vector<Graph::DispatchRow>> Graph::State::dispatch_rows() {
   EAGLE_ASSIGN_OR_RETURN(const auto seen, look());
   std::vector<bool> used(dispatch.size());
   for (const graph::Leaf& leaf : graph::leaves(*seen)) {
-    const auto* launch = std::get_if<graph::KernelLaunch>(&leaf.node->kind);
+    const auto* launch = graph::as<graph::KernelLaunch>(*leaf.node);
     if (launch == nullptr) continue;
     const Kernel& kernel = *seen->kernels[launch->kernel];
     for (const kernel::Group& group : kernel::groups_of(kernel)) {

@@ -140,9 +140,8 @@ LocalHostViews::LocalHostViews(const v1::RunDescription& run, const std::vector<
 void LocalHostViews::add(const std::vector<graph::Stage>& stages, const std::vector<LocalPlane>& planes) {
   for (const graph::Stage& stage : stages) {
     graph::for_each_leaf(std::span<const graph::Branch>(stage.branches), [&](const graph::Node& node) {
-      if (const auto* conditional = std::get_if<graph::Conditional>(&node.kind))
-        add(conditional->body, planes);
-      const auto* host = std::get_if<graph::HostNode>(&node.kind);
+      if (const auto* conditional = graph::as<graph::Conditional>(node)) add(conditional->body, planes);
+      const auto* host = graph::as<graph::HostNode>(node);
       // Who works on the GPU has the memory itself.
       if (host == nullptr || graph::works_on_gpu(host->tier)) return;
       for (const graph::NamedView& view : host->reads) add(host->call, view, false, planes);

@@ -15,8 +15,8 @@ using run::cuda::CapturedGraph;
 void list_host_nodes(const std::vector<graph::Stage>& stages, std::vector<const graph::Node*>& nodes) {
   for (const graph::Stage& stage : stages) {
     graph::for_each_leaf(std::span<const graph::Branch>(stage.branches), [&](const graph::Node& node) {
-      if (std::holds_alternative<graph::HostNode>(node.kind)) nodes.push_back(&node);
-      if (const auto* conditional = std::get_if<graph::Conditional>(&node.kind))
+      if (graph::as<graph::HostNode>(node) != nullptr) nodes.push_back(&node);
+      if (const auto* conditional = graph::as<graph::Conditional>(node))
         list_host_nodes(conditional->body, nodes);
     });
   }
@@ -32,7 +32,7 @@ StatusOr<LocalWorks> LocalWorks::prepare(const graph::Graph& graph, const GpuWor
   std::vector<const graph::Node*> nodes;
   list_host_nodes(graph.stages, nodes);
   for (const graph::Node* node : nodes) {
-    const std::uint32_t call = std::get<graph::HostNode>(node->kind).call;
+    const std::uint32_t call = graph::as<graph::HostNode>(*node)->call;
     if (call < works.size() && works[call] != nullptr)
       EAGLE_RETURN_IF_ERROR(made.add(call, named(node->label), works[call], device));
   }

@@ -65,7 +65,7 @@ public:
         fits_ring_(features.loops <= ring::most_iterations),
         compiled_(built.compiled()),
         scratch_(scratch_of(built)),
-        execution_(run::execution_of(built.execution())),
+        execution_(built.execution().SerializeAsString()),
         backend_(built.backend().empty() ? "cpu" : built.backend()) {}
   ~RemoteGraph() override {
     if (connection_->state.forked()) {
@@ -240,7 +240,7 @@ public:
     if (connection_->some_copied()) host_views_ = HostViews(*connection_, description);
     const std::scoped_lock lock(mutex_);
     scratch_ = scratch_of(reply);
-    execution_ = run::execution_of(reply.execution());
+    execution_ = reply.execution().SerializeAsString();
     return {};
   }
 
@@ -249,8 +249,10 @@ public:
     return scratch_;
   }
   [[nodiscard]] run::Execution execution() const override {
+    v1::Execution message;
     const std::scoped_lock lock(mutex_);
-    return execution_;
+    static_cast<void>(message.ParseFromString(execution_));
+    return run::execution_of(message);
   }
   [[nodiscard]] bool compiled() const override { return compiled_; }
 
@@ -470,7 +472,7 @@ private:
   bool compiled_;
   mutable std::mutex mutex_;
   graph::ScratchLayout scratch_;
-  run::Execution execution_;
+  std::string execution_;  // a v1::Execution, which few ask for
   const std::string backend_;
   // Of the launch that was enqueued.
   v1::LaunchRequest in_flight_;

@@ -1,5 +1,7 @@
 #include "client/remote_host.h"
 
+#include <google/protobuf/arena.h>
+
 #include <map>
 #include <mutex>
 #include <utility>
@@ -331,7 +333,8 @@ private:
   }
   StatusOr<std::unique_ptr<HostGraph>> try_build(const v1::BuildRequest& request) {
     const auto making = connection_->making();
-    v1::BuildReply reply;
+    google::protobuf::Arena arena;  // thousands of small messages
+    auto& reply = *google::protobuf::Arena::CreateMessage<v1::BuildReply>(&arena);
     grpc::Status status;
     WatchedCall call(*connection_, 0, std::nullopt, nullptr);
     const auto reader = call.rpc().graphs.AsyncBuild(&call.context, request, call.queue());

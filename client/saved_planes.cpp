@@ -52,26 +52,26 @@ private:
   }
 
   void visit(const graph::Node& node) {
-    if (const auto* launch = std::get_if<graph::KernelLaunch>(&node.kind)) {
+    if (const auto* launch = graph::as<graph::KernelLaunch>(node)) {
       const kernel::Kernel& kernel = *graph_.kernels[launch->kernel];
       for (std::size_t i = 0; i < launch->arguments.size(); ++i) {
         const kernel::Access& access = accesses_[launch->kernel][i];
         if (launch->arguments[i].view)
           use(node, kernel.arguments[i].name, *launch->arguments[i].view, access.read, access.written);
       }
-    } else if (const auto* host = std::get_if<graph::HostNode>(&node.kind)) {
+    } else if (const auto* host = graph::as<graph::HostNode>(node)) {
       for (const graph::NamedView& view : host->reads) use(node, view.name, view.view, true, false);
       for (const graph::NamedView& view : host->writes) use(node, view.name, view.view, false, true);
       calls.emplace_back(host->call, &node.label);
       hosts.push_back(host);
-    } else if (const auto* reduce = std::get_if<graph::Reduce>(&node.kind)) {
+    } else if (const auto* reduce = graph::as<graph::Reduce>(node)) {
       use(node, reduce->x.name, reduce->x.view, true, false);
       use(node, reduce->out.name, reduce->out.view, false, true);
-    } else if (const auto* copy = std::get_if<graph::Copy>(&node.kind)) {
+    } else if (const auto* copy = graph::as<graph::Copy>(node)) {
       use(node, std::string(graph::copy_source_name), copy->source, true, false);
       use(node, std::string(graph::copy_destination_name), copy->destination, false, true);
       if (copy->index) use(node, copy->index->name, copy->index->view, true, false);
-    } else if (const auto* conditional = std::get_if<graph::Conditional>(&node.kind)) {
+    } else if (const auto* conditional = graph::as<graph::Conditional>(node)) {
       const graph::Guard& guard = conditional->guard;
       use(node, guard.count.name, guard.count.view, true, false);
       if (guard.baseline) use(node, guard.baseline->name, guard.baseline->view, true, false);

@@ -16,11 +16,11 @@ namespace {
 
 bool calls_client(const std::vector<graph::Leaf>& leaves, const graph::Graph& graph, std::string& label) {
   for (const graph::Leaf& leaf : leaves) {
-    if (std::holds_alternative<graph::HostNode>(leaf.node->kind)) {
+    if (graph::as<graph::HostNode>(*leaf.node) != nullptr) {
       label = leaf.node->label;
       return true;
     }
-    const auto* conditional = std::get_if<graph::Conditional>(&leaf.node->kind);
+    const auto* conditional = graph::as<graph::Conditional>(*leaf.node);
     if (conditional != nullptr && calls_client(graph::leaves(graph, conditional->body), graph, label))
       return true;
   }
@@ -121,7 +121,7 @@ struct Written {
 void add_written(const graph::Graph& graph, const std::vector<graph::Stage>& stages,
                  std::vector<Written>& all) {
   for (const graph::Leaf& leaf : graph::leaves(graph, stages)) {
-    if (const auto* conditional = std::get_if<graph::Conditional>(&leaf.node->kind)) {
+    if (const auto* conditional = graph::as<graph::Conditional>(*leaf.node)) {
       add_written(graph, conditional->body, all);
       if (conditional->iterations) all.push_back({leaf.node, *conditional->iterations});
       continue;

@@ -65,8 +65,7 @@ StatusOr<bool> compile(codegen::Compiler& compiler, const codegen::Target& targe
   for (std::size_t g = 0; g < fused.code.size(); ++g) {
     for (std::size_t f = 0; f < fused.code[g].size(); ++f) {
       if (fused.code[g][f] != nullptr) continue;
-      const std::uint32_t number =
-          plan.launches[fused.grouped.groups[g].functions[f].launches.front()].kernel;
+      const std::uint32_t number = plan.launches[fused.grouped.groups[g].functions[f].launches.first]->kernel;
       if (code[number]) continue;
       EAGLE_RETURN_IF_ERROR(still_wanted(given_up));
       const kernel::Kernel& kernel = *plan.kernels[number];
@@ -241,7 +240,7 @@ Status Engine::bind(run::BuiltGraph& built, graph::RunPlan plan, std::span<const
   built.long_loops_ = std::ranges::any_of(built.graph_.kernels,
                                           [](const auto& kernel) { return kernel::has_long_loops(*kernel); });
   built.threads_ = state_->threads;
-  built.execution_ = built.program_->execution(built.graph_, state_->fusion);
+  built.fusion_ = state_->fusion;
   return {};
 }
 
@@ -314,7 +313,7 @@ Status Engine::bind(run::BuiltGraph& built, const run::cuda::PlanesOnDevice& pla
   built.schedule_ = built.device_->schedule();
   built.counters_ = state_->counters;
   built.compiled_ = true;
-  built.execution_.fusion = graph::Fusion::off;
+  built.fusion_ = graph::Fusion::off;
   return {};
 }
 

@@ -19,7 +19,7 @@ void Footprint::Side::add(const plane::View& view) {
   const plane::Extent one = plane::extent(view);
   bytes =
       empty(bytes) ? one : plane::Extent{std::min(bytes.first, one.first), std::max(bytes.last, one.last)};
-  if (std::find(views.begin(), views.end(), view) != views.end()) return;
+  if (!exact || std::find(views.begin(), views.end(), view) != views.end()) return;
   if (views.size() < most_views) {
     views.push_back(view);
   } else {
@@ -35,6 +35,7 @@ std::shared_ptr<const Footprint> Footprint::of(std::span<const graph::Touches> t
     for (const graph::NamedView& named : one.writes) by_index[named.view.plane].writes.add(named.view);
   }
   auto made = std::make_shared<Footprint>();
+  made->uses_.reserve(planes.size());
   for (std::size_t index = 0; index < planes.size(); ++index) {
     Use& use = by_index[index];
     if (planes[index] == nullptr || (empty(use.reads.bytes) && empty(use.writes.bytes))) continue;

@@ -117,7 +117,9 @@ GraphHash hash_of(const v1::GraphDescription& description, const std::string& te
 
 GraphHash hash_of(std::string_view described, const std::string& tenant) {
   // No name of a tenant goes on as a description begins: the zero ends it.
-  std::string text = tenant + '\0';
+  std::string text;
+  text.reserve(tenant.size() + 1 + described.size());
+  text = tenant + '\0';
   google::protobuf::io::CodedInputStream fields(reinterpret_cast<const std::uint8_t*>(described.data()),
                                                 static_cast<int>(described.size()));
   for (int begin = 0;;) {

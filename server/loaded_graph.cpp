@@ -16,10 +16,10 @@ namespace {
 // Recursion is as deep as the engine let the description be (graph_depth).
 bool has_host_node(const std::vector<graph::Stage>& stages) {
   const auto in_node = [](const graph::Node& node) {
-    if (const auto* conditional = std::get_if<graph::Conditional>(&node.kind)) {
+    if (const auto* conditional = graph::as<graph::Conditional>(node)) {
       return has_host_node(conditional->body);
     }
-    return std::holds_alternative<graph::HostNode>(node.kind);
+    return graph::as<graph::HostNode>(node) != nullptr;
   };
   return std::any_of(stages.begin(), stages.end(), [&](const graph::Stage& stage) {
     bool found = false;
@@ -148,9 +148,17 @@ LoadedGraph::LoadedGraph(PlaneStore::Planes planes, std::unique_ptr<run::BuiltGr
   auto next = planes_.begin();
   for (const graph::Plane& plane : built_->graph().planes)
     by_index_.push_back(plane.shared ? (next++)->get() : nullptr);
+  std::vector<graph::Leaf> leaves = graph::leaves(built_->graph());
+  nodes_ = leaves.size();
   std::vector<graph::Touches> touches;
-  for (graph::Leaf& leaf : graph::leaves(built_->graph())) touches.push_back(std::move(leaf.touches));
-  nodes_ = touches.size();
+  touches.reserve(nodes_);
+  for (graph::Leaf& leaf : leaves) {
+    for (const graph::NamedView& written : leaf.touches.writes) {
+      const graph::Plane& plane = built_->graph().planes[written.view.plane];
+      if (plane.shared) add_range(written_, *plane.shared, written.view);
+    }
+    touches.push_back(std::move(leaf.touches));
+  }
   footprint_ = Footprint::of(touches, bytes_of(by_index_));
   for (const auto& plane : planes_) {
     if (plane->gpu() != nullptr) gpu_ = plane->gpu()->unit()->info().uuid;
@@ -190,7 +198,7 @@ std::string LoadedGraph::mark_torn() const {
   std::set<Plane*> changed;
   for (const graph::Leaf& leaf : graph::leaves(built_->graph())) {
     // What a callable stores is in its own process's hands.
-    if (std::holds_alternative<graph::HostNode>(leaf.node->kind)) continue;
+    if (graph::as<graph::HostNode>(*leaf.node) != nullptr) continue;
     for (const graph::NamedView& written : leaf.touches.writes) {
       Plane* const plane = by_index_[written.view.plane];
       if (plane == nullptr) continue;  // nobody else computes on it
@@ -240,13 +248,6 @@ void LoadedGraph::note_in(Ledger* ledger, std::uint64_t session, const GraphHash
   ledger_ = ledger;
   session_ = session;
   hash_ = hash;
-  if (ledger == nullptr) return;
-  for (const graph::Leaf& leaf : graph::leaves(built_->graph())) {
-    for (const graph::NamedView& written : leaf.touches.writes) {
-      const graph::Plane& plane = built_->graph().planes[written.view.plane];
-      if (plane.shared) add_range(written_, *plane.shared, written.view);
-    }
-  }
 }
 
 void LoadedGraph::computes(bool now) {

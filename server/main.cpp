@@ -459,9 +459,8 @@ Status run(ProgramOptions& options, UniqueFd& ready, std::vector<std::string> co
 // heaps as threads that parse messages.
 void bound_free_memory() {
 #if defined(__GLIBC__)
-  constexpr int most_at_an_end = 4 << 20;
-  ::mallopt(M_TRIM_THRESHOLD, most_at_an_end);
-  ::mallopt(M_MMAP_THRESHOLD, most_at_an_end);  // which stands still from now on, too
+  ::mallopt(M_TRIM_THRESHOLD, 2 << 20);
+  ::mallopt(M_MMAP_THRESHOLD, 4 << 20);  // which stands still from now on, too
 #endif
 }
 

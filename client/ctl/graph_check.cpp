@@ -146,7 +146,7 @@ Status halve_params(run::cuda::DeviceGraph& device, const graph::Graph& graph) {
   const std::vector<graph::Leaf> leaves = graph::leaves(graph);
   std::vector<graph::ParamUpdate> updates;
   for (std::uint32_t leaf = 0; leaf < leaves.size(); ++leaf) {
-    const auto& launch = std::get<graph::KernelLaunch>(leaves[leaf].node->kind);
+    const auto& launch = *graph::as<graph::KernelLaunch>(*leaves[leaf].node);
     const double half = std::bit_cast<double>(launch.arguments[0].bits) / 2;
     updates.push_back({{"", leaf, "a"}, half});
   }

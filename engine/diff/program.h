@@ -33,7 +33,7 @@ struct Step {
 
   template <typename Kind>
   [[nodiscard]] const Kind* as() const {
-    return std::get_if<Kind>(&node->kind);
+    return graph::as<Kind>(*node);
   }
   [[nodiscard]] bool is_loop() const {
     const auto* const conditional = as<graph::Conditional>();

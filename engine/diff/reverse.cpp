@@ -129,8 +129,8 @@ Status Planner::plan() {
     View view = captured != captured_.end() ? captured->second : View();
     if (!wanted.params.empty()) {
       view = sums_[sum++].cell;
-      view.shape.clear();
-      view.strides.clear();
+      view.shape = {};
+      view.strides = {};
     } else if (captured == captured_.end()) {
       view = bar(wanted.plane->view);
     }

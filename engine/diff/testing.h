@@ -108,7 +108,7 @@ private:
 
   void run(const Graph& graph, std::span<const graph::Branch> branches) {
     graph::for_each_leaf(branches, [&](const graph::Node& node) {
-      std::visit([&](const auto& kind) { run(graph, kind); }, node.kind);
+      visit_kind(node, [&](const auto& kind) { run(graph, kind); });
     });
   }
   void run(const Graph& graph, const graph::KernelLaunch& launch) {

@@ -49,25 +49,24 @@ private:
 
   void visit(const Node& node) {
     const std::uint32_t number = nodes_++;
-    if (const auto* launch = std::get_if<KernelLaunch>(&node.kind)) {
+    if (const auto* launch = as<KernelLaunch>(node)) {
       const std::uint32_t ordinal = launches_++;
       const std::vector<kernel::Argument>& arguments = graph_.kernels[launch->kernel]->arguments;
       for (std::uint32_t i = 0; i < arguments.size(); ++i) {
         if (kernel::has_plane(arguments[i].role) != (wanted_ == Wanted::plane)) continue;
         found_.push_back({{number, ordinal, i}, leaf_, &node.label, arguments[i].name});
       }
-    } else if (std::holds_alternative<Copy>(node.kind) && wanted_ == Wanted::plane) {
+    } else if (as<Copy>(node) != nullptr && wanted_ == Wanted::plane) {
       found_.push_back({{number, 0, 0}, leaf_, &node.label, copy_source_name});
       found_.push_back({{number, 0, 1}, leaf_, &node.label, copy_destination_name});
-    } else if (const auto* reduce = std::get_if<Reduce>(&node.kind);
-               reduce != nullptr && wanted_ == Wanted::plane) {
+    } else if (const auto* reduce = as<Reduce>(node); reduce != nullptr && wanted_ == Wanted::plane) {
       found_.push_back({{number, 0, 0}, leaf_, &node.label, reduce->x.name});
       found_.push_back({{number, 0, 1}, leaf_, &node.label, reduce->out.name});
-    } else if (const auto* host = std::get_if<HostNode>(&node.kind)) {
+    } else if (const auto* host = as<HostNode>(node)) {
       for (const auto* views : {&host->reads, &host->writes}) {
         for (const NamedView& view : *views) kept_.push_back({{}, leaf_, &node.label, view.name});
       }
-    } else if (const auto* conditional = std::get_if<Conditional>(&node.kind)) {
+    } else if (const auto* conditional = as<Conditional>(node)) {
       kept_.push_back({{}, leaf_, &node.label, conditional->guard.count.name});
       if (conditional->guard.baseline)
         kept_.push_back({{}, leaf_, &node.label, conditional->guard.baseline->name});
@@ -246,8 +245,8 @@ private:
       for (std::size_t n = 0; n < built[i].nodes.size(); ++n) {
         const Node& a = built[i].nodes[n];
         const Node& b = fresh[i].nodes[n];
-        const auto* const group = std::get_if<Group>(&a.kind);
-        const auto* const other = std::get_if<Group>(&b.kind);
+        const auto* const group = as<Group>(a);
+        const auto* const other = as<Group>(b);
         if (group != nullptr && other != nullptr) {
           EAGLE_RETURN_IF_ERROR(branches(group->branches, other->branches, outermost));
           continue;
@@ -262,11 +261,7 @@ private:
   Status node(const Node& built, const Node& fresh) {
     const std::string where = here(leaf_, built);
     if (built.label != fresh.label || built.kind.index() != fresh.kind.index()) return differs("its nodes");
-    return std::visit(
-        [&](const auto& kind) {
-          return same(kind, std::get<std::decay_t<decltype(kind)>>(fresh.kind), where);
-        },
-        built.kind);
+    return visit_kind(built, [&]<typename T>(const T& kind) { return same(kind, *as<T>(fresh), where); });
   }
 
   Status same(const KernelLaunch& built, const KernelLaunch& fresh, const std::string& where) const {
@@ -388,8 +383,8 @@ StatusOr<std::vector<std::pair<Target, std::uint64_t>>> resolve_updates(
   const std::function<void(const std::vector<Stage>&)> collect = [&](const std::vector<Stage>& stages) {
     for (const Stage& stage : stages) {
       for_each_leaf(stage.branches, [&](const Node& node) {
-        if (const auto* launch = std::get_if<KernelLaunch>(&node.kind)) launches.push_back(launch);
-        if (const auto* conditional = std::get_if<Conditional>(&node.kind)) collect(conditional->body);
+        if (const auto* launch = as<KernelLaunch>(node)) launches.push_back(launch);
+        if (const auto* conditional = as<Conditional>(node)) collect(conditional->body);
       });
     }
   };

@@ -67,9 +67,8 @@ std::string why_schedule(const Stage& stage, std::optional<StageSchedule> schedu
       return quote_name(obstacle.node->label) +
              " is not a launch of a kernel, and only those can run inside a branch's task";
     case Kind::too_many_samples:
-      return quote_name(obstacle.node->label) + " has " +
-             samples(std::get<KernelLaunch>(obstacle.node->kind).samples) + ", more than " + most +
-             ", which is enough for the whole team";
+      return quote_name(obstacle.node->label) + " has " + samples(as<KernelLaunch>(*obstacle.node)->samples) +
+             ", more than " + most + ", which is enough for the whole team";
     case Kind::none:
       break;
   }
@@ -125,7 +124,7 @@ std::string kind_of(const Graph& /*graph*/, const Conditional& conditional) {
 }  // namespace
 
 std::string kind_of(const Graph& graph, const Node& node) {
-  return std::visit([&](const auto& kind) { return kind_of(graph, kind); }, node.kind);
+  return visit_kind(node, [&](const auto& kind) { return kind_of(graph, kind); });
 }
 
 StatusOr<std::uint32_t> find_node(const std::vector<Leaf>& leaves, const NodeReference& node) {

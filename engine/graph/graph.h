@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -124,11 +125,40 @@ struct Group {
   std::vector<Branch> branches;
 };
 
+// What is large and rare lies apart: a graph has thousands of launches.
+using NodeKind = std::variant<KernelLaunch, HostNode, Group, std::shared_ptr<const Conditional>,
+                              std::shared_ptr<const Reduce>, std::shared_ptr<const Copy>>;
+
 struct Node {
   std::string label;  // the given name, else the kernel's, else the kind's
-  std::variant<KernelLaunch, HostNode, Conditional, Reduce, Copy, Group> kind;
+  NodeKind kind;      // no pointer of it is null
   kernel::Location location;
 };
+
+// What the node is, as a T; null where it is something else.
+template <typename T>
+const T* as(const Node& node) {
+  if constexpr (std::is_same_v<T, Conditional> || std::is_same_v<T, Reduce> || std::is_same_v<T, Copy>) {
+    const auto* const apart = std::get_if<std::shared_ptr<const T>>(&node.kind);
+    return apart == nullptr ? nullptr : apart->get();
+  } else {
+    return std::get_if<T>(&node.kind);
+  }
+}
+
+// Calls `visit` with what the node is.
+template <typename Visit>
+auto visit_kind(const Node& node, const Visit& visit) {
+  return std::visit(
+      [&]<typename T>(const T& kind) {
+        if constexpr (requires { *kind; }) {
+          return visit(*kind);
+        } else {
+          return visit(kind);
+        }
+      },
+      node.kind);
+}
 
 struct Branch {
   std::vector<Node> nodes;
@@ -145,7 +175,7 @@ template <typename Visit>
 void for_each_leaf(std::span<const Branch> branches, const Visit& visit) {
   for (const Branch& branch : branches) {
     for (const Node& node : branch.nodes) {
-      if (const auto* const group = std::get_if<Group>(&node.kind)) {
+      if (const auto* const group = as<Group>(node)) {
         for_each_leaf(std::span<const Branch>(group->branches), visit);
       } else {
         visit(node);

@@ -35,6 +35,7 @@ LeafMaker::LeafMaker(const Graph& graph) : graph_(graph) {
 
 std::vector<Leaf> LeafMaker::leaves(const std::vector<Stage>& stages) const {
   std::vector<Leaf> out;
+  out.reserve(stages.size());
   for (std::uint32_t s = 0; s < stages.size(); ++s) add_leaves(stages[s].branches, s, out);
   return out;
 }
@@ -46,13 +47,13 @@ void LeafMaker::add_leaves(const std::vector<Branch>& branches, std::uint32_t st
   std::vector<std::uint32_t> ends;  // of the branches
   for (const Branch& branch : branches) {
     for (const Node& node : branch.nodes) {
-      if (const auto* const group = std::get_if<Group>(&node.kind)) {
+      if (const auto* const group = as<Group>(node)) {
         add_leaves(group->branches, stage, out);
         continue;
       }
       Leaf& leaf = out.emplace_back(Leaf{&node, stage, 0, {}});
       add(node, leaf.touches);
-      if (std::holds_alternative<Conditional>(node.kind)) {
+      if (as<Conditional>(node) != nullptr) {
         drop_repeated(leaf.touches.reads);
         drop_repeated(leaf.touches.writes);
       }
@@ -69,16 +70,16 @@ void LeafMaker::add_leaves(const std::vector<Branch>& branches, std::uint32_t st
 }
 
 void LeafMaker::add(const Node& node, Touches& touches) const {
-  std::visit([&](const auto& kind) { add_kind(kind, touches); }, node.kind);
+  visit_kind(node, [&](const auto& kind) { add_kind(kind, touches); });
 }
 
 void LeafMaker::add_kind(const KernelLaunch& launch, Touches& touches) const {
   const std::vector<kernel::Access>& accesses = accesses_[launch.kernel];
   for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
     if (!launch.arguments[i].view) continue;
-    const NamedView named{graph_.kernels[launch.kernel]->arguments[i].name, *launch.arguments[i].view};
-    if (accesses[i].read) touches.reads.push_back(named);
-    if (accesses[i].written) touches.writes.push_back(named);
+    const std::string& name = graph_.kernels[launch.kernel]->arguments[i].name;
+    if (accesses[i].read) touches.reads.push_back({name, *launch.arguments[i].view});
+    if (accesses[i].written) touches.writes.push_back({name, *launch.arguments[i].view});
   }
 }
 

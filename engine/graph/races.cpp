@@ -137,7 +137,7 @@ private:
   [[nodiscard]] Status check_bodies(const Stage& stage, std::uint32_t index, const std::string& where) const {
     Status status;
     for_each_leaf(stage.branches, [&](const Node& node) {
-      const auto* const conditional = std::get_if<Conditional>(&node.kind);
+      const auto* const conditional = as<Conditional>(node);
       if (conditional != nullptr && status.ok()) {
         status = check(conditional->body, where + "in the body of " + node_name(index, node.label) + ": ");
       }

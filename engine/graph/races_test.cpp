@@ -190,8 +190,8 @@ TEST(Races, AGroupTooIntricateToCompareIsRefusedInBoundedTime) {
   for (int i = 0; i < 60; ++i) {
     View view = all;
     view.offset = i % 2;
-    view.shape.assign(16, 2);
-    view.strides.clear();
+    view.shape = std::vector<std::int64_t>(16, 2);
+    view.strides = {};
     for (int k = 0; k < 16; ++k)
       view.strides.push_back(2 + 2 * static_cast<std::int64_t>(random() % 1'000'000'000'000));
     view.strides[5] += 1;
@@ -230,7 +230,7 @@ std::string first_race(const LeafMaker& maker, const std::vector<Stage>& stages,
       }
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto* const body = std::get_if<Conditional>(&all[i].node->kind);
+      const auto* const body = as<Conditional>(*all[i].node);
       if (all[i].stage != stage || body == nullptr) continue;
       std::string inner = first_race(maker, body->body, where + "in the body of " + name(i) + ": ");
       if (!inner.empty()) return inner;

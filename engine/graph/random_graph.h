@@ -147,7 +147,7 @@ inline void add_forks(const std::vector<Branch>& branches, const Forks& around, 
     Forks inside = around;
     inside[&branches] = b;
     for (const Node& node : branches[b].nodes) {
-      if (const auto* const inner = std::get_if<Group>(&node.kind)) {
+      if (const auto* const inner = as<Group>(node)) {
         add_forks(inner->branches, inside, out);
       } else {
         out.push_back(inside);

@@ -112,6 +112,7 @@ private:
   }
 
   Status read_stages(const StageMessages& messages, Scope scope, std::vector<Stage>& stages) {
+    stages.reserve(static_cast<std::size_t>(messages.size()));
     for (const v1::Stage& message : messages) {
       const auto where = [&] { return scope.prefix + numbered("stage", stages.size()); };
       if (!refuse_unknown_fields(message, {}).ok()) return refuse_unknown_fields(message, where());
@@ -220,7 +221,8 @@ private:
       case v1::Node::kSkippable: {
         const v1::Skippable& skippable = message.skippable();
         EAGLE_RETURN_IF_ERROR(refuse_unknown_fields(skippable, where));
-        EAGLE_ASSIGN_OR_RETURN(node.kind, read_conditional(skippable, 0, where, scope.depth));
+        EAGLE_ASSIGN_OR_RETURN(Conditional conditional, read_conditional(skippable, 0, where, scope.depth));
+        node.kind = std::make_shared<const Conditional>(std::move(conditional));
         break;
       }
       case v1::Node::kRepeatWhile: {
@@ -238,16 +240,18 @@ private:
                                               where + ": counter", private_planes_, limits_.name_bytes));
           counters_ = true;
         }
-        node.kind = std::move(conditional);
+        node.kind = std::make_shared<const Conditional>(std::move(conditional));
         break;
       }
       case v1::Node::kReduce: {
-        EAGLE_ASSIGN_OR_RETURN(node.kind, read_reduce(message.reduce(), graph_.planes, where, private_planes_,
-                                                      limits_.name_bytes));
+        EAGLE_ASSIGN_OR_RETURN(Reduce reduce, read_reduce(message.reduce(), graph_.planes, where,
+                                                          private_planes_, limits_.name_bytes));
+        node.kind = std::make_shared<const Reduce>(std::move(reduce));
         break;
       }
       case v1::Node::kCopy: {
-        EAGLE_ASSIGN_OR_RETURN(node.kind, read_copy(message.copy(), graph_.planes, where, private_planes_));
+        EAGLE_ASSIGN_OR_RETURN(Copy copy, read_copy(message.copy(), graph_.planes, where, private_planes_));
+        node.kind = std::make_shared<const Copy>(std::move(copy));
         break;
       }
       case v1::Node::kGroup:

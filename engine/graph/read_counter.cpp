@@ -25,7 +25,7 @@ public:
     for (const Stage& stage : stages) {
       for_each_leaf(stage.branches, [&](const Node& node) {
         const std::string where = prefix + "node " + std::to_string(number++) + " " + quote_name(node.label);
-        const auto* const conditional = std::get_if<Conditional>(&node.kind);
+        const auto* const conditional = as<Conditional>(node);
         if (conditional == nullptr || !status.ok()) return;
         status = check_loop(*conditional, where);
         if (status.ok()) status = check(conditional->body, where + ": body ");

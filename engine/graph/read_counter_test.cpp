@@ -35,7 +35,7 @@ TEST(Counter, IsOneIntegerOfTheLoop) {
     Loop loop;
     const View counter = loop.d.array({1}, dtype);
     const Graph graph = loop.with(counter).d.graph();
-    const auto& conditional = std::get<Conditional>(graph.stages.at(0).branches[0].nodes[0].kind);
+    const auto& conditional = *as<Conditional>(graph.stages.at(0).branches[0].nodes[0]);
     ASSERT_TRUE(conditional.iterations);
     EXPECT_EQ(conditional.iterations->name, "iterations");
     EXPECT_EQ(conditional.iterations->view, counter);

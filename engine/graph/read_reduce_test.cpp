@@ -39,14 +39,14 @@ TEST(ReadReduce, TakesOneRowAndMany) {
   d.add(reduce(d.array({1, 7}, DType::boolean), d.array({1}, DType::boolean), v1::REDUCE_ANY));
   d.add(reduce(d.array({9}, DType::f32), d.array({1}, DType::f32), v1::REDUCE_SUM, true));
   const Graph graph = d.graph();
-  const auto& rows = std::get<Reduce>(graph.stages[2].branches[0].nodes[0].kind);
-  EXPECT_EQ(std::get<Reduce>(graph.stages[0].branches[0].nodes[0].kind).rows, 1);
+  const auto& rows = *as<Reduce>(graph.stages[2].branches[0].nodes[0]);
+  EXPECT_EQ(as<Reduce>(graph.stages[0].branches[0].nodes[0])->rows, 1);
   EXPECT_EQ(rows.rows, 4);
   EXPECT_EQ(rows.samples, 25);
   EXPECT_EQ(rows.op, kernel::ReduceOp::max);
   EXPECT_EQ(rows.scalar, kernel::Scalar::i32);
   EXPECT_EQ(graph.stages[0].branches[0].nodes[0].label, "reduce");
-  EXPECT_TRUE(std::get<Reduce>(graph.stages[4].branches[0].nodes[0].kind).compensated);
+  EXPECT_TRUE(as<Reduce>(graph.stages[4].branches[0].nodes[0])->compensated);
 }
 
 TEST(ReadReduce, RefusesByTheNameOfTheArgument) {

@@ -47,7 +47,7 @@ TEST(Read, GivesEveryNodeItsBindingsAndLabel) {
   ASSERT_EQ(graph.stages.size(), 2U);
   const Node& first = graph.stages[0].branches[0].nodes[0];
   EXPECT_EQ(first.label, "double");
-  const auto& bound = std::get<KernelLaunch>(first.kind);
+  const auto& bound = *as<KernelLaunch>(first);
   EXPECT_EQ(bound.samples, 8);
   ASSERT_EQ(bound.arguments.size(), 2U);
   EXPECT_EQ(*bound.arguments[0].view, d.x);
@@ -56,7 +56,7 @@ TEST(Read, GivesEveryNodeItsBindingsAndLabel) {
 
   const Node& second = graph.stages[1].branches[0].nodes[0];
   EXPECT_EQ(second.label, "go");
-  const auto& finishing = std::get<KernelLaunch>(second.kind);
+  const auto& finishing = *as<KernelLaunch>(second);
   const int mask = graph.kernels[1]->terminated_argument();
   EXPECT_EQ(*finishing.arguments[static_cast<std::size_t>(mask)].view, done);
   EXPECT_FALSE(finishing.arguments[0].view.has_value());
@@ -95,11 +95,11 @@ TEST(Read, KeepsGroupsGuardsPlanesAndLocations) {
   EXPECT_EQ(graph.planes[0].label, "array0");
   EXPECT_TRUE(graph.stages[0].group);
   ASSERT_EQ(graph.stages[0].branches.size(), 2U);
-  EXPECT_EQ(std::get<HostNode>(graph.stages[0].branches[0].nodes[0].kind).call, 7U);
+  EXPECT_EQ(as<HostNode>(graph.stages[0].branches[0].nodes[0])->call, 7U);
   EXPECT_EQ(graph.stages[0].branches[1].nodes.size(), 2U);
   const Node& loop = graph.stages[1].branches[0].nodes[0];
   EXPECT_EQ(loop.location, (kernel::Location{0, 12, 4}));
-  const auto& conditional = std::get<Conditional>(loop.kind);
+  const auto& conditional = *as<Conditional>(loop);
   EXPECT_EQ(conditional.max_iterations, 5);
   EXPECT_TRUE(conditional.guard.negated);
   EXPECT_EQ(conditional.guard.count.view.offset, 4);
@@ -124,7 +124,7 @@ TEST(ReadLaunch, RoundsANumberOnceToItsArgument) {
   d.add(launch("", d.kernel(builder),
                {{"a", 0.1}, {"b", between}, {"k", std::int64_t{-3}}, {"x", in}, {"y", out}}));
   const Graph graph = d.graph();
-  const auto& arguments = std::get<KernelLaunch>(graph.stages[0].branches[0].nodes[0].kind).arguments;
+  const auto& arguments = as<KernelLaunch>(graph.stages[0].branches[0].nodes[0])->arguments;
   EXPECT_EQ(arguments[0].bits, std::bit_cast<std::uint32_t>(0.1F));
   EXPECT_EQ(arguments[1].bits, std::bit_cast<std::uint32_t>(0x1.000002p60F));
   EXPECT_EQ(arguments[2].bits, ~std::uint64_t{2});

@@ -92,12 +92,12 @@ private:
   void add_leaves(std::span<const Branch> branches, const std::string& where) {
     for_each_leaf(branches, [&](const Node& node) {
       const std::string here = where + kernel::quote_name(node.label) + ": ";
-      std::visit([&](const auto& kind) { add(kind, here); }, node.kind);
+      visit_kind(node, [&](const auto& kind) { add(kind, here); });
     });
   }
 
-  using Key = std::tuple<std::string, std::uint32_t, std::int64_t, std::uint32_t, std::vector<std::int64_t>,
-                         std::vector<std::int64_t>>;
+  using Key = std::tuple<std::string, std::uint32_t, std::int64_t, std::uint32_t, plane::Dimensions,
+                         plane::Dimensions>;
   struct Known {
     std::size_t plane = 0;          // index
     std::vector<std::string> whys;  // the first few
@@ -148,7 +148,7 @@ private:
 
 StatusOr<std::vector<PlaneExplanation>> explain_planes(const Graph& graph, const Node& node, Work& work) {
   Collector collector(graph, work);
-  std::visit([&](const auto& kind) { collector.add(kind, ""); }, node.kind);
+  visit_kind(node, [&](const auto& kind) { collector.add(kind, ""); });
   if (!collector.complete()) {
     return Status(Reason::graph_limit, kernel::quote_name(node.label) + " touches more planes than the " +
                                            std::to_string(explain_planes_limit) + " that can be explained");

@@ -30,7 +30,7 @@ private:
   void in_order(const std::vector<Branch>& branches) {
     for (const Branch& branch : branches) {
       for (const Node& node : branch.nodes) {
-        std::visit([&](const auto& kind) { emit(kind, node.label); }, node.kind);
+        std::visit([&](const auto& kind) { emit(kind); }, node.kind);
       }
     }
   }
@@ -39,54 +39,49 @@ private:
   void branches(const Stage& stage) {
     const auto first = static_cast<std::uint32_t>(plan_.branches.size());
     for (const Branch& branch : stage.branches) {
-      std::vector<std::uint32_t>& tasks = plan_.branches.emplace_back();
-      for_each_leaf(std::span(&branch, 1), [&](const Node& node) {
-        tasks.push_back(add_launch(std::get<KernelLaunch>(node.kind)));
-      });
+      const auto begin = static_cast<std::uint32_t>(plan_.launches.size());
+      for_each_leaf(std::span(&branch, 1), [&](const Node& node) { add_launch(*as<KernelLaunch>(node)); });
+      plan_.branches.push_back({begin, static_cast<std::uint32_t>(plan_.launches.size()) - begin});
     }
     plan_.program.emplace_back(RunBranches{first, static_cast<std::uint32_t>(stage.branches.size())});
   }
 
   std::uint32_t add_launch(const KernelLaunch& launch) {
-    plan_.launches.push_back(launch);
+    plan_.launches.push_back(&launch);
     return static_cast<std::uint32_t>(plan_.launches.size() - 1);
   }
 
-  void emit(const KernelLaunch& launch, const std::string&) {
-    plan_.program.emplace_back(RunKernel{add_launch(launch)});
-  }
+  void emit(const KernelLaunch& launch) { plan_.program.emplace_back(RunKernel{add_launch(launch)}); }
 
-  void emit(const Reduce& reduce, const std::string&) {
+  void emit(const std::shared_ptr<const Reduce>& reduce) {
     plan_.reductions.push_back(reduce);
     plan_.program.emplace_back(RunReduce{static_cast<std::uint32_t>(plan_.reductions.size() - 1)});
   }
 
-  void emit(const HostNode& host, const std::string& label) {
-    plan_.program.emplace_back(RunHostCall{host.call, label});
-  }
+  void emit(const HostNode& host) { plan_.program.emplace_back(RunHostCall{host.call}); }
 
-  void emit(const Copy& copy, const std::string&) {
+  void emit(const std::shared_ptr<const Copy>& copy) {
     plan_.copies.push_back(copy);
     plan_.program.emplace_back(RunCopy{static_cast<std::uint32_t>(plan_.copies.size() - 1)});
   }
 
-  void emit(const Group& group, const std::string&) { in_order(group.branches); }
+  void emit(const Group& group) { in_order(group.branches); }
 
-  void emit(const Conditional& conditional, const std::string&) {
-    if (conditional.max_iterations == 0) {
+  void emit(const std::shared_ptr<const Conditional>& conditional) {
+    if (conditional->max_iterations == 0) {
       const std::uint32_t head = next();
-      plan_.program.emplace_back(SkipUnless{conditional.guard, 0});
-      body(conditional);
+      plan_.program.emplace_back(SkipUnless{conditional, 0});
+      body(*conditional);
       std::get<SkipUnless>(plan_.program[head]).target = next();
       return;
     }
     const std::uint32_t loop = plan_.loops++;
-    plan_.counters.push_back(conditional.iterations ? std::optional(conditional.iterations->view)
-                                                    : std::nullopt);
+    plan_.counters.push_back(conditional->iterations ? std::optional(conditional->iterations->view)
+                                                     : std::nullopt);
     plan_.program.emplace_back(LoopEnter{loop});
     const std::uint32_t head = next();
-    plan_.program.emplace_back(LoopTest{conditional.guard, loop, conditional.max_iterations, 0});
-    body(conditional);
+    plan_.program.emplace_back(LoopTest{conditional, loop, 0});
+    body(*conditional);
     plan_.program.emplace_back(LoopBack{head, loop});
     std::get<LoopTest>(plan_.program[head]).target = next();
   }

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <variant>
 #include <vector>
 
@@ -25,19 +24,23 @@ struct RunReduce {
 };
 struct RunHostCall {
   std::uint32_t call = 0;  // the client's number
-  std::string label;       // of the node
 };
 struct RunCopy {
   std::uint32_t copy = 0;  // index into RunPlan::copies
 };
-// Launches [first, first + count) of RunPlan::branches run at the same time, each branch's in order.
+// Launches [first, first + count) of RunPlan::launches, one after the other.
+struct Launches {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+// Branches [first, first + count) of RunPlan::branches run at the same time, each one's launches in order.
 struct RunBranches {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
 };
-// Goes on at `target` unless the guard holds.
+// Goes on at `target` unless the guard of the conditional holds.
 struct SkipUnless {
-  Guard guard;
+  std::shared_ptr<const Conditional> conditional;
   std::uint32_t target = 0;
 };
 // Head of a loop whose body follows: sets counter `loop` to 0 when entered from above (`LoopEnter` runs
@@ -49,9 +52,8 @@ struct LoopEnter {
   std::uint32_t loop = 0;
 };
 struct LoopTest {
-  Guard guard;
+  std::shared_ptr<const Conditional> conditional;
   std::uint32_t loop = 0;
-  std::int64_t max_iterations = 0;
   std::uint32_t target = 0;
 };
 struct LoopBack {
@@ -64,16 +66,18 @@ using Instruction = std::variant<RunKernel, RunHostCall, RunBranches, SkipUnless
 
 struct RunPlan {
   std::vector<std::shared_ptr<const kernel::Kernel>> kernels;
-  std::vector<KernelLaunch> launches;  // in the order of a walk through the graph, bodies included
-  std::vector<Reduce> reductions;
-  std::vector<Copy> copies;
-  std::vector<std::vector<std::uint32_t>> branches;  // launch indices, in order
+  // Of the graph, in the order of a walk through it, bodies included.
+  std::vector<const KernelLaunch*> launches;
+  std::vector<std::shared_ptr<const Reduce>> reductions;
+  std::vector<std::shared_ptr<const Copy>> copies;
+  std::vector<Launches> branches;
   std::vector<Instruction> program;
   std::uint32_t loops = 0;                           // number of loops
   std::vector<std::optional<plane::View>> counters;  // by loop: one i64 or i32 element
 };
 
-// `schedule` has one entry a stage of `graph`; branch_tasks stages become RunBranches.
+// `schedule` has one entry a stage of `graph`, which outlives the plan; branch_tasks stages become
+// RunBranches.
 RunPlan lower(const Graph& graph, const std::vector<StageSchedule>& schedule);
 
 }  // namespace eagle::graph

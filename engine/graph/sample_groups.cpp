@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -104,8 +105,9 @@ private:
     return {place.memory, place.offset + column.first, column.item};
   }
 
-  using At = std::pair<std::uint32_t, std::int64_t>;      // memory, first byte
-  using Columns = std::set<std::pair<std::int64_t, At>>;  // by bytes of an item: all are then equally long
+  using At = std::pair<std::uint32_t, std::int64_t>;  // memory, first byte
+  // By bytes of an item: all are then equally long.
+  using Columns = std::pmr::set<std::pair<std::int64_t, At>>;
 
   // Whether every column that shares a byte with this one is equal to it.
   [[nodiscard]] bool fits_beside(const Columns& columns, const Column& column) const {
@@ -157,8 +159,9 @@ private:
 
   std::int64_t samples_;
   const std::vector<PlanePlace>& places_;
-  Columns read_;
-  Columns written_;
+  std::pmr::monotonic_buffer_resource memory_;  // of thousands of columns, which all go at the same time
+  Columns read_{&memory_};
+  Columns written_{&memory_};
   std::map<At, std::int64_t> tables_;  // -> last byte
 };
 
@@ -169,63 +172,42 @@ public:
 
   // Takes the launch if it exchanges values with those that are here and all together are within bounds.
   bool take(std::uint32_t launch, const std::vector<Access>& accesses) {
-    const KernelLaunch& added = plan_.launches[launch];
+    const KernelLaunch& added = *plan_.launches[launch];
     const Kernel& kernel = *plan_.kernels[added.kernel];
-    const std::size_t values = kernel::scalar_values(kernel);
-    const bool first = made_.launches.empty();
-    if (!first) {
-      if (!fusable_ || kernel.real != real_ || !kernel::can_fuse(kernel)) return false;
-      if (made_.launches.size() >= limits_.launches || values_ + values > limits_.values) return false;
-      if (arguments_ + kernel.arguments.size() > limits_.arguments) return false;
-      if (!sees_a_plane_of(added)) return false;  // most launches that exchange nothing end here
+    if (made_.launches.count == 0) {
+      // Looked at when another one may see elements of it, which most never do.
+      made_.launches = {launch, 1};
+      first_ = &accesses;
+      arguments_ = kernel.arguments.size();
+      return true;
     }
-    const bool unclear = clashes(kernel, added, accesses);
-    if (!first && unclear) return false;
-    std::vector<std::uint32_t> places(added.arguments.size(), 0);
-    std::vector<Key> fresh;
-    bool shares = false;
+    if (made_.launches.count >= limits_.launches) return false;
+    if (arguments_ + kernel.arguments.size() > limits_.arguments || !may_share_with(added)) return false;
+    if (made_.places.empty()) take_first();
+    const std::size_t values = kernel::scalar_values(kernel);
+    if (!fusable_ || kernel.real != real_ || !kernel::can_fuse(kernel)) return false;
+    if (values_ + values > limits_.values || clashes(kernel, added, accesses)) return false;
     for (std::size_t i = 0; i < added.arguments.size(); ++i) {
       const Bound& bound = added.arguments[i];
       if (!bound.view) continue;
-      Key key = key_of(kernel.arguments[i], bound);
-      if (!first && is_mixed(key, kernel.arguments[i], bound, accesses[i].written)) return false;
-      if (const auto found = places_.find(key); found != places_.end()) {
-        shares = true;
-        places[i] = found->second;
-        continue;
-      }
-      auto again = std::find(fresh.begin(), fresh.end(), key);
-      places[i] = static_cast<std::uint32_t>(places_.size() + std::distance(fresh.begin(), again));
-      if (again == fresh.end()) fresh.push_back(std::move(key));
+      if (is_mixed(key_of(kernel.arguments[i], bound), kernel.arguments[i], bound, accesses[i].written))
+        return false;
     }
-    if (!first && (!shares || places_.size() + fresh.size() > limits_.places)) return false;
-
-    if (first) {
-      fusable_ = kernel::can_fuse(kernel) && !unclear;
-      real_ = kernel.real;
-    }
-    for (Key& key : fresh) {
-      made_.planes.push_back(std::get<0>(key));
-      places_.emplace(std::move(key), static_cast<std::uint32_t>(places_.size()));
-    }
-    for (std::size_t i = 0; i < added.arguments.size(); ++i) {
-      if (added.arguments[i].view)
-        note_columns(places[i], kernel.arguments[i], added.arguments[i], accesses[i]);
-    }
+    Placed placed = placed_of(kernel, added);
+    if (!placed.shares || places_.size() + placed.fresh.size() > limits_.places) return false;
+    add(std::move(placed), kernel, added, accesses);
     arguments_ += kernel.arguments.size();
-    values_ += values;
-    made_.launches.push_back(launch);
-    made_.places.push_back(std::move(places));
+    ++made_.launches.count;
     return true;
   }
 
-  [[nodiscard]] bool empty() const { return made_.launches.empty(); }
   SampleFunction finish() && {
-    if (made_.launches.size() == 1) return {std::move(made_.launches), {}, {}};
+    if (made_.launches.count == 1) return {made_.launches, {}, {}};
     return std::move(made_);
   }
 
 private:
+  using At = std::pair<std::uint32_t, std::int64_t>;  // plane, byte
   // What an argument sees: plane, offset, distance of components, type, whether it is a table, and of which
   // length and extents.
   using Key = std::tuple<std::uint32_t, std::int64_t, std::int64_t, kernel::Scalar, std::uint8_t,
@@ -245,10 +227,67 @@ private:
             std::move(extents)};
   }
 
-  [[nodiscard]] bool sees_a_plane_of(const KernelLaunch& launch) const {
-    return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const Bound& bound) {
-      return bound.view &&
-             std::find(made_.planes.begin(), made_.planes.end(), bound.view->plane) != made_.planes.end();
+  // By argument of a launch its place; the keys of places that are new.
+  struct Placed {
+    std::vector<std::uint32_t> places;
+    std::vector<Key> fresh;
+    bool shares = false;  // some place is not new
+  };
+  [[nodiscard]] Placed placed_of(const Kernel& kernel, const KernelLaunch& launch) const {
+    Placed placed;
+    placed.places.resize(launch.arguments.size(), 0);
+    for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+      const Bound& bound = launch.arguments[i];
+      if (!bound.view) continue;
+      Key key = key_of(kernel.arguments[i], bound);
+      if (const auto found = places_.find(key); found != places_.end()) {
+        placed.shares = true;
+        placed.places[i] = found->second;
+        continue;
+      }
+      const auto again = std::find(placed.fresh.begin(), placed.fresh.end(), key);
+      placed.places[i] =
+          static_cast<std::uint32_t>(places_.size() + std::distance(placed.fresh.begin(), again));
+      if (again == placed.fresh.end()) placed.fresh.push_back(std::move(key));
+    }
+    return placed;
+  }
+
+  void take_first() {
+    const KernelLaunch& launch = *plan_.launches[made_.launches.first];
+    const Kernel& kernel = *plan_.kernels[launch.kernel];
+    fusable_ = kernel::can_fuse(kernel) && !clashes(kernel, launch, *first_);
+    real_ = kernel.real;
+    add(placed_of(kernel, launch), kernel, launch, *first_);
+  }
+
+  void add(Placed placed, const Kernel& kernel, const KernelLaunch& launch,
+           const std::vector<Access>& accesses) {
+    for (Key& key : placed.fresh) {
+      made_.planes.push_back(std::get<0>(key));
+      begins_.emplace_back(std::get<0>(key), std::get<1>(key));
+      places_.emplace(std::move(key), static_cast<std::uint32_t>(places_.size()));
+    }
+    for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+      if (launch.arguments[i].view)
+        note_columns(placed.places[i], kernel.arguments[i], launch.arguments[i], accesses[i]);
+    }
+    values_ += kernel::scalar_values(kernel);
+    made_.places.push_back(std::move(placed.places));
+  }
+
+  // Equal elements begin at the same byte. Quick: small arrays share planes, so that most launches see one
+  // that others see, too.
+  [[nodiscard]] bool may_share_with(const KernelLaunch& launch) const {
+    const std::vector<Bound>& first = plan_.launches[made_.launches.first]->arguments;
+    return std::ranges::any_of(launch.arguments, [&](const Bound& bound) {
+      if (!bound.view) return false;
+      const auto begins_there = [&](const Bound& other) {
+        return other.view && other.view->plane == bound.view->plane &&
+               other.view->offset == bound.view->offset;
+      };
+      const At begin(bound.view->plane, bound.view->offset);
+      return std::ranges::any_of(first, begins_there) || std::ranges::find(begins_, begin) != begins_.end();
     });
   }
 
@@ -257,7 +296,6 @@ private:
     bool written = false;
     bool several = false;  // more than one place sees the column, which then nobody writes
   };
-  using At = std::pair<std::uint32_t, std::int64_t>;
 
   // Whether the argument sees a column as a part of something else than another argument does, and one of
   // them writes it. (Columns that share bytes without being equal do not come together in a group.)
@@ -303,7 +341,9 @@ private:
   const RunPlan& plan_;
   const FunctionLimits& limits_;
   SampleFunction made_;
+  const std::vector<Access>* first_ = nullptr;  // of the first launch
   std::map<Key, std::uint32_t> places_;
+  std::vector<At> begins_;  // by place
   std::map<At, Seen> columns_;
   std::size_t arguments_ = 0;
   std::size_t values_ = 0;
@@ -321,43 +361,44 @@ public:
     for (const auto& kernel : plan.kernels) accesses_.push_back(kernel::accesses(*kernel));
   }
 
-  // Appends the groups of launches that run one after the other.
-  void group(std::span<const std::uint32_t> launches, std::vector<SampleGroup>& groups) const {
-    for (std::size_t first = 0; first < launches.size();) {
-      const std::size_t end = end_of_group(launches, first);
+  // Appends the groups of these launches.
+  void group(const Launches& launches, std::vector<SampleGroup>& groups) const {
+    const std::uint32_t last = launches.first + launches.count;
+    for (std::uint32_t first = launches.first; first < last;) {
+      const std::uint32_t end = end_of_group(first, last);
       SampleGroup& made = groups.emplace_back();
-      made.samples = plan_.launches[launches[first]].samples;
-      cut_into_functions(launches.subspan(first, end - first), made);
+      made.samples = plan_.launches[first]->samples;
+      cut_into_functions(first, end, made);
       first = end;
     }
   }
 
 private:
   [[nodiscard]] const std::vector<Access>& accesses_of(std::uint32_t launch) const {
-    return accesses_[plan_.launches[launch].kernel];
+    return accesses_[plan_.launches[launch]->kernel];
   }
   [[nodiscard]] const Kernel& kernel_of(std::uint32_t launch) const {
-    return *plan_.kernels[plan_.launches[launch].kernel];
+    return *plan_.kernels[plan_.launches[launch]->kernel];
   }
 
-  [[nodiscard]] std::size_t end_of_group(std::span<const std::uint32_t> launches, std::size_t first) const {
-    if (fusion_ == Fusion::off || kernel_of(launches[first]).shares()) return first + 1;
-    Touched touched(plan_.launches[launches[first]].samples, places_);
-    std::size_t end = first;
-    while (end < launches.size() && end - first < most_group_launches) {
-      const std::uint32_t launch = launches[end];
-      if (kernel_of(launch).shares()) break;
-      const KernelLaunch& bound = plan_.launches[launch];
-      if (end > first && !touched.admits(kernel_of(launch), accesses_of(launch), bound)) break;
-      touched.add(kernel_of(launch), accesses_of(launch), bound);
+  [[nodiscard]] std::uint32_t end_of_group(std::uint32_t first, std::uint32_t last) const {
+    if (fusion_ == Fusion::off || kernel_of(first).shares()) return first + 1;
+    Touched touched(plan_.launches[first]->samples, places_);
+    std::uint32_t end = first;
+    while (end < last && end - first < most_group_launches) {
+      const Kernel& kernel = kernel_of(end);
+      if (kernel.shares()) break;
+      const KernelLaunch& bound = *plan_.launches[end];
+      if (end > first && !touched.admits(kernel, accesses_of(end), bound)) break;
+      touched.add(kernel, accesses_of(end), bound);
       ++end;
     }
     return end;
   }
 
-  void cut_into_functions(std::span<const std::uint32_t> launches, SampleGroup& group) const {
+  void cut_into_functions(std::uint32_t first, std::uint32_t end, SampleGroup& group) const {
     std::optional<Function> function;
-    for (const std::uint32_t launch : launches) {
+    for (std::uint32_t launch = first; launch < end; ++launch) {
       const bool joins = fusion_ == Fusion::full && function && function->take(launch, accesses_of(launch));
       if (joins) continue;
       if (function) group.functions.push_back(std::move(*function).finish());
@@ -398,9 +439,8 @@ std::vector<PlanePlace> places_of(const Graph& graph, const ScratchLayout& scrat
   return places;
 }
 
-std::vector<SampleGroup> sample_groups(const RunPlan& plan, std::span<const std::uint32_t> launches,
-                                       Fusion fusion, const std::vector<PlanePlace>& places,
-                                       const FunctionLimits& limits) {
+std::vector<SampleGroup> sample_groups(const RunPlan& plan, const Launches& launches, Fusion fusion,
+                                       const std::vector<PlanePlace>& places, const FunctionLimits& limits) {
   std::vector<SampleGroup> groups;
   Grouping(plan, fusion, places, limits).group(launches, groups);
   return groups;
@@ -409,7 +449,7 @@ std::vector<SampleGroup> sample_groups(const RunPlan& plan, std::span<const std:
 GroupedPlan group_samples(const RunPlan& plan, Fusion fusion, const std::vector<PlanePlace>& places) {
   const Grouping grouping(plan, fusion, places, {});
   GroupedPlan out;
-  for (const std::vector<std::uint32_t>& branch : plan.branches) {
+  for (const Launches& branch : plan.branches) {
     std::vector<std::uint32_t>& groups = out.branches.emplace_back();
     const std::size_t first = out.groups.size();
     grouping.group(branch, out.groups);
@@ -419,15 +459,16 @@ GroupedPlan group_samples(const RunPlan& plan, Fusion fusion, const std::vector<
   std::vector<std::uint32_t> moved(plan.program.size() + 1);  // where each instruction is now
   for (std::size_t i = 0; i < plan.program.size();) {
     moved[i] = static_cast<std::uint32_t>(out.program.size());
-    std::vector<std::uint32_t> launches;
+    Launches launches;
     const std::size_t begin = i;
     while (i < plan.program.size() && (i == begin || !targets[i])) {
       const auto* run = std::get_if<RunKernel>(&plan.program[i]);
       if (run == nullptr) break;
-      launches.push_back(run->launch);
+      if (i == begin) launches.first = run->launch;
+      ++launches.count;
       ++i;
     }
-    if (launches.empty()) {
+    if (launches.count == 0) {
       out.program.push_back(plan.program[i++]);
       continue;
     }

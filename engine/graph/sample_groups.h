@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "engine/graph/run_plan.h"
@@ -29,7 +28,7 @@ enum class Fusion : std::uint8_t {
 
 // Launches that run as one function, in order; one launch alone has the code of its kernel.
 struct SampleFunction {
-  std::vector<std::uint32_t> launches;  // indices into RunPlan::launches
+  Launches launches;
   // Of several launches: by launch, by argument, its place: a number of its own for whatever elements they
   // see (kernel/fuse.h). Params have none of their own and stand as 0.
   std::vector<std::vector<std::uint32_t>> places;
@@ -61,10 +60,10 @@ struct PlanePlace {
 // Each plane by itself, but scratch planes where the layout has them.
 std::vector<PlanePlace> places_of(const Graph& graph, const ScratchLayout& scratch);
 
-// The groups of launches that run one after the other, in their order: each launch is in one group. Pure;
-// near-linear in the arguments of the launches.
-std::vector<SampleGroup> sample_groups(const RunPlan& plan, std::span<const std::uint32_t> launches,
-                                       Fusion fusion, const std::vector<PlanePlace>& places,
+// The groups of these launches, in their order: each launch is in one group. Pure; near-linear in the
+// arguments of the launches.
+std::vector<SampleGroup> sample_groups(const RunPlan& plan, const Launches& launches, Fusion fusion,
+                                       const std::vector<PlanePlace>& places,
                                        const FunctionLimits& limits = {});
 
 // A plan whose launches are grouped.

@@ -35,9 +35,9 @@ std::string groups_of(const Graph& graph, Fusion fusion = Fusion::full, int team
     text += text.empty() ? "(" : " (";
     for (std::size_t f = 0; f < group.functions.size(); ++f) {
       if (f > 0) text += " ";
-      const std::vector<std::uint32_t>& launches = group.functions[f].launches;
-      for (std::size_t i = 0; i < launches.size(); ++i)
-        text += (i > 0 ? "+" : "") + std::to_string(launches[i]);
+      const Launches& launches = group.functions[f].launches;
+      for (std::uint32_t i = 0; i < launches.count; ++i)
+        text += (i > 0 ? "+" : "") + std::to_string(launches.first + i);
     }
     text += ")";
   }
@@ -262,13 +262,11 @@ TEST(SampleGroups, FunctionsAreBounded) {
   }
   const Graph graph = d.graph();
   const RunPlan plan = lower(graph, schedule_of(graph, 1));
-  std::vector<std::uint32_t> launches(20);
-  for (std::uint32_t i = 0; i < 20; ++i) launches[i] = i;
   const auto sizes = [&](const FunctionLimits& limits) {
     std::vector<std::size_t> found;
     const std::vector<SampleGroup> groups =
-        sample_groups(plan, launches, Fusion::full, places_of(graph, {}), limits);
-    for (const SampleFunction& function : groups.at(0).functions) found.push_back(function.launches.size());
+        sample_groups(plan, {0, 20}, Fusion::full, places_of(graph, {}), limits);
+    for (const SampleFunction& function : groups.at(0).functions) found.push_back(function.launches.count);
     return found;
   };
   FunctionLimits limits;
@@ -299,9 +297,9 @@ void expect_local(const RunPlan& plan, const SampleGroup& group) {
   std::map<std::pair<std::uint32_t, std::int64_t>, std::set<std::int64_t>> writers, users;  // samples by byte
   std::size_t launches = 0;
   for (const SampleFunction& function : group.functions) {
-    for (const std::uint32_t number : function.launches) {
+    for (std::uint32_t i = 0; i < function.launches.count; ++i) {
       ++launches;
-      const KernelLaunch& one = plan.launches[number];
+      const KernelLaunch& one = *plan.launches[function.launches.first + i];
       EXPECT_EQ(one.samples, group.samples);
       const kernel::Kernel& kernel = *plan.kernels[one.kernel];
       const std::vector<kernel::Access> accesses = kernel::accesses(kernel);
@@ -334,8 +332,9 @@ TEST(SampleGroups, OfRandomGraphsAreLocalToASample) {
       expect_local(plan, group);
       std::size_t launches = 0;
       for (const SampleFunction& function : group.functions) {
-        launches += function.launches.size();
-        for (const std::uint32_t one : function.launches) EXPECT_TRUE(seen.insert(one).second);
+        launches += function.launches.count;
+        for (std::uint32_t i = 0; i < function.launches.count; ++i)
+          EXPECT_TRUE(seen.insert(function.launches.first + i).second);
       }
       groups_of_several += launches > 1 ? 1 : 0;
     }

@@ -9,7 +9,7 @@ StageFacts facts_of(const Stage& stage) {
   StageFacts facts;
   facts.branches = stage.group ? stage.branches.size() : 1;
   for_each_leaf(stage.branches, [&](const Node& node) {
-    const auto* const launch = std::get_if<KernelLaunch>(&node.kind);
+    const auto* const launch = as<KernelLaunch>(node);
     facts.all_launches = facts.all_launches && launch != nullptr;
     if (launch != nullptr) facts.largest_samples = std::max(facts.largest_samples, launch->samples);
   });
@@ -64,7 +64,7 @@ ScheduleObstacle obstacle_of(const Stage& stage) {
   if (kind != Kind::not_a_launch && kind != Kind::too_many_samples) return {kind, nullptr};
   ScheduleObstacle first{kind, nullptr};
   for_each_leaf(stage.branches, [&](const Node& node) {
-    const auto* const launch = std::get_if<KernelLaunch>(&node.kind);
+    const auto* const launch = as<KernelLaunch>(node);
     const bool too_many = launch != nullptr && launch->samples > branch_tasks_max_samples;
     const bool found = kind == Kind::not_a_launch ? launch == nullptr : too_many;
     if (found && first.node == nullptr) first.node = &node;

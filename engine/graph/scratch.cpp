@@ -167,7 +167,7 @@ public:
       for_each_leaf(stage.branches, [&](const Node& node) {
         const std::string where = prefix + "node " + std::to_string(number++) + " " + quote_name(node.label);
         if (!status.ok()) return;
-        status = std::visit([&](const auto& kind) { return check_kind(kind, written, where); }, node.kind);
+        status = visit_kind(node, [&](const auto& kind) { return check_kind(kind, written, where); });
       });
       EAGLE_RETURN_IF_ERROR(status);
     }

@@ -24,12 +24,12 @@ public:
   void through(const std::vector<Stage>& stages, Marks& marks) {
     for (const Leaf& leaf : leaves_.leaves(stages)) {
       if (marks.empty() || read) return;
-      if (const auto* conditional = std::get_if<Conditional>(&leaf.node->kind)) {
+      if (const auto* conditional = as<Conditional>(*leaf.node)) {
         through(*conditional, *leaf.node, marks);
         continue;
       }
       look(leaf.node->label, leaf.touches.reads, marks);
-      if (!std::holds_alternative<HostNode>(leaf.node->kind)) write(leaf, marks);
+      if (as<HostNode>(*leaf.node) == nullptr) write(leaf, marks);
     }
   }
 

@@ -6,8 +6,7 @@
 
 namespace eagle::plane {
 
-std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape,
-                                            std::uint32_t item_bytes) {
+std::vector<std::int64_t> row_major_strides(std::span<const std::int64_t> shape, std::uint32_t item_bytes) {
   std::vector<std::int64_t> strides(shape.size());
   std::int64_t stride = item_bytes;
   for (std::size_t axis = shape.size(); axis-- > 0;) {
@@ -37,8 +36,8 @@ StatusOr<Packed> Packed::of(const View& view) {
   Packed packed;
   packed.offset_ = view.offset;
   packed.bytes_ = count * view.item_bytes;
-  packed.shape_ = view.shape;
-  packed.strides_ = view.strides;
+  packed.shape_.assign(view.shape.begin(), view.shape.end());
+  packed.strides_.assign(view.strides.begin(), view.strides.end());
   packed.run_bytes_ = view.item_bytes;
   while (!packed.shape_.empty() && (packed.shape_.back() == 1 ||
                                     packed.strides_.back() == static_cast<std::int64_t>(packed.run_bytes_))) {

@@ -14,7 +14,7 @@ namespace eagle::plane {
 
 // Bytes from one element to the next along each axis of an array in row-major order. Not for shapes whose
 // bytes do not fit 63 bits.
-std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape, std::uint32_t item_bytes);
+std::vector<std::int64_t> row_major_strides(std::span<const std::int64_t> shape, std::uint32_t item_bytes);
 
 // A view that `check` accepted and that is to be written: one with more bytes than its plane has holds some
 // of them twice, up to without end. BAD_VALUE.

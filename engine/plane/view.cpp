@@ -11,7 +11,7 @@ __extension__ typedef __int128 Wide;
 constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 
 // "(4, 100)", "(8,)", "()", as Python writes a tuple.
-std::string tuple(const std::vector<std::int64_t>& numbers) {
+std::string tuple(const Dimensions& numbers) {
   std::string out = "(";
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (i > 0) out += ", ";

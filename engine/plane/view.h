@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "engine/base/status.h"
+#include "engine/plane/dimensions.h"
 
 namespace eagle::plane {
 
@@ -22,8 +22,8 @@ struct View {
   std::int64_t offset = 0;
   DType dtype = DType::f64;
   std::uint32_t item_bytes = 8;
-  std::vector<std::int64_t> shape;
-  std::vector<std::int64_t> strides;  // as many as `shape`
+  Dimensions shape;
+  Dimensions strides;  // as many as `shape`
 
   friend bool operator==(const View&, const View&) = default;
 };

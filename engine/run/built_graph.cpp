@@ -5,7 +5,6 @@
 #include <utility>
 #include <variant>
 
-#include "engine/graph/edges.h"
 #include "engine/run/cpu/program.h"
 #include "engine/run/cpu/team.h"
 #include "engine/run/device_backend.h"
@@ -23,7 +22,9 @@ void BuiltGraph::keep() {
 
 std::vector<std::string> BuiltGraph::node_labels() const {
   std::vector<std::string> labels;
-  for (const graph::Leaf& leaf : graph::leaves(graph_)) labels.push_back(leaf.node->label);
+  labels.reserve(graph_.stages.size());
+  for (const graph::Stage& stage : graph_.stages)
+    graph::for_each_leaf(stage.branches, [&](const graph::Node& node) { labels.push_back(node.label); });
   return labels;
 }
 
@@ -42,6 +43,13 @@ std::int64_t BuiltGraph::brief_replays() const {
   return static_cast<std::int64_t>(little / (program_->work() + of_a_replay));
 }
 
+Execution BuiltGraph::execution() const {
+  if (program_) return program_->execution(graph_, fusion_);
+  Execution on_device;
+  on_device.fusion = fusion_;
+  return on_device;
+}
+
 std::vector<CompiledFunction> BuiltGraph::functions() const {
   return device_ ? std::vector<CompiledFunction>() : program_->functions(graph_);
 }
@@ -52,7 +60,7 @@ StatusOr<graph::Explanation> BuiltGraph::explain(const graph::NodeReference& nod
                                                  const std::optional<graph::NodeReference>& other) const {
   EAGLE_ASSIGN_OR_RETURN(graph::Explanation found, graph::explain(graph_, node, other, schedule_));
   if (auto* alone = std::get_if<graph::NodeExplanation>(&found))
-    alone->execution = execution_of_leaf(execution_, alone->node.index);
+    alone->execution = execution_of_leaf(execution(), alone->node.index);
   return found;
 }
 
@@ -181,7 +189,7 @@ Status Replay::State::go_on() const {
 
 void Replay::State::test(const graph::LoopTest& loop) {
   std::int64_t& ran = iterations[loop.loop];
-  if (ran < loop.max_iterations && program.holds(position)) {
+  if (ran < loop.conditional->max_iterations && program.holds(position)) {
     ++ran;
     ++position;
   } else {

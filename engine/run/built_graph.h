@@ -61,7 +61,7 @@ public:
   // waits, and what they compute is known beforehand to be little.
   [[nodiscard]] std::int64_t brief_replays() const;
   [[nodiscard]] const graph::ScratchLayout& scratch() const { return scratch_; }
-  [[nodiscard]] const Execution& execution() const { return execution_; }
+  [[nodiscard]] Execution execution() const;  // made for the caller
   // A launch of it can be begun and left (`Replay::begin`): it is on a GPU, and needs the host for nothing.
   [[nodiscard]] bool enqueues() const;
   // Where it runs: "cpu", "cuda:0".
@@ -89,7 +89,7 @@ private:
   graph::Graph graph_;  // as it was described; the numbers of Params are those of the program
   std::vector<graph::StageSchedule> schedule_;
   graph::ScratchLayout scratch_;
-  Execution execution_;
+  graph::Fusion fusion_ = graph::Fusion::off;
   std::shared_ptr<std::byte> scratch_memory_;               // of the program's planes
   std::vector<std::shared_ptr<const codegen::Code>> code_;  // by kernel; null where no launch runs by itself
   std::shared_ptr<FusedFunctions> functions_;               // what was fused; whoever binds reads and adds

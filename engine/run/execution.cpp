@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <set>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -20,13 +21,16 @@ public:
     for (const graph::Stage& stage : graph.stages) add_leaves(stage.branches);
   }
   [[nodiscard]] const std::vector<ExecutedNode>& names() const { return names_; }
+  [[nodiscard]] std::span<const ExecutedNode> of(const graph::Launches& launches) const {
+    return std::span(names_).subspan(launches.first, launches.count);
+  }
 
 private:
   // The nodes of a group are leaves as if it were a stage.
   void add_leaves(const std::vector<graph::Branch>& branches) {
     for (const graph::Branch& branch : branches) {
       for (const graph::Node& node : branch.nodes) {
-        if (const auto* group = std::get_if<graph::Group>(&node.kind)) {
+        if (const auto* group = graph::as<graph::Group>(node)) {
           add_leaves(group->branches);
         } else {
           add(node);
@@ -37,13 +41,13 @@ private:
   }
 
   void add(const graph::Node& node) {
-    if (std::holds_alternative<graph::KernelLaunch>(node.kind)) names_.push_back({leaf_, node.label});
-    if (const auto* group = std::get_if<graph::Group>(&node.kind)) {
+    if (graph::as<graph::KernelLaunch>(node) != nullptr) names_.push_back({leaf_, node.label});
+    if (const auto* group = graph::as<graph::Group>(node)) {
       for (const graph::Branch& branch : group->branches) {
         for (const graph::Node& inner : branch.nodes) add(inner);
       }
     }
-    if (const auto* conditional = std::get_if<graph::Conditional>(&node.kind)) {
+    if (const auto* conditional = graph::as<graph::Conditional>(node)) {
       for (const graph::Stage& stage : conditional->body) {
         for (const graph::Branch& branch : stage.branches) {
           for (const graph::Node& inner : branch.nodes) add(inner);
@@ -115,35 +119,35 @@ std::string_view name_of(graph::Fusion fusion) {
   return "?";
 }
 
-Execution execution_of(const graph::Graph& graph, const graph::GroupedPlan& plan,
+Execution execution_of(const graph::Graph& graph, const std::vector<std::vector<graph::Launches>>& launches,
+                       const std::vector<std::vector<std::uint32_t>>& branches,
                        const std::vector<BoundGroup>& groups, graph::Fusion fusion, int team) {
   const LaunchNames names(graph);
   std::set<std::uint32_t> on_one_thread;
-  for (const std::vector<std::uint32_t>& branch : plan.branches)
+  for (const std::vector<std::uint32_t>& branch : branches)
     on_one_thread.insert(branch.begin(), branch.end());
   Execution made;
   made.fusion = fusion;
   std::vector<std::pair<std::uint32_t, std::size_t>> order;  // first launch, group
-  for (std::size_t g = 0; g < plan.groups.size(); ++g)
-    order.emplace_back(plan.groups[g].functions.front().launches.front(), g);
+  for (std::size_t g = 0; g < groups.size(); ++g) order.emplace_back(launches[g].front().first, g);
   std::sort(order.begin(), order.end());
   std::size_t nodes = 0;
   std::size_t bytes = 0;
-  for (const auto& [launch, g] : order) {
+  for (const auto& [first, g] : order) {
     const BoundGroup& bound = groups[g];
     made.bytes += bound.bytes();
-    for (const graph::SampleFunction& function : plan.groups[g].functions) {
-      nodes += function.launches.size();
-      for (const std::uint32_t one : function.launches) bytes += names.names()[one].label.size();
+    for (const graph::Launches& function : launches[g]) {
+      nodes += function.count;
+      for (const ExecutedNode& one : names.of(function)) bytes += one.label.size();
     }
     if (nodes > most_reported_nodes || bytes > most_reported_bytes) {
       ++made.left_out;
       continue;
     }
     ExecutedGroup group;
-    for (const graph::SampleFunction& function : plan.groups[g].functions) {
-      std::vector<ExecutedNode>& listed = group.functions.emplace_back();
-      for (const std::uint32_t one : function.launches) listed.push_back(names.names()[one]);
+    for (const graph::Launches& function : launches[g]) {
+      const auto nodes_of = names.of(function);
+      group.functions.emplace_back(nodes_of.begin(), nodes_of.end());
     }
     group.samples = bound.samples();
     group.block = bound.block();

@@ -60,8 +60,10 @@ struct CompiledFunction {
 // By launch, in the order of a walk through the graph.
 std::vector<ExecutedNode> launch_names(const graph::Graph& graph);
 
-// `groups` are those of `plan`'s launches, bound; `branches` of it run each on one thread.
-Execution execution_of(const graph::Graph& graph, const graph::GroupedPlan& plan,
+// `launches`, by group and function, are those of `groups`; each of `branches`, groups in order, runs on one
+// thread.
+Execution execution_of(const graph::Graph& graph, const std::vector<std::vector<graph::Launches>>& launches,
+                       const std::vector<std::vector<std::uint32_t>>& branches,
                        const std::vector<BoundGroup>& groups, graph::Fusion fusion, int team);
 
 // How the leaf runs, in a few words; empty where no launch of it was reported.

@@ -20,22 +20,26 @@ public:
   static constexpr std::size_t many = ~std::size_t{0};
 
   Users(const graph::Graph& graph, const graph::RunPlan& plan) : count_(graph.planes.size(), 0) {
-    for (const graph::KernelLaunch& launch : plan.launches) {
-      for (const std::uint32_t plane : planes_of(launch)) ++count_[plane];
+    std::vector<const graph::KernelLaunch*> last(graph.planes.size(), nullptr);  // that sees the plane
+    for (const graph::KernelLaunch* const launch : plan.launches) {
+      for (const graph::Bound& bound : launch->arguments) {
+        if (bound.view && std::exchange(last[bound.view->plane], launch) != launch)
+          ++count_[bound.view->plane];
+      }
     }
-    for (const graph::Reduce& reduce : plan.reductions) {
-      count_[reduce.x.view.plane] = count_[reduce.out.view.plane] = many;
+    for (const auto& reduce : plan.reductions) {
+      count_[reduce->x.view.plane] = count_[reduce->out.view.plane] = many;
     }
-    for (const graph::Copy& copy : plan.copies) {
-      count_[copy.source.plane] = count_[copy.destination.plane] = many;
-      if (copy.index) count_[copy.index->view.plane] = many;
+    for (const auto& copy : plan.copies) {
+      count_[copy->source.plane] = count_[copy->destination.plane] = many;
+      if (copy->index) count_[copy->index->view.plane] = many;
     }
     for (const std::optional<plane::View>& counter : plan.counters) {
       if (counter) count_[counter->plane] = many;
     }
     for (const graph::Instruction& instruction : plan.program) {
-      if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) add(skip->guard);
-      if (const auto* test = std::get_if<graph::LoopTest>(&instruction)) add(test->guard);
+      if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) add(skip->conditional->guard);
+      if (const auto* test = std::get_if<graph::LoopTest>(&instruction)) add(test->conditional->guard);
     }
   }
 
@@ -75,6 +79,8 @@ public:
     for (SampleGroup& group : out_.grouped.groups) {
       std::vector<SampleFunction> functions = std::exchange(group.functions, {});
       std::vector<std::shared_ptr<const FusedCode>>& code = out_.code.emplace_back();
+      group.functions.reserve(functions.size());
+      code.reserve(functions.size());
       for (SampleFunction& function : functions) {
         take(std::move(function), group, code);
         if (!stopped_.ok()) return stopped_;
@@ -86,7 +92,7 @@ public:
 private:
   void take(SampleFunction function, SampleGroup& group,
             std::vector<std::shared_ptr<const FusedCode>>& code) {
-    if (function.launches.size() > 1) {
+    if (function.launches.count > 1) {
       const std::vector<bool> dropped = dropped_places(function);
       if (auto fused = code_of(function, dropped)) {
         for (std::size_t place = 0; place < dropped.size(); ++place) {
@@ -97,14 +103,14 @@ private:
         return;
       }
     }
-    for (const std::uint32_t launch : function.launches) {
-      group.functions.push_back({{launch}, {}, {}});
+    for (std::uint32_t i = 0; i < function.launches.count; ++i) {
+      group.functions.push_back({{function.launches.first + i, 1}, {}, {}});
       code.push_back(nullptr);
     }
   }
 
   [[nodiscard]] const graph::KernelLaunch& launch_of(const SampleFunction& function, std::size_t part) const {
-    return plan_.launches[function.launches[part]];
+    return *plan_.launches[function.launches.first + part];
   }
 
   // By place: whether it is of a scratch plane that only this function sees and no part reads before one has
@@ -113,7 +119,7 @@ private:
     std::map<std::uint32_t, std::size_t> users;  // by plane, among the parts
     std::vector<bool> written(function.planes.size(), false);
     std::map<std::uint32_t, bool> needed;  // by plane: something of it has to be in memory
-    for (std::size_t p = 0; p < function.launches.size(); ++p) {
+    for (std::size_t p = 0; p < function.launches.count; ++p) {
       const graph::KernelLaunch& launch = launch_of(function, p);
       const std::vector<kernel::Access>& accesses = accesses_[launch.kernel];
       for (const std::uint32_t plane : Users::planes_of(launch)) ++users[plane];
@@ -136,7 +142,7 @@ private:
 
   std::shared_ptr<const FusedCode> code_of(const SampleFunction& function, const std::vector<bool>& dropped) {
     FusedFunctions::Key key;
-    for (std::size_t p = 0; p < function.launches.size(); ++p) {
+    for (std::size_t p = 0; p < function.launches.count; ++p) {
       key.push_back(launch_of(function, p).kernel);
       key.insert(key.end(), function.places[p].begin(), function.places[p].end());
     }
@@ -151,7 +157,7 @@ private:
 
   std::shared_ptr<const FusedCode> make(const SampleFunction& function, const std::vector<bool>& dropped) {
     std::vector<kernel::FusePart> parts;
-    for (std::size_t p = 0; p < function.launches.size(); ++p)
+    for (std::size_t p = 0; p < function.launches.count; ++p)
       parts.push_back({plan_.kernels[launch_of(function, p).kernel].get(), function.places[p]});
     StatusOr<kernel::Fused> fused = kernel::fuse(parts, dropped);
     if (!fused.ok()) return nullptr;

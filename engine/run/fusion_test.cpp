@@ -300,7 +300,7 @@ void host_call(const graph::Graph& graph, Memory& memory, std::uint32_t call) {
   for (const graph::Stage& stage : graph.stages) {
     for (const graph::Branch& branch : stage.branches) {
       for (const graph::Node& node : branch.nodes) {
-        const auto* host = std::get_if<graph::HostNode>(&node.kind);
+        const auto* host = graph::as<graph::HostNode>(node);
         if (host == nullptr || host->call != call) continue;
         const View& view = host->writes.front().view;
         for (std::int64_t i = 0; i < view.shape[0]; ++i) {
@@ -328,7 +328,7 @@ private:
     for (const graph::Stage& stage : all) {
       for (const graph::Branch& branch : stage.branches) {
         for (const graph::Node& node : branch.nodes)
-          std::visit([this](const auto& kind) { run(kind); }, node.kind);
+          visit_kind(node, [this](const auto& kind) { run(kind); });
       }
     }
   }
@@ -368,8 +368,7 @@ private:
   }
   void run(const graph::Group& group) {
     for (const graph::Branch& branch : group.branches) {
-      for (const graph::Node& node : branch.nodes)
-        std::visit([this](const auto& kind) { run(kind); }, node.kind);
+      for (const graph::Node& node : branch.nodes) visit_kind(node, [this](const auto& kind) { run(kind); });
     }
   }
   void run(const graph::Copy& copy) {
@@ -475,7 +474,11 @@ TEST(Fusion, RandomGraphsHaveTheInterpretersBitsHoweverTheyRun) {
         for (graph::Branch& branch : stage.branches) {
           for (graph::Node& node : branch.nodes) {
             if (auto* one = std::get_if<graph::KernelLaunch>(&node.kind)) launches.push_back(one);
-            if (auto* body = std::get_if<graph::Conditional>(&node.kind)) walk(body->body);
+            if (const auto* const conditional = graph::as<graph::Conditional>(node)) {
+              auto own = std::make_shared<graph::Conditional>(*conditional);  // the other one has it, too
+              walk(own->body);
+              node.kind = std::move(own);
+            }
           }
         }
       }

@@ -19,7 +19,7 @@ std::string counted(std::size_t count, const std::string& noun) {
 void list_streams(const Layout& layout, std::vector<std::string>& lines) {
   for (const Shape& shape : layout.shapes) {
     if (shape.kind != Shape::Kind::box) continue;
-    const auto* const host = std::get_if<graph::HostNode>(&shape.node->kind);
+    const auto* const host = graph::as<graph::HostNode>(*shape.node);
     if (host == nullptr || host->tier != graph::HostTier::stream) continue;
     lines.push_back(shape.label + " [stream: cpu runs eagerly]");
   }
@@ -30,7 +30,7 @@ std::size_t groups_in(std::span<const graph::Branch> branches) {
   std::size_t groups = 0;
   for (const graph::Branch& branch : branches) {
     for (const graph::Node& node : branch.nodes) {
-      const auto* const group = std::get_if<graph::Group>(&node.kind);
+      const auto* const group = graph::as<graph::Group>(node);
       if (group != nullptr) groups += 1 + groups_in(group->branches);
     }
   }

@@ -17,7 +17,7 @@ constexpr int title_sides = 6;  // "╭─ " and " ─╮"
 int odd(int columns) { return columns | 1; }
 
 std::string tag_of(const graph::Node& node) {
-  const auto* host = std::get_if<graph::HostNode>(&node.kind);
+  const auto* host = graph::as<graph::HostNode>(node);
   if (host == nullptr) return "";
   switch (host->tier) {
     case graph::HostTier::captured:
@@ -37,7 +37,7 @@ Shape make_box(const graph::Node& node, const std::string& label) {
   Shape box;
   box.label = escaped(label);
   box.text = cut(box.label, label_columns) + tag_of(node);
-  box.opaque = std::holds_alternative<graph::HostNode>(node.kind);
+  box.opaque = graph::as<graph::HostNode>(node) != nullptr;
   box.node = &node;
   box.height = box_height;
   box.width = odd(display_width(box.text) + 2) + 2;
@@ -116,7 +116,7 @@ Item make_item(const graph::Node& node, Context& context) {
   Item item;
   const graph::Node* at = &node;
   for (;;) {
-    const auto* conditional = std::get_if<graph::Conditional>(&at->kind);
+    const auto* conditional = graph::as<graph::Conditional>(*at);
     if (conditional == nullptr) {
       item.core = make_box(*at, at->label);
       break;
@@ -131,7 +131,7 @@ Item make_item(const graph::Node& node, Context& context) {
       item.core = std::move(frame);
       break;
     }
-    const bool holds_box = !std::holds_alternative<graph::Conditional>(inner->kind);
+    const bool holds_box = graph::as<graph::Conditional>(*inner) == nullptr;
     if (!holds_box) name_frame(frame);
     item.frames.push_back(std::move(frame));
     if (holds_box) {

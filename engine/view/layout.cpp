@@ -85,7 +85,7 @@ private:
       Grid::Leaf next{first.row, first.column + size.column};
       std::uint32_t columns = 1;
       for (const graph::Node& node : branch.nodes) {
-        if (const auto* const group = std::get_if<graph::Group>(&node.kind)) {
+        if (const auto* const group = graph::as<graph::Group>(node)) {
           const Grid::Leaf inner = place_branches(group->branches, next);
           columns = std::max(columns, inner.column);
           next.row += inner.row;

@@ -45,7 +45,8 @@ public:
   graph::Node conditional(std::string label, std::vector<graph::Stage> body,
                           std::int64_t max_iterations = 0) {
     return {std::move(label),
-            graph::Conditional{{named_view("flag[0:1]"), {}, false}, std::move(body), max_iterations},
+            std::make_shared<const graph::Conditional>(graph::Conditional{
+                {named_view("flag[0:1]"), {}, false}, std::move(body), max_iterations, std::nullopt}),
             {}};
   }
   graph::Node conditional(std::string label, graph::Node body, std::int64_t max_iterations = 0) {

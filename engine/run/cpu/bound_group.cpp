@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "engine/kernel/float_environment.h"
-#include "engine/kernel/work.h"
 #include "engine/run/cpu/share.h"
 #include "engine/run/cpu/team.h"
 
@@ -17,19 +16,6 @@ namespace {
 constexpr std::int64_t block_bytes = 16 << 10;
 constexpr std::int64_t least_block = 256;
 constexpr std::int64_t most_block = 4096;
-
-// Bytes of a sample that a kernel loads and stores, tables aside.
-std::int64_t sample_bytes(const kernel::Kernel& kernel) {
-  const std::vector<kernel::Access> accesses = kernel::accesses(kernel);
-  std::int64_t bytes = 0;
-  for (std::size_t a = 0; a < accesses.size(); ++a) {
-    const kernel::Argument& argument = kernel.arguments[a];
-    if (!kernel::is_per_sample(argument.role)) continue;
-    const int ways = (accesses[a].read ? 1 : 0) + (accesses[a].written ? 1 : 0);
-    bytes += ways * argument.type.components() * std::int64_t{kernel::bytes_of(argument.type.scalar)};
-  }
-  return bytes;
-}
 
 // What was stored past the caches is seen by whoever sees what this thread does next.
 void fence_streams() {
@@ -46,12 +32,12 @@ BoundGroup::BoundGroup(std::vector<Function> functions, std::optional<SharedLaun
   std::int64_t widest = 1;
   std::int64_t lanes = 1;
   double work = 0;
+  functions_.reserve(functions.size());
   for (Function& function : functions) {
-    const std::int64_t bytes = sample_bytes(*function.kernel);
-    widest = std::max(widest, bytes);
-    bytes_ += bytes;
-    work += kernel::work_of(*function.kernel);
-    loops_ |= kernel::has_loops(*function.kernel);
+    widest = std::max(widest, function.cost.bytes);
+    bytes_ += function.cost.bytes;
+    work += function.cost.work;
+    loops_ |= function.cost.loops;
     lanes = std::max<std::int64_t>(lanes, function.launch.code().lanes());
     functions_.push_back(std::move(function.launch));
   }

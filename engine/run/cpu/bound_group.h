@@ -14,6 +14,7 @@
 #include "engine/run/control.h"
 #include "engine/run/cpu/bound_launch.h"
 #include "engine/run/cpu/chunk.h"
+#include "engine/run/cpu/kernel_facts.h"
 #include "engine/run/cpu/piece.h"
 #include "engine/run/cpu/share.h"
 #include "engine/run/cpu/shared_launch.h"
@@ -34,11 +35,11 @@ struct GroupRules {
 
 class BoundGroup {
 public:
-  // Functions in order, each over as many samples, with the kernel that it is the code of. A group whose
-  // samples make something together has one, and `shared`.
+  // Functions in order, each over as many samples. A group whose samples make something together has one, and
+  // `shared`.
   struct Function {
     BoundLaunch launch;
-    const kernel::Kernel* kernel = nullptr;  // looked at here alone
+    KernelFacts::Cost cost;  // of the kernel that it is the code of
   };
   BoundGroup(std::vector<Function> functions, std::optional<SharedLaunch> shared, const GroupRules& rules);
 

@@ -16,7 +16,7 @@ namespace {
 // Whether two arguments are the same bytes and one of them is written (an update in place under two names).
 // Compiled code loads each argument once a call, so a step would not see what the one before it stored under
 // the other name.
-bool written_under_two_names(const graph::KernelLaunch& launch, const kernel::Kernel& kernel) {
+bool written_under_two_names(const graph::KernelLaunch& launch, const std::vector<kernel::Access>& accesses) {
   // Most launches have each argument on a plane of its own, and need no look at the kernel.
   std::vector<std::uint32_t> planes;
   for (const graph::Bound& argument : launch.arguments) {
@@ -24,7 +24,6 @@ bool written_under_two_names(const graph::KernelLaunch& launch, const kernel::Ke
   }
   std::sort(planes.begin(), planes.end());
   if (std::adjacent_find(planes.begin(), planes.end()) == planes.end()) return false;
-  const std::vector<kernel::Access> accesses = kernel::accesses(kernel);
   for (std::size_t out = 0; out < accesses.size(); ++out) {
     if (!accesses[out].written || !launch.arguments[out].view) continue;
     for (std::size_t other = 0; other < accesses.size(); ++other) {
@@ -36,13 +35,13 @@ bool written_under_two_names(const graph::KernelLaunch& launch, const kernel::Ke
   return false;
 }
 
-std::int64_t bytes_to_stream(const BoundLaunch& bound, const kernel::Kernel& kernel) {
-  if (!codegen::may_stream(kernel)) return 0;
-  const std::vector<kernel::Access> accesses = kernel::accesses(kernel);
+std::int64_t bytes_to_stream(const BoundLaunch& bound, const kernel::Kernel& kernel,
+                             const KernelFacts& facts) {
+  if (!facts.may_stream) return 0;
   std::int64_t bytes = 0;
-  for (std::size_t a = 0; a < accesses.size(); ++a) {
+  for (std::size_t a = 0; a < facts.accesses.size(); ++a) {
     const kernel::Argument& argument = kernel.arguments[a];
-    if (!codegen::is_streamed(argument, accesses[a])) continue;
+    if (!codegen::is_streamed(argument, facts.accesses[a])) continue;
     const auto address = reinterpret_cast<std::uintptr_t>(bound.plane(a));
     const std::int64_t components = argument.type.components();
     if (address % codegen::streaming_alignment != 0) return 0;
@@ -57,15 +56,20 @@ std::int64_t bytes_to_stream(const BoundLaunch& bound, const kernel::Kernel& ker
 StatusOr<BoundLaunch> BoundLaunch::bind(const graph::KernelLaunch& launch, const kernel::Kernel& kernel,
                                         std::shared_ptr<const codegen::Code> code,
                                         std::span<const PlaneMemory> planes) {
+  return bind(launch, kernel, KernelFacts::of(kernel), std::move(code), planes);
+}
+
+StatusOr<BoundLaunch> BoundLaunch::bind(const graph::KernelLaunch& launch, const kernel::Kernel& kernel,
+                                        const KernelFacts& facts, std::shared_ptr<const codegen::Code> code,
+                                        std::span<const PlaneMemory> planes) {
+  const std::size_t arguments = launch.arguments.size();
   BoundLaunch bound;
   bound.code_ = std::move(code);
   bound.samples_ = launch.samples;
   bound.total_samples_ = launch.samples;
-  bound.planes_.reserve(launch.arguments.size());
-  bound.component_strides_.reserve(launch.arguments.size());
-  bound.params_.reserve(launch.arguments.size());
-  bound.lengths_.reserve(launch.arguments.size());
-  for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+  bound.planes_.resize(arguments);
+  bound.numbers_.resize(3 * arguments);
+  for (std::size_t i = 0; i < arguments; ++i) {
     const graph::Bound& argument = launch.arguments[i];
     std::byte* address = nullptr;
     // A launch of no samples is never called, and its planes may have no memory at all.
@@ -81,13 +85,13 @@ StatusOr<BoundLaunch> BoundLaunch::bind(const graph::KernelLaunch& launch, const
       }
       address = data + argument.view->offset;
     }
-    bound.planes_.push_back(address);
-    bound.component_strides_.push_back(argument.layout.component_stride);
-    bound.params_.push_back(argument.bits);
-    bound.lengths_.push_back(argument.layout.samples);
+    bound.planes_[i] = address;
+    bound.numbers_[i] = argument.layout.component_stride;
+    bound.set_param(i, argument.bits);
+    bound.numbers_[2 * arguments + i] = argument.layout.samples;
   }
-  bound.streamable_bytes_ = bytes_to_stream(bound, kernel);
-  bound.one_step_a_call_ = written_under_two_names(launch, kernel);
+  bound.streamable_bytes_ = bytes_to_stream(bound, kernel, facts);
+  bound.one_step_a_call_ = written_under_two_names(launch, facts.accesses);
   return bound;
 }
 
@@ -115,10 +119,10 @@ codegen::KernelCall BoundLaunch::call_for(const Part& part) const {
   static_assert(std::atomic<bool>::is_always_lock_free && sizeof(std::atomic<bool>) == 1);
   codegen::KernelCall call;
   call.planes = part.planes != nullptr ? part.planes : planes_.data();
-  call.component_strides = part.planes != nullptr ? part.component_strides : component_strides_.data();
+  call.component_strides = part.planes != nullptr ? part.component_strides : numbers_.data();
   call.sample_numbers = part.sample_numbers;
-  call.params = params_.data();
-  call.lengths = lengths_.data();
+  call.params = reinterpret_cast<const std::uint64_t*>(numbers_.data() + planes_.size());
+  call.lengths = numbers_.data() + 2 * planes_.size();
   call.begin = part.begin;
   call.end = part.end;
   call.max_steps = part.max_steps;

@@ -14,6 +14,7 @@
 #include "engine/graph/graph.h"
 #include "engine/run/built_graph.h"
 #include "engine/run/control.h"
+#include "engine/run/cpu/kernel_facts.h"
 #include "engine/run/kernel_counts.h"
 
 namespace eagle::run {
@@ -24,6 +25,10 @@ public:
   // this process cannot reach.
   static StatusOr<BoundLaunch> bind(const graph::KernelLaunch& launch, const kernel::Kernel& kernel,
                                     std::shared_ptr<const codegen::Code> code,
+                                    std::span<const PlaneMemory> planes);
+  // The same, of a kernel whose facts are known.
+  static StatusOr<BoundLaunch> bind(const graph::KernelLaunch& launch, const kernel::Kernel& kernel,
+                                    const KernelFacts& facts, std::shared_ptr<const codegen::Code> code,
                                     std::span<const PlaneMemory> planes);
 
   [[nodiscard]] std::int64_t samples() const { return samples_; }
@@ -44,11 +49,17 @@ public:
   [[nodiscard]] std::byte* plane(std::size_t argument) const { return planes_[argument]; }
   // All of them, and bytes from one component to the next, by argument.
   [[nodiscard]] std::span<std::byte* const> planes() const { return planes_; }
-  [[nodiscard]] std::span<const std::int64_t> component_strides() const { return component_strides_; }
+  [[nodiscard]] std::span<const std::int64_t> component_strides() const {
+    return std::span(numbers_).first(planes_.size());
+  }
 
   // The bits of a param, which `bind` took from the launch. Not while it runs.
-  [[nodiscard]] std::uint64_t param(std::size_t argument) const { return params_[argument]; }
-  void set_param(std::size_t argument, std::uint64_t bits) { params_[argument] = bits; }
+  [[nodiscard]] std::uint64_t param(std::size_t argument) const {
+    return static_cast<std::uint64_t>(numbers_[planes_.size() + argument]);
+  }
+  void set_param(std::size_t argument, std::uint64_t bits) {
+    numbers_[planes_.size() + argument] = static_cast<std::int64_t>(bits);
+  }
 
   // What one thread is to do: samples [begin, end), not empty, for up to `max_steps` steps.
   struct Part {
@@ -93,11 +104,10 @@ private:
   bool one_step_a_call_ = false;
   bool streams_ = false;
   std::int64_t streamable_bytes_ = 0;
-  // By argument, as KernelCall wants them.
+  // By argument, as KernelCall wants them: planes; and component strides, then the bits of params, then
+  // lengths.
   std::vector<std::byte*> planes_;
-  std::vector<std::int64_t> component_strides_;
-  std::vector<std::uint64_t> params_;
-  std::vector<std::int64_t> lengths_;
+  std::vector<std::int64_t> numbers_;
 };
 
 }  // namespace eagle::run

@@ -13,8 +13,8 @@ namespace {
 
 // The guard that an instruction looks at, or null.
 const graph::Guard* guard_of(const graph::Instruction& instruction) {
-  if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) return &skip->guard;
-  if (const auto* test = std::get_if<graph::LoopTest>(&instruction)) return &test->guard;
+  if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) return &skip->conditional->guard;
+  if (const auto* test = std::get_if<graph::LoopTest>(&instruction)) return &test->conditional->guard;
   return nullptr;
 }
 
@@ -22,9 +22,10 @@ const graph::Guard* guard_of(const graph::Instruction& instruction) {
 graph::KernelLaunch whole(const graph::RunPlan& plan, const graph::SampleFunction& function,
                           const kernel::Fused& fused) {
   graph::KernelLaunch launch;
-  launch.samples = plan.launches[function.launches.front()].samples;
+  launch.samples = plan.launches[function.launches.first]->samples;
   for (const kernel::Fused::Origin& origin : fused.origins)
-    launch.arguments.push_back(plan.launches[function.launches[origin.part]].arguments[origin.argument]);
+    launch.arguments.push_back(
+        plan.launches[function.launches.first + origin.part]->arguments[origin.argument]);
   return launch;
 }
 
@@ -36,15 +37,16 @@ StatusOr<std::unique_ptr<CpuProgram>> CpuProgram::bind(
     std::shared_ptr<Counters> counters) {
   std::unique_ptr<CpuProgram> program(new CpuProgram);
   EAGLE_RETURN_IF_ERROR(program->bind_groups(plan, fused, code, planes, rules));
-  for (const graph::Copy& copy : plan.copies) {
-    EAGLE_ASSIGN_OR_RETURN(BoundCopy bound, BoundCopy::bind(copy, planes));
+  for (const auto& copy : plan.copies) {
+    EAGLE_ASSIGN_OR_RETURN(BoundCopy bound, BoundCopy::bind(*copy, planes));
     program->copies_.push_back(std::move(bound));
   }
-  for (const graph::Reduce& reduce : plan.reductions) {
-    EAGLE_ASSIGN_OR_RETURN(BoundReduce bound, BoundReduce::bind(reduce, planes, team));
+  for (const auto& reduce : plan.reductions) {
+    EAGLE_ASSIGN_OR_RETURN(BoundReduce bound, BoundReduce::bind(*reduce, planes, team));
     program->reductions_.push_back(std::move(bound));
   }
-  program->grouped_ = std::move(fused.grouped);
+  program->program_ = std::move(fused.grouped.program);
+  program->branches_ = std::move(fused.grouped.branches);
   program->fused_ = std::move(fused.code);
   program->loops_ = plan.loops;
   program->team_ = team;
@@ -91,31 +93,39 @@ Status CpuProgram::bind_counters(std::span<const std::optional<plane::View>> cou
 Status CpuProgram::bind_groups(const graph::RunPlan& plan, const FusedPlan& fused,
                                std::span<const std::shared_ptr<const codegen::Code>> code,
                                std::span<const PlaneMemory> planes, const GroupRules& rules) {
-  for (const graph::KernelLaunch& launch : plan.launches) kernels_.push_back(launch.kernel);
+  kernels_.reserve(plan.launches.size());
+  for (const graph::KernelLaunch* const launch : plan.launches) kernels_.push_back(launch->kernel);
   homes_.resize(plan.launches.size());
   groups_.reserve(fused.grouped.groups.size());
+  launches_.reserve(fused.grouped.groups.size());
+  std::vector<KernelFacts> facts;  // by kernel of the plan
+  for (const auto& kernel : plan.kernels) facts.push_back(KernelFacts::of(*kernel));
   for (std::uint32_t g = 0; g < fused.grouped.groups.size(); ++g) {
     const graph::SampleGroup& group = fused.grouped.groups[g];
     std::vector<BoundGroup::Function> functions;
+    functions.reserve(group.functions.size());
+    std::vector<graph::Launches>& launches = launches_.emplace_back();
+    launches.reserve(group.functions.size());
     std::optional<SharedLaunch> shared;
     for (std::uint32_t f = 0; f < group.functions.size(); ++f) {
       const graph::SampleFunction& function = group.functions[f];
+      launches.push_back(function.launches);
+      for (std::uint32_t i = 0; i < function.launches.count; ++i)
+        homes_[function.launches.first + i] = {g, f};
       if (const auto& made = fused.code[g][f]) {
-        EAGLE_ASSIGN_OR_RETURN(BoundLaunch bound, BoundLaunch::bind(whole(plan, function, made->fused),
-                                                                    made->fused.kernel, made->code, planes));
-        functions.push_back({std::move(bound), &made->fused.kernel});
-        for (std::size_t p = 0; p < function.launches.size(); ++p)
-          homes_[function.launches[p]] = {g, f, made->fused.arguments[p]};
+        const KernelFacts of_it = KernelFacts::of(made->fused.kernel);
+        EAGLE_ASSIGN_OR_RETURN(BoundLaunch bound,
+                               BoundLaunch::bind(whole(plan, function, made->fused), made->fused.kernel,
+                                                 of_it, made->code, planes));
+        functions.push_back({std::move(bound), of_it.cost});
         continue;
       }
-      const std::uint32_t number = function.launches.front();
-      const graph::KernelLaunch& launch = plan.launches[number];
+      const graph::KernelLaunch& launch = *plan.launches[function.launches.first];
       const auto& kernel = plan.kernels[launch.kernel];
-      EAGLE_ASSIGN_OR_RETURN(BoundLaunch bound,
-                             BoundLaunch::bind(launch, *kernel, code[launch.kernel], planes));
+      EAGLE_ASSIGN_OR_RETURN(BoundLaunch bound, BoundLaunch::bind(launch, *kernel, facts[launch.kernel],
+                                                                  code[launch.kernel], planes));
       shared = SharedLaunch::of(launch, kernel, bound);
-      functions.push_back({std::move(bound), kernel.get()});
-      homes_[number] = {g, f, {}};
+      functions.push_back({std::move(bound), facts[launch.kernel].cost});
     }
     groups_.emplace_back(std::move(functions), std::move(shared), rules);
   }
@@ -128,17 +138,18 @@ std::vector<CompiledFunction> CpuProgram::functions(const graph::Graph& graph) c
   std::size_t nodes = 0;
   std::size_t bytes = 0;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
-    for (std::size_t f = 0; f < grouped_.groups[g].functions.size(); ++f) {
-      const std::vector<std::uint32_t>& launches = grouped_.groups[g].functions[f].launches;
-      nodes += launches.size();
-      for (const std::uint32_t launch : launches) bytes += names[launch].label.size();
+    for (std::size_t f = 0; f < launches_[g].size(); ++f) {
+      const graph::Launches& launches = launches_[g][f];
+      const std::span these = std::span(names).subspan(launches.first, launches.count);
+      nodes += these.size();
+      for (const ExecutedNode& node : these) bytes += node.label.size();
       if (nodes > most_reported_nodes || bytes > most_reported_bytes) return all;
       CompiledFunction function;
-      for (const std::uint32_t launch : launches) function.nodes.push_back(names[launch]);
+      function.nodes.assign(these.begin(), these.end());
       function.code = groups_[g].function(f).shared_code();
       const auto& fused = fused_[g][f];
       function.kernel = fused ? std::shared_ptr<const kernel::Kernel>(fused, &fused->fused.kernel)
-                              : graph.kernels[kernels_[launches.front()]];
+                              : graph.kernels[kernels_[launches.first]];
       all.push_back(std::move(function));
     }
   }
@@ -169,12 +180,12 @@ struct NodesByKind {
 
 private:
   void add(const graph::Node& node) {
-    if (std::holds_alternative<graph::KernelLaunch>(node.kind)) launches.push_back(&node);
-    if (std::holds_alternative<graph::Reduce>(node.kind)) reductions.push_back(&node);
-    if (std::holds_alternative<graph::Copy>(node.kind)) copies.push_back(&node);
-    if (std::holds_alternative<graph::HostNode>(node.kind)) host_calls.push_back(&node);
-    if (const auto* const group = std::get_if<graph::Group>(&node.kind)) add(group->branches);
-    if (const auto* const conditional = std::get_if<graph::Conditional>(&node.kind)) {
+    if (graph::as<graph::KernelLaunch>(node) != nullptr) launches.push_back(&node);
+    if (graph::as<graph::Reduce>(node) != nullptr) reductions.push_back(&node);
+    if (graph::as<graph::Copy>(node) != nullptr) copies.push_back(&node);
+    if (graph::as<graph::HostNode>(node) != nullptr) host_calls.push_back(&node);
+    if (const auto* const group = graph::as<graph::Group>(node)) add(group->branches);
+    if (const auto* const conditional = graph::as<graph::Conditional>(node)) {
       for (const graph::Stage& stage : conditional->body) add(stage.branches);
     }
   }
@@ -190,11 +201,11 @@ NodeTimes CpuProgram::times(const graph::Graph& graph) const {
   const double replays = static_cast<double>(std::max<std::uint64_t>(all.replays, 1));
   all.nodes.resize(nodes.launches.size());
   for (std::size_t g = 0; g < groups_.size(); ++g) {
-    for (std::size_t f = 0; f < grouped_.groups[g].functions.size(); ++f) {
-      const std::vector<std::uint32_t>& launches = grouped_.groups[g].functions[f].launches;
+    for (std::size_t f = 0; f < launches_[g].size(); ++f) {
+      const graph::Launches& launches = launches_[g][f];
       const double seconds = groups_[g].times()[f].seconds() / replays;
-      for (const std::uint32_t launch : launches)
-        all.nodes[launch] = {nodes.launches[launch], seconds, static_cast<std::uint32_t>(launches.size())};
+      for (std::uint32_t launch = launches.first; launch < launches.first + launches.count; ++launch)
+        all.nodes[launch] = {nodes.launches[launch], seconds, launches.count};
     }
   }
   for (std::size_t i = 0; i < nodes.reductions.size(); ++i)
@@ -272,7 +283,7 @@ void CpuProgram::run_branch(const std::vector<std::uint32_t>& groups, const Piec
 
 KernelCounts CpuProgram::run(const graph::RunBranches& instruction, const Control* control,
                              const Slice& slice, Progress& progress) {
-  const std::span branches = std::span(grouped_.branches).subspan(instruction.first, instruction.count);
+  const std::span branches = std::span(branches_).subspan(instruction.first, instruction.count);
   const std::span places = std::span(places_).first(branches.size());
   if (!std::exchange(progress.left, false)) std::fill(places.begin(), places.end(), Place());
   run_team(this->threads(instruction), [&](int thread, int of) {

@@ -40,7 +40,7 @@ public:
       std::shared_ptr<Counters> counters);
 
   // Their launches are groups.
-  [[nodiscard]] const std::vector<graph::Instruction>& instructions() const { return grouped_.program; }
+  [[nodiscard]] const std::vector<graph::Instruction>& instructions() const { return program_; }
   [[nodiscard]] std::uint32_t loops() const { return loops_; }
   // Of one replay, about, in additions; infinite where it is anything but kernels without loops.
   [[nodiscard]] double work() const;
@@ -81,16 +81,16 @@ public:
   // The bits of a Param: of an argument of a launch of the plan. Not while anything runs.
   [[nodiscard]] std::uint64_t param(std::uint32_t launch, std::uint32_t argument) const {
     const Home& home = homes_[launch];
-    return groups_[home.group].function(home.function).param(home.argument(argument));
+    return groups_[home.group].function(home.function).param(argument_there(launch, argument));
   }
   void set_param(std::uint32_t launch, std::uint32_t argument, std::uint64_t bits) {
     const Home& home = homes_[launch];
-    groups_[home.group].function(home.function).set_param(home.argument(argument), bits);
+    groups_[home.group].function(home.function).set_param(argument_there(launch, argument), bits);
   }
 
   // Of the graph that the plan is of.
   [[nodiscard]] Execution execution(const graph::Graph& graph, graph::Fusion fusion) const {
-    return execution_of(graph, grouped_, groups_, fusion, team_);
+    return execution_of(graph, launches_, branches_, groups_, fusion, team_);
   }
 
   // Its functions in the order of its groups, as far as `most_reported_nodes` and `_bytes` go. `graph` is
@@ -104,12 +104,14 @@ private:
   struct Home {
     std::uint32_t group = 0;
     std::uint32_t function = 0;
-    std::vector<std::uint32_t> arguments;  // of the function, by argument of the launch; empty: the same ones
-
-    [[nodiscard]] std::uint32_t argument(std::uint32_t of_launch) const {
-      return arguments.empty() ? of_launch : arguments[of_launch];
-    }
   };
+  // The argument of its function that an argument of a launch is.
+  [[nodiscard]] std::uint32_t argument_there(std::uint32_t launch, std::uint32_t argument) const {
+    const Home& home = homes_[launch];
+    const auto& code = fused_[home.group][home.function];
+    if (!code) return argument;
+    return code->fused.arguments[launch - launches_[home.group][home.function].first][argument];
+  }
 
   CpuProgram() = default;
   [[nodiscard]] std::size_t most_places() const;
@@ -123,8 +125,11 @@ private:
   Status bind_counters(std::span<const std::optional<plane::View>> counters,
                        std::span<const PlaneMemory> planes);
 
-  graph::GroupedPlan grouped_;
-  std::vector<std::vector<std::shared_ptr<const FusedCode>>> fused_;  // by group and function; null: one node
+  std::vector<graph::Instruction> program_;
+  std::vector<std::vector<std::uint32_t>> branches_;  // groups, in order
+  // By group and function: its launches, and what they were fused to; null: it is one.
+  std::vector<std::vector<graph::Launches>> launches_;
+  std::vector<std::vector<std::shared_ptr<const FusedCode>>> fused_;
   std::uint32_t loops_ = 0;
   std::vector<std::optional<BoundCounter>> loop_counters_;  // by loop
   std::vector<BoundGroup> groups_;

@@ -459,14 +459,14 @@ StatusOr<DeviceGraph::Next> DeviceGraph::run_next() {
     return Next::host_call;
   }
   if (const auto* skip = std::get_if<graph::SkipUnless>(&instruction)) {
-    EAGLE_ASSIGN_OR_RETURN(const bool goes_in, holds(skip->guard));
+    EAGLE_ASSIGN_OR_RETURN(const bool goes_in, holds(skip->conditional->guard));
     if (!goes_in) position_ = skip->target;
   } else if (const auto* enter = std::get_if<graph::LoopEnter>(&instruction)) {
     iterations_[enter->loop] = 0;
     EAGLE_RETURN_IF_ERROR(store_counter(enter->loop));
   } else if (const auto* test = std::get_if<graph::LoopTest>(&instruction)) {
-    EAGLE_ASSIGN_OR_RETURN(const bool goes_in, holds(test->guard));
-    if (goes_in && iterations_[test->loop] < test->max_iterations) {
+    EAGLE_ASSIGN_OR_RETURN(const bool goes_in, holds(test->conditional->guard));
+    if (goes_in && iterations_[test->loop] < test->conditional->max_iterations) {
       ++iterations_[test->loop];
     } else {
       position_ = test->target;

@@ -22,7 +22,7 @@ using graph::Stage;
 
 // The graph that a callable was captured to; null for other nodes.
 const CapturedGraph* captured(const graph::Node& node, const DeviceWorks& works) {
-  const auto* const host = std::get_if<HostNode>(&node.kind);
+  const auto* const host = as<HostNode>(node);
   const auto found = host == nullptr ? works.end() : works.find(host->call);
   return found == works.end() ? nullptr : found->second.graph.get();
 }
@@ -33,9 +33,8 @@ std::string why_host(const std::vector<Stage>& stages, const DeviceWorks& works)
   for (const Stage& stage : stages) {
     graph::for_each_leaf(std::span<const graph::Branch>(stage.branches), [&](const graph::Node& node) {
       if (!why.empty()) return;
-      if (const auto* conditional = std::get_if<Conditional>(&node.kind))
-        why = why_host(conditional->body, works);
-      if (!std::holds_alternative<HostNode>(node.kind)) return;
+      if (const auto* conditional = as<Conditional>(node)) why = why_host(conditional->body, works);
+      if (as<HostNode>(node) == nullptr) return;
       const CapturedGraph* const graph = captured(node, works);
       if (graph == nullptr)
         why = "a node in it is the client's";
@@ -50,8 +49,7 @@ int depth_of(const Conditional& conditional) {
   int deepest = 0;
   for (const Stage& stage : conditional.body) {
     graph::for_each_leaf(std::span<const graph::Branch>(stage.branches), [&](const graph::Node& node) {
-      if (const auto* inner = std::get_if<Conditional>(&node.kind))
-        deepest = std::max(deepest, depth_of(*inner));
+      if (const auto* inner = as<Conditional>(node)) deepest = std::max(deepest, depth_of(*inner));
     });
   }
   return 1 + deepest;
@@ -151,7 +149,7 @@ private:
   }
 
   graph::StageSchedule schedule_on_host(const graph::Node& node) const {
-    const auto* host = std::get_if<HostNode>(&node.kind);
+    const auto* host = as<HostNode>(node);
     if (host == nullptr) return graph::StageSchedule::host_loop;
     if (stream_of(*host)) return graph::StageSchedule::eager_stream;
     if (graph::works_on_gpu(host->tier)) return graph::StageSchedule::client_replay;
@@ -160,8 +158,8 @@ private:
   }
 
   bool is_on_host(const graph::Node& node) const {
-    if (std::holds_alternative<HostNode>(node.kind)) return captured(node, options_.works) == nullptr;
-    const auto* conditional = std::get_if<Conditional>(&node.kind);
+    if (as<HostNode>(node) != nullptr) return captured(node, options_.works) == nullptr;
+    const auto* conditional = as<Conditional>(node);
     return conditional != nullptr && !why_on_host(*conditional).empty();
   }
 
@@ -176,7 +174,7 @@ private:
   }
 
   Status on_host(const graph::Node& node) {
-    const auto* const host = std::get_if<HostNode>(&node.kind);
+    const auto* const host = as<HostNode>(node);
     if (const auto stream = host == nullptr ? std::nullopt : stream_of(*host)) {
       made_.instructions.emplace_back(RunOnStream{host->call, *stream});
       made_.stages.push_back({DeviceStage::Kind::stream_call, 0,
@@ -185,29 +183,29 @@ private:
       return {};
     }
     if (host != nullptr) {
-      made_.instructions.emplace_back(graph::RunHostCall{host->call, node.label});
+      made_.instructions.emplace_back(graph::RunHostCall{host->call});
       made_.stages.push_back({DeviceStage::Kind::host_call, 0,
                               kernel::quote_name(node.label) + " is called between two CUDA graphs"});
       return {};
     }
-    const auto& conditional = std::get<Conditional>(node.kind);
-    const bool repeats = conditional.max_iterations > 0;
+    const auto& conditional = std::get<std::shared_ptr<const Conditional>>(node.kind);
+    const bool repeats = conditional->max_iterations > 0;
     made_.stages.push_back({repeats ? DeviceStage::Kind::host_loop : DeviceStage::Kind::host_check, 0,
                             kernel::quote_name(node.label) +
                                 (repeats ? " repeats between host checks: " : " runs after a host check: ") +
-                                why_on_host(conditional)});
+                                why_on_host(*conditional)});
     if (!repeats) {
       const std::size_t head = made_.instructions.size();
-      made_.instructions.emplace_back(graph::SkipUnless{conditional.guard, 0});
-      EAGLE_RETURN_IF_ERROR(stages(conditional.body));
+      made_.instructions.emplace_back(graph::SkipUnless{conditional, 0});
+      EAGLE_RETURN_IF_ERROR(stages(conditional->body));
       std::get<graph::SkipUnless>(made_.instructions[head]).target = next();
       return {};
     }
-    const std::uint32_t loop = new_loop(conditional);
+    const std::uint32_t loop = new_loop(*conditional);
     made_.instructions.emplace_back(graph::LoopEnter{loop});
     const std::uint32_t head = next();
-    made_.instructions.emplace_back(graph::LoopTest{conditional.guard, loop, conditional.max_iterations, 0});
-    EAGLE_RETURN_IF_ERROR(stages(conditional.body));
+    made_.instructions.emplace_back(graph::LoopTest{conditional, loop, 0});
+    EAGLE_RETURN_IF_ERROR(stages(conditional->body));
     made_.instructions.emplace_back(graph::LoopBack{head, loop});
     std::get<graph::LoopTest>(made_.instructions[head]).target = next();
     return {};
@@ -226,7 +224,7 @@ private:
   // Adds what the leaf is; its last node, behind which whoever waits for the leaf comes.
   StatusOr<api::GraphNode> leaf(const graph::Node& node, api::Graph into, std::vector<api::GraphNode> before,
                                 bool in_body) {
-    if (const auto* conditional = std::get_if<Conditional>(&node.kind))
+    if (const auto* conditional = as<Conditional>(node))
       return add(*conditional, into, std::move(before), in_body);
     if (const CapturedGraph* const graph = captured(node, options_.works)) {
       ++made_.stages[stage_].nodes;
@@ -234,12 +232,12 @@ private:
       return made_.parts.back().add(into, *graph, before);
     }
     std::vector<DeviceNode> chain;
-    if (const auto* launch = std::get_if<KernelLaunch>(&node.kind)) {
+    if (const auto* launch = as<KernelLaunch>(node)) {
       EAGLE_ASSIGN_OR_RETURN(chain, nodes_.launch(graph_.kernels[launch->kernel], *launch));
-    } else if (const auto* reduce = std::get_if<graph::Reduce>(&node.kind)) {
+    } else if (const auto* reduce = graph::as<graph::Reduce>(node)) {
       EAGLE_ASSIGN_OR_RETURN(chain, nodes_.reduce(*reduce));
     } else {
-      EAGLE_ASSIGN_OR_RETURN(chain, nodes_.copy(std::get<graph::Copy>(node.kind)));
+      EAGLE_ASSIGN_OR_RETURN(chain, nodes_.copy(*graph::as<graph::Copy>(node)));
     }
     for (DeviceNode& one : chain) {
       EAGLE_ASSIGN_OR_RETURN(const api::GraphNode added, add(std::move(one), into, before, in_body));
@@ -395,7 +393,7 @@ std::uint32_t count_loops(const std::vector<Stage>& stages) {
   std::uint32_t loops = 0;
   for (const Stage& stage : stages) {
     graph::for_each_leaf(std::span<const graph::Branch>(stage.branches), [&](const graph::Node& node) {
-      if (const auto* conditional = std::get_if<Conditional>(&node.kind))
+      if (const auto* conditional = as<Conditional>(node))
         loops += (conditional->max_iterations > 0 ? 1 : 0) + count_loops(conditional->body);
     });
   }

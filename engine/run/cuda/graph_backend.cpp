@@ -16,8 +16,8 @@ namespace {
 template <typename Visit>
 void for_each_touch(const graph::Graph& graph, const std::vector<graph::Stage>& stages, const Visit& visit) {
   for (const graph::Leaf& leaf : graph::leaves(graph, stages)) {
-    if (std::holds_alternative<graph::HostNode>(leaf.node->kind)) continue;
-    if (const auto* conditional = std::get_if<graph::Conditional>(&leaf.node->kind)) {
+    if (graph::as<graph::HostNode>(*leaf.node) != nullptr) continue;
+    if (const auto* conditional = graph::as<graph::Conditional>(*leaf.node)) {
       visit(*leaf.node, conditional->guard.count);
       if (conditional->guard.baseline) visit(*leaf.node, *conditional->guard.baseline);
       if (conditional->iterations) visit(*leaf.node, *conditional->iterations);

@@ -52,9 +52,8 @@ inline void play_host(const graph::HostNode& host, Bytes& planes) {
 inline void find_hosts(const std::vector<graph::Stage>& stages, std::vector<const graph::HostNode*>& hosts) {
   for (const graph::Stage& stage : stages) {
     graph::for_each_leaf(std::span<const graph::Branch>(stage.branches), [&](const graph::Node& node) {
-      if (const auto* host = std::get_if<graph::HostNode>(&node.kind)) hosts.push_back(host);
-      if (const auto* conditional = std::get_if<graph::Conditional>(&node.kind))
-        find_hosts(conditional->body, hosts);
+      if (const auto* host = graph::as<graph::HostNode>(node)) hosts.push_back(host);
+      if (const auto* conditional = graph::as<graph::Conditional>(node)) find_hosts(conditional->body, hosts);
     });
   }
 }
