@@ -26,8 +26,6 @@ namespace {
 
 // Graphs of at most so many nodes are looked through for names where a launch waits meanwhile.
 constexpr std::size_t quick_nodes = 256;
-// From so many nodes on a build is long beside giving back what it leaves free.
-constexpr std::size_t many_nodes = 10'000;
 
 }  // namespace
 
@@ -160,8 +158,6 @@ StatusOr<Daemon::Built> Daemon::build(Session& session, const v1::GraphDescripti
     spdlog::info("built name=\"{}\" nodes={} in {:.4f} s{}{}", loggable(description.name()),
                  result.loaded->nodes(), result.loaded->built().build_s(),
                  result.loaded->built().compiled() ? "" : ", all code from the cache", *more);
-  // What they were built with lies free between what stays of them, a third as much again.
-  if (result.loaded->nodes() >= many_nodes) heap_.give_back();
   return result;
 }
 
@@ -429,8 +425,11 @@ void Daemon::look_at_work() {
 }
 
 void Daemon::look_at_heap() {
-  if (heap_.has_much_free() && !large_memory_pool_.submit([this] { heap_.give_back(); }).ok())
-    heap_.give_back();
+  if (heap_.has_much_free()) give_back_heap();
+}
+
+void Daemon::give_back_heap() {
+  if (!large_memory_pool_.submit([this] { heap_.give_back(); }).ok()) heap_.give_back();
 }
 
 std::string Daemon::what_runs() const {

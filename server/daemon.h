@@ -208,6 +208,8 @@ public:
   // Gives freed memory back to the system where there is much. Now and then, from one thread; does not wait
   // for it.
   void look_at_heap();
+  // The same, after a call that leaves much. From any thread; does not wait for it.
+  void give_back_heap();
   // Asks the drivers of GPUs in use whether these are still there. Now and then, from one thread; does not
   // wait for them.
   void look_at_gpus();

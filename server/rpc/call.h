@@ -57,6 +57,9 @@ public:
   // Once `answer` is called.
   [[nodiscard]] const std::shared_ptr<Session>& session() const { return session_; }
 
+  // Called once when the call has ended and the request is gone; quick. Before `finish`.
+  void afterwards(std::function<void()> handler) { afterwards_ = std::move(handler); }
+
 protected:
   explicit OneRequest(const Arrival& arrival) : arrival_(arrival) {}
 
@@ -94,9 +97,12 @@ private:
 
   void OnDone() final {
     static_cast<void>(first_word_.came());
+    const std::function<void()> afterwards = std::move(afterwards_);
     self_.reset();
+    if (afterwards) afterwards();
   }
 
+  std::function<void()> afterwards_;
   const Arrival arrival_;
   std::shared_ptr<OneRequest> self_;
   std::shared_ptr<Session> session_;

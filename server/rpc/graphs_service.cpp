@@ -20,6 +20,10 @@
 namespace eagle::server {
 namespace {
 
+// A build of so many takes long beside giving back what it leaves free, which is half as much as what stays
+// of it, in small pieces between.
+constexpr int many_stages = 5'000;
+
 template <typename Reply>  // BuildReply, RebindReply
 void describe(const graph::ScratchLayout& layout, Reply& reply) {
   for (const graph::ScratchUse& use : layout.uses) {
@@ -156,6 +160,7 @@ public:
 private:
   void make_and_release() {
     unary("Build", [this](PendingCall& call, const v1::BuildRequest& request, v1::BuildReply& reply) {
+      if (request.graph().stages_size() >= many_stages) call.afterwards([this] { daemon_.give_back_heap(); });
       work_on_pool(call, daemon_.build_pool(),
                    [this, &request, &reply](Session& session, const PendingCall& made) {
                      return build(daemon_, session, made, request, reply);
