@@ -28,10 +28,14 @@ class DaskCluster:
         self.workers: list[subprocess.Popen[bytes]] = []
         options = ("--no-dashboard", "--port", "0", "--scheduler-file", str(self._file))
         self.scheduler = self._started("dask_scheduler", *options, environment=scheduler_environment or {})
-        wait_until(self._file.is_file, "the scheduler to say where it is")
+        wait_until(self._written, "the scheduler to say where it is")
         self.address = json.loads(self._file.read_text())["address"]
         for _ in range(workers):
             self.add_worker()
+
+    def _written(self) -> bool:
+        """Whether all of the file is there, which is made before it has anything in it."""
+        return self._file.is_file() and self._file.read_text().rstrip().endswith("}")
 
     def add_worker(self, **environment: str) -> subprocess.Popen[bytes]:
         """One more, with more of an environment."""
