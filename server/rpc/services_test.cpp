@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -354,18 +355,26 @@ TEST_F(Rpc, StreamsThatHaveNotOpenedASessionAreBoundedInNumber) {
   grpc::ClientContext named_context;
   const auto named = sessions->Attach(&named_context);
   ASSERT_TRUE(named->Write(open) && named->Read(&answer));
-  // Two more on one connection, which gRPC takes in their order.
+  // Of two more one is refused, whichever comes later.
   std::array<grpc::ClientContext, 2> contexts;
-  const auto first = sessions->Attach(contexts.data());
-  const auto second = sessions->Attach(&contexts[1]);
-  EXPECT_FALSE(second->Read(&answer));
-  const Status refused = rpc::status_of(second->Finish(), contexts[1]);
+  const std::array streams = {sessions->Attach(contexts.data()), sessions->Attach(&contexts[1])};
+  std::array<v1::AttachServerMessage, 2> answers;
+  std::array<std::future<bool>, 2> read;
+  for (std::size_t i = 0; i < 2; ++i)
+    read[i] = std::async(std::launch::async, [&, i] { return streams[i]->Read(&answers[i]); });
+  const auto has_ended = [&](std::size_t i) {
+    return read[i].wait_for(std::chrono::milliseconds(1)) == std::future_status::ready;
+  };
+  std::size_t one = 0;
+  while (!has_ended(one)) one = 1 - one;
+  EXPECT_FALSE(read[one].get());
+  const Status refused = rpc::status_of(streams[one]->Finish(), contexts[one]);
   EXPECT_EQ(refused.reason(), Reason::quota) << refused.to_string();
   EXPECT_THAT(refused.message(), HasSubstr("unnamed_streams"));
-  EXPECT_TRUE(first->Write(open) && first->Read(&answer));
-  for (auto* context : {&named_context, contexts.data()}) context->TryCancel();
+  EXPECT_TRUE(streams[1 - one]->Write(open) && read[1 - one].get());
+  for (auto* context : {&named_context, &contexts[1 - one]}) context->TryCancel();
   EXPECT_FALSE(named->Finish().ok());
-  EXPECT_FALSE(first->Finish().ok());
+  EXPECT_FALSE(streams[1 - one]->Finish().ok());
 }
 
 TEST_F(Rpc, AClientThatGivesUpLeavesTheGraphFree) {
