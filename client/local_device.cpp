@@ -41,7 +41,7 @@ LocalDeviceBuffer::~LocalDeviceBuffer() {
 
 // Who has the address may do with the memory what it likes, at once.
 StatusOr<DeviceAddress> LocalDeviceBuffer::on_device() {
-  EAGLE_RETURN_IF_ERROR(LocalEnqueued::settle({{memory_->address(), memory_->bytes(), true}}));
+  EAGLE_RETURN_IF_ERROR(LocalEnqueued::settle(*memory_, true));
   const run::cuda::DeviceInfo& info = memory_->device()->info();
   return DeviceAddress{memory_->address(), info.ordinal, info.uuid, memory_};
 }
@@ -95,9 +95,7 @@ Status copy_between(const plane::View& from, const LocalPlane& from_plane, const
   const LocalDeviceBuffer* const source = from_plane.on_gpu();
   const LocalDeviceBuffer* const target = to_plane.on_gpu();
   for (const LocalDeviceBuffer* one : {source, target}) {
-    if (one == nullptr) continue;
-    const auto& memory = *one->memory();
-    EAGLE_RETURN_IF_ERROR(LocalEnqueued::settle({{memory.address(), memory.bytes(), one == target}}));
+    if (one != nullptr) EAGLE_RETURN_IF_ERROR(LocalEnqueued::settle(*one->memory(), one == target));
   }
   if (source == nullptr && target == nullptr) {
     plane::copy_view(from, from_data, to, to_data);

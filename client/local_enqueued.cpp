@@ -63,6 +63,18 @@ GpuTouches touches_of(const std::vector<std::shared_ptr<const run::cuda::DeviceM
   return touches;
 }
 
+LaunchReport report_of(const run::BuiltGraph& graph, const run::Replay& replay,
+                       std::chrono::steady_clock::time_point began) {
+  LaunchReport report;
+  report.host = run::this_host();
+  report.launches = replay.launches();
+  report.threads = graph.threads();
+  report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  report.iterations = replay.iterations();
+  report.counts = replay.counts();
+  return report;
+}
+
 LocalEnqueued::LocalEnqueued(std::shared_ptr<run::BuiltGraph> graph, std::int64_t count, GpuTouches touches,
                              std::shared_ptr<run::Control> control, std::shared_ptr<const void> session)
     : graph_(std::move(graph)),
@@ -101,20 +113,23 @@ bool LocalEnqueued::advance() {
   const StatusOr<run::Replay::Next> next = replay_->advance();
   if (next.ok() && *next == run::Replay::Next::again) return false;
   if (next.ok() && *next == run::Replay::Next::done) {
-    LaunchReport report;
-    report.host = run::this_host();
-    report.launches = replay_->launches();
-    report.threads = graph_->threads();
-    report.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
-    report.iterations = replay_->iterations();
-    report.counts = replay_->counts();
-    outcome_.emplace(std::move(report));
+    outcome_.emplace(report_of(*graph_, *replay_, began_));
   } else {
     outcome_.emplace(next.ok() ? Status(Reason::internal, "an enqueued launch calls the host")
                                : next.status());
   }
   replay_.reset();
   forget_launch(this);
+  return true;
+}
+
+// Until it has ended, or `give_up()` says so; whether it has.
+template <typename GiveUp>
+bool LocalEnqueued::drive(const GiveUp& give_up) {
+  for (auto pause = shortest_pause; !advance(); pause = std::min(2 * pause, longest_pause)) {
+    if (give_up()) return false;
+    std::this_thread::sleep_for(pause);
+  }
   return true;
 }
 
@@ -125,8 +140,7 @@ StatusOr<LaunchReport> LocalEnqueued::collect(std::shared_ptr<const std::atomic<
     control_->caller = std::move(caller);
     control_->deadline = deadline;
   }
-  for (auto pause = shortest_pause; !advance(); pause = std::min(2 * pause, longest_pause))
-    std::this_thread::sleep_for(pause);
+  drive([] { return false; });
   const std::scoped_lock lock(mutex_);
   return *outcome_;
 }
@@ -152,16 +166,15 @@ std::vector<std::shared_ptr<LocalEnqueued>> LocalEnqueued::find(const Which& whi
 
 Status LocalEnqueued::settle(const GpuTouches& touches, const run::Control* control) {
   for (const auto& one : find([&](const LocalEnqueued& launch) { return launch.conflicts_with(touches); })) {
-    for (auto pause = shortest_pause; !one->advance(); pause = std::min(2 * pause, longest_pause)) {
-      const bool cancelled = control != nullptr && control->cancelled();
-      if (cancelled || (control != nullptr && control->expired())) {
-        return {
-            cancelled ? Reason::cancelled : Reason::deadline,
+    bool cancelled = false;
+    const bool ended = one->drive([&] {
+      cancelled = control != nullptr && control->cancelled();
+      return cancelled || (control != nullptr && control->expired());
+    });
+    if (ended) continue;
+    return {cancelled ? Reason::cancelled : Reason::deadline,
             std::string(cancelled ? "it was cancelled" : "its deadline passed") +
                 " while it waited for a launch that was enqueued over the same arrays; nothing of it ran"};
-      }
-      std::this_thread::sleep_for(pause);
-    }
   }
   return {};
 }
@@ -169,7 +182,7 @@ Status LocalEnqueued::settle(const GpuTouches& touches, const run::Control* cont
 void LocalEnqueued::settle_all_of(const void* session) {
   for (const auto& one :
        find([&](const LocalEnqueued& launch) { return launch.session_.get() == session; })) {
-    while (!one->advance()) std::this_thread::sleep_for(shortest_pause);
+    one->drive([] { return false; });
   }
 }
 

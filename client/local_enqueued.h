@@ -34,6 +34,10 @@ GpuTouches touches_of(const graph::Graph& graph,
 // All of it, written.
 GpuTouches touches_of(const std::vector<std::shared_ptr<const run::cuda::DeviceMemory>>& planes);
 
+// Of a launch in this process that has ended.
+LaunchReport report_of(const run::BuiltGraph& graph, const run::Replay& replay,
+                       std::chrono::steady_clock::time_point began);
+
 // Thread-safe.
 class LocalEnqueued {
 public:
@@ -58,6 +62,9 @@ public:
   // Returns once nothing is under way that these bytes are in conflict with: that writes some of them, or
   // touches some that are written. CANCELLED and DEADLINE where `control` says so before, with nothing done.
   static Status settle(const GpuTouches& touches, const run::Control* control = nullptr);
+  static Status settle(const run::cuda::DeviceMemory& memory, bool written) {
+    return settle({{memory.address(), memory.bytes(), written}});
+  }
   // Waits for what a session that was closed has stopped.
   static void settle_all_of(const void* session);
 
@@ -65,6 +72,8 @@ private:
   LocalEnqueued(std::shared_ptr<run::BuiltGraph> graph, std::int64_t count, GpuTouches touches,
                 std::shared_ptr<run::Control> control, std::shared_ptr<const void> session);
   bool advance();
+  template <typename GiveUp>
+  bool drive(const GiveUp& give_up);
   [[nodiscard]] bool conflicts_with(const GpuTouches& touches) const;
   template <typename Which>
   static std::vector<std::shared_ptr<LocalEnqueued>> find(const Which& which);

@@ -258,13 +258,7 @@ public:
                                                     " whole launches: " + called.message());
       }
     }
-    LaunchReport report;
-    report.host = run::this_host();
-    report.launches = replay.launches();
-    report.threads = built->threads();
-    report.wall_s = std::chrono::duration<double>(Clock::now() - start).count();
-    report.iterations = replay.iterations();
-    report.counts = replay.counts();
+    LaunchReport report = report_of(*built, replay, start);
     *launches_ += static_cast<std::uint64_t>(report.launches);
     return report;
   }
@@ -451,7 +445,7 @@ public:
                       const TransferProgress& progress) override {
     EAGLE_ASSIGN_OR_RETURN(const auto there, on_device("fetch", array, packed.size()));
     if (there.memory == nullptr) return Host::fetch_packed(array, packed, progress);
-    EAGLE_RETURN_IF_ERROR(settle(*there.memory, false));
+    EAGLE_RETURN_IF_ERROR(LocalEnqueued::settle(*there.memory, false));
     return in_pieces(packed.size(), progress, [&](std::uint64_t first, std::uint64_t count) {
       return run::cuda::read_packed(*there.memory, there.form, first, packed.subspan(first, count));
     });
@@ -460,7 +454,7 @@ public:
                      const TransferProgress& progress) override {
     EAGLE_ASSIGN_OR_RETURN(const auto there, on_device("send", array, packed.size()));
     if (there.memory == nullptr) return Host::send_packed(array, packed, progress);
-    EAGLE_RETURN_IF_ERROR(settle(*there.memory, true));
+    EAGLE_RETURN_IF_ERROR(LocalEnqueued::settle(*there.memory, true));
     return in_pieces(packed.size(), progress, [&](std::uint64_t first, std::uint64_t count) {
       return run::cuda::write_packed(*there.memory, there.form, first, packed.subspan(first, count));
     });
@@ -469,7 +463,7 @@ public:
     EAGLE_ASSIGN_OR_RETURN(const auto there, on_device("fill", array, std::nullopt));
     if (there.memory == nullptr) return Host::fill(array, element);
     if (element.size() != array.item_bytes) return Host::fill(array, element);  // which refuses it
-    EAGLE_RETURN_IF_ERROR(settle(*there.memory, true));
+    EAGLE_RETURN_IF_ERROR(LocalEnqueued::settle(*there.memory, true));
     const std::vector<std::byte> pattern = plane::repeated(element);
     for (std::uint64_t at = 0; at < there.form.bytes(); at += pattern.size()) {
       const std::uint64_t count = std::min<std::uint64_t>(pattern.size(), there.form.bytes() - at);
@@ -573,9 +567,6 @@ private:
     PlaneRegistry::of_process().add(
         *buffer, {shared_->state.shared_name(), {id, 1}, bytes, 0, std::string(label), buffer, unit->name()});
     return std::shared_ptr<Buffer>(buffer);
-  }
-  static Status settle(const run::cuda::DeviceMemory& memory, bool written) {
-    return LocalEnqueued::settle({{memory.address(), memory.bytes(), written}});
   }
   static bool some_work(const GpuWorks& given) {
     return std::any_of(given.begin(), given.end(), [](const auto& one) { return one != nullptr; });

@@ -28,6 +28,11 @@ constexpr double longest_move_s = 1e-3;
 
 constexpr std::uint64_t bit(std::size_t slot) { return std::uint64_t{1} << slot; }
 
+// With one processor, whoever is waited for could not run.
+Patience usual_patience() {
+  return run::allowed_threads() > 1 ? Patience(shortest_spin_s, longest_spin_s) : Patience(0, 0);
+}
+
 // Whether it is the worker's turn.
 bool is_the_workers(std::uint32_t word) {
   const auto state = static_cast<State>(word);
@@ -66,10 +71,8 @@ StatusOr<std::unique_ptr<RingClient>> RingClient::open(UniqueFd memory, UniqueFd
 RingClient::RingClient(plane::Memory memory, UniqueFd doorbell)
     : memory_(std::move(memory)),
       doorbell_(std::move(doorbell)),
-      patience_(run::allowed_threads() > 1 ? shortest_spin_s : 0,
-                run::allowed_threads() > 1 ? longest_spin_s : 0),
-      patience_with_sleeper_(run::allowed_threads() > 1 ? shortest_spin_s : 0,
-                             run::allowed_threads() > 1 ? longest_spin_s : 0) {}
+      patience_(usual_patience()),
+      patience_with_sleeper_(usual_patience()) {}
 
 // The lowest free slot: those that were used last are in the caches.
 std::optional<std::size_t> RingClient::claim() {

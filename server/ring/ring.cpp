@@ -87,7 +87,7 @@ int Ring::visit(int most) {
   const auto said = std::min<std::size_t>(ring().header.slots.get(), ring::slot_count);
   if (said != std::exchange(said_, said)) in_use_ = std::max(in_use_, said);
   // What was not said, or not yet, and whether fewer are used than were.
-  const bool all = ++visits_ % (said == 0 ? visits_between_all / 16 : visits_between_all) == 0;
+  const bool all = ++visits_ % (said == 0 ? visits_where_unsaid : visits_between_all) == 0;
   const std::size_t slots = all ? ring::slot_count : in_use_;
   std::size_t last = few_slots;
   int found = 0;

@@ -56,7 +56,9 @@ public:
 
 private:
   static constexpr std::size_t few_slots = 1;
+  // Visits from one look at all slots to the next; of a client that does not say how many it uses.
   static constexpr unsigned visits_between_all = 256;
+  static constexpr unsigned visits_where_unsaid = 16;
   enum class Phase : std::uint8_t { idle, running, asking };
   // What the worker knows of a slot, whatever the shared memory says.
   struct Taken {

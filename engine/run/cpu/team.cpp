@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/futex.h"
+#include "engine/base/spin.h"
 #include "engine/base/ticks.h"
 #include "engine/kernel/float_environment.h"
 #include "engine/run/cpu/team_place.h"
@@ -50,9 +51,7 @@ public:
     const Ticks begin = ticks_now();
     std::uint32_t word = word_.load(std::memory_order_acquire);
     while (word == none && ticks_now() - begin < spin) {
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#endif
+      pause_a_little();
       word = word_.load(std::memory_order_acquire);
     }
     if (word == none && word_.compare_exchange_strong(word, asleep, std::memory_order_acq_rel)) word = asleep;

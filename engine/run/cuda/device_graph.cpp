@@ -113,13 +113,9 @@ Status DeviceGraph::update(const std::vector<graph::ParamUpdate>& updates) {
 
 DeviceGraph::Params DeviceGraph::params() const {
   Params params;
-  for (std::uint32_t launch = 0; launch < program_.launches.size(); ++launch) {
-    const DeviceNode& node = program_.nodes[program_.launches[launch]].node;
-    for (std::uint32_t a = 0; a < node.kernel->arguments.size(); ++a) {
-      if (!kernel::has_plane(node.kernel->arguments[a].role))
-        params[{launch, a}] = node.words[codegen::device_base_word(a)];
-    }
-  }
+  for_each_param(program_, [&](std::uint32_t launch, std::uint32_t argument, std::size_t word) {
+    params[{launch, argument}] = program_.nodes[program_.launches[launch]].node.words[word];
+  });
   return params;
 }
 

@@ -10,7 +10,6 @@
 #include <random>
 #include <thread>
 
-#include "engine/graph/random_graph.h"
 #include "engine/run/cuda/testing.h"
 
 namespace eagle::run::cuda {
@@ -399,9 +398,7 @@ TEST_F(DeviceGraphTest, RandomGraphsGiveTheBitsOfTheCpuInEveryLegalOrder) {
   for (std::uint64_t seed = first_seed; ran < count; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    Description d = graph::testing::random_description(random);
-    testing::number_calls(*d.message.mutable_stages());
-    Bytes planes = testing::random_planes(d.message, random);
+    auto [d, planes] = testing::RandomGraph(random);
     const auto built = engine().build(d.message, testing::memory_of(planes));
     if (!built.ok()) continue;  // it races
     ++ran;

@@ -418,14 +418,10 @@ StatusOr<std::optional<DeviceProgram>> lower_again(DeviceModules& modules, const
                     std::equal(made.nodes.begin(), made.nodes.end(), built.nodes.begin(), built.nodes.end(),
                                differ_by_words);
   if (!same) return std::optional<DeviceProgram>();
-  for (const std::size_t launch : built.launches) {
-    const DeviceNode& old = built.nodes[launch].node;
-    const std::vector<kernel::Argument>& arguments = old.kernel->arguments;
-    for (std::size_t a = 0; a < arguments.size(); ++a) {
-      const std::size_t word = codegen::device_base_word(a);
-      if (!kernel::has_plane(arguments[a].role)) made.nodes[launch].node.words[word] = old.words[word];
-    }
-  }
+  for_each_param(built, [&](std::uint32_t launch, std::uint32_t, std::size_t word) {
+    const std::size_t node = built.launches[launch];
+    made.nodes[node].node.words[word] = built.nodes[node].node.words[word];
+  });
   return std::optional(std::move(made));
 }
 

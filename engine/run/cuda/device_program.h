@@ -72,6 +72,19 @@ struct DeviceProgram {
   std::vector<Parents> parents;                      // of the graph's leaves and of bodies, as they come
 };
 
+// Calls `visit(launch, argument, word)` for each Param: the number of the launch, and which word of its node
+// has the bits.
+template <typename Visit>
+void for_each_param(const DeviceProgram& program, const Visit& visit) {
+  for (std::uint32_t launch = 0; launch < program.launches.size(); ++launch) {
+    const auto& arguments = program.nodes[program.launches[launch]].node.kernel->arguments;
+    for (std::uint32_t argument = 0; argument < arguments.size(); ++argument) {
+      if (!kernel::has_plane(arguments[argument].role))
+        visit(launch, argument, codegen::device_base_word(argument));
+    }
+  }
+}
+
 // What a callable of this very process does on the device, where it is not to be called between two CUDA
 // graphs that the host has waited for.
 struct DeviceWork {

@@ -7,7 +7,6 @@
 #include <functional>
 #include <random>
 
-#include "engine/graph/random_graph.h"
 #include "engine/run/cuda/devices.h"
 #include "engine/run/cuda/graph_backend.h"
 #include "engine/run/cuda/testing.h"
@@ -434,9 +433,7 @@ TEST_F(DeviceRebindTest, RandomGraphsOverRandomPlanesGiveTheBitsOfTheCpu) {
   for (std::uint64_t seed = first_seed; ran < count; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    Description d = graph::testing::random_description(random);
-    testing::number_calls(*d.message.mutable_stages());
-    Bytes planes = testing::random_planes(d.message, random);
+    auto [d, planes] = testing::RandomGraph(random);
     if (!engine().build(d.message, testing::memory_of(planes)).ok()) continue;  // it races
     ++ran;
     Memory there = memory(planes);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/graph/random_graph.h"
 #include "engine/graph/testing.h"
 #include "engine/run/cuda/device_graph.h"
 #include "engine/run/testing.h"
@@ -105,6 +106,16 @@ inline Bytes random_planes(const v1::GraphDescription& message, std::mt19937_64&
   }
   return planes;
 }
+
+// A random description whose host nodes have numbers, and values for its planes.
+struct RandomGraph {
+  explicit RandomGraph(std::mt19937_64& random) : d(graph::testing::random_description(random)) {
+    number_calls(*d.message.mutable_stages());
+    planes = random_planes(d.message, random);
+  }
+  graph::testing::Description d;
+  Bytes planes;
+};
 
 struct Ran {
   std::vector<std::int64_t> iterations;
