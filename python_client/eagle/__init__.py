@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 from eagle import _openmp as _openmp  # before anything else loads the engine
 
 # isort: split
-from eagle import diff, graph
+from importlib import import_module
+
 from eagle import math as math
 from eagle import random as random
 from eagle._core import __version__
-from eagle._graph_files import GraphFile, load_graph
 from eagle._kernel import Kernel, kernel
-from eagle._pipeline import GraphPipeline
+from eagle._nodes import SkipGuard, copy, reduce, repeat_while, skippable
 from eagle._primitive import primitive
 from eagle._shared_arrays import share_from_the_start, shared_arrays
 from eagle.errors import (
@@ -49,7 +49,6 @@ from eagle.errors import (
     SessionClosed,
     WorkerRestarted,
 )
-from eagle.graph import Graph, SkipGuard, copy, reduce, repeat_while, skippable
 from eagle.language import (
     bounded,
     dispatch,
@@ -78,7 +77,14 @@ from eagle.stepping import (
 )
 
 if TYPE_CHECKING:
+    from eagle import diff as diff
+    from eagle import graph as graph
+    from eagle import interop as interop
+    from eagle._graph_files import GraphFile as GraphFile
+    from eagle._graph_files import load_graph as load_graph
+    from eagle._pipeline import GraphPipeline as GraphPipeline
     from eagle._plan_module import PlanModule
+    from eagle.graph import Graph as Graph
 
     plan: PlanModule
 else:
@@ -167,11 +173,26 @@ __all__ = [
 
 share_from_the_start()
 
+# What programs that only step or map need not wait for is imported when it is asked for. By name, where it comes from.
+_LATER = {
+    "Graph": "eagle.graph",
+    "GraphFile": "eagle._graph_files",
+    "GraphPipeline": "eagle._pipeline",
+    "diff": "eagle.diff",
+    "graph": "eagle.graph",
+    "interop": "eagle.interop",
+    "load_graph": "eagle._graph_files",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """The parts that few programs need."""
-    if name == "interop":
-        import eagle.interop
+    if name not in _LATER:
+        raise AttributeError(f"module 'eagle' has no attribute {name!r}")
+    module = import_module(_LATER[name])
+    found = module if module.__name__ == f"eagle.{name}" else getattr(module, name)
+    globals()[name] = found
+    return found
 
-        return eagle.interop
-    raise AttributeError(f"module 'eagle' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

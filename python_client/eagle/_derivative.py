@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, NamedTuple, Sequence, Union
+from typing import Any, Iterable, Sequence, Union
 
 from eagle import _core, frontend, roles
-from eagle._data_classes import data_class
+from eagle._data_classes import NamedTuple, data_class
 from eagle._kernel import Kernel
 from eagle.errors import refusal
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, Iterator, NamedTuple, overload
+from typing import Any, Iterator, overload
 
 from eagle import _core
+from eagle._data_classes import NamedTuple
 
 
 class Edge(NamedTuple):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar, Union
 
 import numpy as np
 
 from eagle import _core
+from eagle._data_classes import NamedTuple
 from eagle.errors import refusal, text
 from eagle.planes import Plane
 from eagle.session import Array, Session, check_session, default_session, session_of

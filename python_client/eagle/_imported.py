@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, NamedTuple, Tuple, Union
+from typing import Any, Callable, Iterable, Tuple, Union
 
 import numpy as np
 
+from eagle._data_classes import NamedTuple
 from eagle.errors import refusal
 from eagle.planes import Plane
 

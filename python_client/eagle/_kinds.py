@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, NamedTuple
+from typing import Any, Callable, Iterable
 
 import numpy as np
 
+from eagle._data_classes import NamedTuple
 from eagle._nodes import Conditional, Group, Node, NodeLike, opaque
 from eagle._scratch import Scratch
 from eagle.errors import refusal, text

@@ -6,8 +6,9 @@ import contextlib
 import importlib
 import sys
 import time
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
+from eagle._data_classes import NamedTuple
 from eagle._shown import escape
 from eagle.errors import refusal
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from eagle import _core
+from eagle._data_classes import NamedTuple
 from eagle.session import Host
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from eagle._data_classes import NamedTuple
 from eagle._shown import pairs_html, pairs_text, put_right_rows, seconds_text
 from eagle.session import Array, Host
 

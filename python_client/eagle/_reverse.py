@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping as AbstractMapping
-from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence, Union
+from typing import Any, Callable, Iterator, Mapping, Sequence, Union
 
 import numpy as np
 
 from eagle import _core
+from eagle._data_classes import NamedTuple
 from eagle._nodes import _numbers
 from eagle._records import GraphRecord, Record
 from eagle._running import seconds_of, whole

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any, Callable, Iterable, Literal, NamedTuple
+from typing import Any, Callable, Iterable, Literal
 
 import numpy as np
 
 from eagle import _core
 from eagle._addresses import param_number
+from eagle._data_classes import NamedTuple
 from eagle._derivative import Derivative
 from eagle._imported import refuse_moved, watched_of
 from eagle._kernel import Kernel

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable, Iterable
 
 import numpy as np
-import numpy.typing as npt
 
 from eagle import _core
 from eagle._gpu_streams import refuse_while_captured
 from eagle.errors import refusal
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from eagle._imported import Source
     from eagle.session import Session
 

@@ -8,22 +8,27 @@ import os
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Iterable, List, NamedTuple, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Iterable, List, Sequence, Tuple, Union
 
 import numpy as np
-import numpy.typing as npt
 
 from eagle import _core
+from eagle._data_classes import NamedTuple
 from eagle._shown import bytes_text, escape, pairs_html, pairs_text, rows_html, rows_text, seconds_text
 from eagle.errors import refusal, text
 from eagle.planes import Plane
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from eagle.stepping import Run
+
+    Array = npt.NDArray[Any]
+else:
+    Array = np.ndarray
 
 _LONGEST_LEASE_S = 30 * 24 * 3600
 
-Array = npt.NDArray[Any]
 # What `tls=` takes: the path of a CA, or of (CA, certificate, key); True: the CAs that the system trusts.
 Tls = Union[str, "os.PathLike[str]", Tuple[Any, Any, Any], bool]
 Shape = Union[int, Sequence[int]]

@@ -1,15 +1,16 @@
-"""``data_class``: what it does of ``dataclasses.dataclass``, whose place it takes."""
+"""``data_class`` and ``NamedTuple``: what they do of those of ``dataclasses`` and ``typing``, whose place they take."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 import pickle
+import typing
 from typing import Any, Callable
 
 import pytest
 
-from eagle._data_classes import data_class, field
+from eagle._data_classes import NamedTuple, data_class, field
 
 
 @data_class(frozen=True)
@@ -33,6 +34,28 @@ class Said:
 @data_class(eq=False)
 class Alone:
     x: int
+
+
+class Pair(NamedTuple):
+    """Two of a kind."""
+
+    first: int
+    second: tuple[int, ...] = ()
+
+    @property
+    def length(self) -> int:
+        return len(self.second)
+
+    @classmethod
+    def of(cls, *numbers: int) -> Pair:
+        return cls(numbers[0], numbers[1:])
+
+
+class TheirPair(typing.NamedTuple):
+    """Two of a kind."""
+
+    first: int
+    second: tuple[int, ...] = ()
 
 
 def test_fields_are_given_by_place_and_by_name() -> None:
@@ -85,3 +108,28 @@ def test_dataclasses_takes_it_for_one() -> None:
     assert [field.name for field in dataclasses.fields(Said)] == ["number", "text"]
     assert [field.compare for field in dataclasses.fields(Said)] == [True, False]
     assert Point.__match_args__ == ("x", "y")  # type: ignore[attr-defined]
+
+
+def test_a_named_tuple_is_that_of_typing() -> None:
+    assert Pair(1) == (1, ()) == TheirPair(1) and Pair(first=1, second=(2,)).length == 1
+    assert Pair.of(1, 2, 3) == Pair(1, (2, 3)) and isinstance(Pair.of(1), Pair)
+    assert repr(Pair(1)) == repr(TheirPair(1)).removeprefix("Their")
+    assert Pair(1)._replace(second=(2,))._asdict() == {"first": 1, "second": (2,)}
+    assert copy.deepcopy(Pair(1)) == pickle.loads(pickle.dumps(Pair(1))) == Pair(1)
+    for name in ("_fields", "_field_defaults", "__bases__", "__doc__", "__module__"):
+        assert getattr(Pair, name) == getattr(TheirPair, name), name
+    assert typing.get_type_hints(Pair) == typing.get_type_hints(TheirPair)
+
+
+@pytest.mark.parametrize("wrong", [lambda: Pair(), lambda: Pair(1, (), 3), lambda: Pair(1, first=1), lambda: Pair(z=1)])
+def test_a_named_tuple_refuses_what_its_fields_do_not_take(wrong: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match="Pair"):
+        wrong()
+
+
+def test_a_default_before_a_field_without_one_is_refused() -> None:
+    with pytest.raises(TypeError, match="default"):
+
+        class Wrong(NamedTuple):
+            first: int = 0
+            second: int

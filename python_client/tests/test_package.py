@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import doctest
 import importlib
 import inspect
@@ -54,6 +55,32 @@ def test_importing_takes_numpy_and_the_core_only():
     loaded = {name.split(".")[0] for name in ran.stdout.split()}
     assert loaded - set(sys.stdlib_module_names) <= {"eagle", "numpy"}
     assert "numpy.ma" not in ran.stdout.split(), "it takes a third as long as all of eagle"
+
+
+def test_what_few_programs_need_is_imported_when_it_is_asked_for():
+    later = ["eagle.graph", "eagle._graph_files", "eagle._pipeline", "eagle.diff", "eagle.interop"]
+    program = (
+        "import sys, eagle\n"
+        f"print([name for name in {later} if name in sys.modules])\n"
+        "assert {*eagle.__all__, 'interop'} <= {*dir(eagle)}\n"
+        "from eagle import *\n"
+        "assert (Graph, GraphFile, graph) == (eagle.graph.Graph, eagle._graph_files.GraphFile, eagle.graph)\n"
+        "assert eagle.interop.import_buffer and 'interop' in vars(eagle)\n"
+        "assert diff is eagle.diff and GraphPipeline is eagle.GraphPipeline\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ran.stdout.strip(), ran.stderr) == ("[]", "")
+
+
+def test_a_name_that_the_package_does_not_have_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'eagle' has no attribute 'grpah'"):
+        _ = eagle.grpah
+
+
+def test_the_module_shows_nothing_but_itself():
+    assert ctypes.PyDLL(_core.__file__).PyInit__core
+    shown = subprocess.run(["nm", "-D", "--defined-only", _core.__file__], capture_output=True, text=True, check=True)
+    assert [line.split()[-1] for line in shown.stdout.splitlines()] == ["PyInit__core"]
 
 
 def test_the_compiler_is_not_mapped_into_the_client(local):

@@ -13,7 +13,7 @@ import typing
 import pytest
 
 import eagle
-from eagle.frontend.source import Source, block
+from eagle.frontend.source import Source, block, from_function
 
 
 @pytest.mark.parametrize("module", [argparse, inspect, tempfile, textwrap, typing], ids=lambda m: m.__name__)
@@ -55,3 +55,37 @@ def test_a_file_that_was_changed_since_and_does_not_parse_is_refused_by_its_plac
     lines = ["def f(x):\n", "    return (\n", "y = 1\n"]
     with pytest.raises(eagle.KernelSyntaxError, match=r"k\.py:7: a kernel's source does not parse"):
         Source("k.py", 6, "".join(block(lines)))
+
+
+def test_lines_that_are_known_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["    def f(\n", "        x,\n", "    ):\n", "        return x\n", "    y = 1\n"]
+    tried: list[str] = []
+    parse = ast.parse
+    monkeypatch.setattr(ast, "parse", lambda text: (tried.append(text), parse(text))[1])
+    assert block(lines, 4) == lines[:4]
+    assert tried == ["if 1:\n" + "".join(lines[:4])]
+
+
+def test_a_file_that_is_shorter_by_now_is_read_to_its_end() -> None:
+    assert block(["def f(x):\n", "    return x\n"], 9) == ["def f(x):\n", "    return x\n"]
+
+
+def test_a_decorated_function_is_read_to_the_last_line_of_its_own_code() -> None:
+    if True:
+
+        def outer(
+            x: float,
+        ) -> list[float]:
+            def inner() -> float:
+                return x
+
+            return [
+                inner(),
+                x,
+            ]
+
+        y = 1.0
+    assert y and from_function(outer).lines[-1].strip() == "]"
+    place = from_function(outer).function.body[0]
+    assert from_function(outer).line_of(place) == outer.__code__.co_firstlineno + 3
+    assert from_function(outer).column_of(place) == 13

@@ -7,6 +7,7 @@ import copy
 import inspect
 import itertools
 import linecache
+import sys
 import tokenize
 import types
 from typing import Any, Callable, NoReturn, Union
@@ -24,6 +25,8 @@ class Source:
         self.first_line = first_line
         self.text = text
         self.lines = text.splitlines()
+        # An indented def parses inside a block, so that columns stay those of the file; its tree is a line lower.
+        self._above = int(text[:1].isspace())
         self.function = self._parse()
         self.title = f"kernel '{self.name}'"
 
@@ -39,7 +42,7 @@ class Source:
 
     def line_of(self, node: ast.AST) -> int:
         """The line in the file, from 1."""
-        return self.first_line + int(getattr(node, "lineno", 1)) - 1
+        return self.first_line + self._index(node)
 
     def column_of(self, node: ast.AST) -> int:
         """The column in characters, from 1."""
@@ -59,8 +62,13 @@ class Source:
         )
 
     def _line(self, node: ast.AST) -> str:
-        index = int(getattr(node, "lineno", 1)) - 1
+        index = self._index(node)
         return self.lines[index] if 0 <= index < len(self.lines) else ""
+
+    def _index(self, node: ast.AST) -> int:
+        """The line in the text, from 0."""
+        lineno: int | None = getattr(node, "lineno", None)
+        return 0 if lineno is None else lineno - 1 - self._above
 
     def _raise(self, message: str, line: int, column: int, kind: type[KernelSyntaxError] | None) -> NoReturn:
         error = refusal("UNSUPPORTED_SYNTAX", message)
@@ -70,8 +78,7 @@ class Source:
         raise error
 
     def _parse(self) -> ast.FunctionDef:
-        # An indented def parses inside a block, so that lines and columns stay those of the file.
-        indented = self.text[:1].isspace()
+        indented = bool(self._above)
         try:
             tree = ast.parse("if 1:\n" + self.text if indented else self.text)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -85,8 +92,6 @@ class Source:
                 getattr(error, "offset", None) or 1,
                 None,
             )
-        if indented:
-            ast.increment_lineno(tree, -1)
         body: list[Any] = tree.body[0].body if indented else tree.body  # type: ignore[attr-defined]
         functions = [node for node in body if isinstance(node, ast.FunctionDef)]
         if len(functions) != 1 or len(body) != 1:
@@ -135,13 +140,20 @@ def from_function(function: Callable[..., Any]) -> Source:
             "(python -c, stdin and exec keep none)\n"
             "Give the text yourself: eagle.kernel(source='''def ...''').",
         )
-    return Source(code.co_filename, code.co_firstlineno, "".join(block(lines)))
+    return Source(code.co_filename, code.co_firstlineno, "".join(block(lines, _lines_of(code))))
 
 
-def block(lines: list[str]) -> list[str]:
+def _lines_of(code: types.CodeType) -> int:
+    """How many lines the function has at least: as far as its own code goes."""
+    if sys.version_info < (3, 10):
+        return 1
+    return 1 + max(line or 0 for _, _, line in code.co_lines()) - code.co_firstlineno
+
+
+def block(lines: list[str], least: int = 1) -> list[str]:
     """The lines of the function that begins with the first one, its decorators included: as ``inspect.getblock``,
     whose tokenizer takes two milliseconds to make. Where the next statement may begin, the lines before it either
-    parse and are the function, or are only a part of it.
+    parse and are the function, or are only a part of it. ``least`` lines are known to be its own.
     """
     most_attempts = 16
     indent = _indent(lines[0])
@@ -152,7 +164,7 @@ def block(lines: list[str]) -> list[str]:
     def is_code(line: str) -> bool:
         return bool(line.strip()) and not line.lstrip().startswith("#")
 
-    starts = (i for i in range(1, len(lines)) if is_outside(lines[i]) and is_code(lines[i]))
+    starts = (i for i in range(least, len(lines)) if is_outside(lines[i]) and is_code(lines[i]))
     for end in itertools.islice(itertools.chain(starts, [len(lines)]), most_attempts):
         text = "".join(lines[:end])
         try:

@@ -7,9 +7,9 @@ loop meet are known only when all of it was read.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Any, Iterator, NamedTuple, Union
+from typing import Any, Iterator, Union
 
-from eagle._data_classes import data_class, field
+from eagle._data_classes import NamedTuple, data_class, field
 
 
 class Type(NamedTuple):
