@@ -84,19 +84,41 @@ LocalEnqueued::LocalEnqueued(std::shared_ptr<run::BuiltGraph> graph, std::int64_
   replay_.emplace(*graph_, count, control_);
 }
 
+// It is under way from the moment when nothing is that it conflicts with: two threads that begin at once come
+// one after the other. Whoever finds it waits for `mutex_` until it has begun.
 StatusOr<std::shared_ptr<LocalEnqueued>> LocalEnqueued::begin(std::shared_ptr<run::BuiltGraph> graph,
                                                               std::int64_t count, GpuTouches touches,
                                                               std::shared_ptr<run::Control> control,
                                                               std::shared_ptr<const void> session) {
-  EAGLE_RETURN_IF_ERROR(settle(touches, control.get()));
   const std::shared_ptr<LocalEnqueued> made(
       new LocalEnqueued(std::move(graph), count, std::move(touches), std::move(control), std::move(session)));
-  EAGLE_RETURN_IF_ERROR(made->replay_->begin());
+  const std::scoped_lock lock(made->mutex_);
+  while (!made->enter()) EAGLE_RETURN_IF_ERROR(settle(made->touches_, made->control_.get()));
+  const Status begun = made->replay_->begin();
+  if (begun.ok()) return made;
+  made->end(begun);
+  return begun;
+}
+
+bool LocalEnqueued::enter() {
+  std::vector<std::shared_ptr<LocalEnqueued>> looked_at;  // these go after the lock
   UnderWay& launches = under_way();
   const std::scoped_lock lock(launches.mutex);
-  launches.all.emplace_back(made.get(), made);
+  for (const auto& [unused, weak] : launches.all) {
+    if (auto one = weak.lock()) {
+      looked_at.push_back(std::move(one));
+      if (looked_at.back()->conflicts_with(touches_)) return false;
+    }
+  }
+  launches.all.emplace_back(this, weak_from_this());
   launches.count = launches.all.size();
-  return made;
+  return true;
+}
+
+void LocalEnqueued::end(StatusOr<LaunchReport> outcome) {
+  outcome_.emplace(std::move(outcome));
+  replay_.reset();
+  forget_launch(this);
 }
 
 LocalEnqueued::~LocalEnqueued() {
@@ -113,13 +135,10 @@ bool LocalEnqueued::advance() {
   const StatusOr<run::Replay::Next> next = replay_->advance();
   if (next.ok() && *next == run::Replay::Next::again) return false;
   if (next.ok() && *next == run::Replay::Next::done) {
-    outcome_.emplace(report_of(*graph_, *replay_, began_));
+    end(report_of(*graph_, *replay_, began_));
   } else {
-    outcome_.emplace(next.ok() ? Status(Reason::internal, "an enqueued launch calls the host")
-                               : next.status());
+    end(next.ok() ? Status(Reason::internal, "an enqueued launch calls the host") : next.status());
   }
-  replay_.reset();
-  forget_launch(this);
   return true;
 }
 

@@ -39,10 +39,11 @@ LaunchReport report_of(const run::BuiltGraph& graph, const run::Replay& replay,
                        std::chrono::steady_clock::time_point began);
 
 // Thread-safe.
-class LocalEnqueued {
+class LocalEnqueued : public std::enable_shared_from_this<LocalEnqueued> {
 public:
-  // Enqueues so many replays, or the first of them; the others follow as somebody waits. `graph` is whole on
-  // a GPU, and launched by nobody else before this has ended. `control` stops it; `session` tells whose it
+  // Enqueues so many replays, or the first of them, behind whatever is under way that they are in conflict
+  // with; the others follow as somebody waits. `graph` is whole on a GPU, and launched by nobody else before
+  // this has ended. `control` stops it; `session` tells whose it
   // is.
   static StatusOr<std::shared_ptr<LocalEnqueued>> begin(std::shared_ptr<run::BuiltGraph> graph,
                                                         std::int64_t count, GpuTouches touches,
@@ -71,6 +72,8 @@ public:
 private:
   LocalEnqueued(std::shared_ptr<run::BuiltGraph> graph, std::int64_t count, GpuTouches touches,
                 std::shared_ptr<run::Control> control, std::shared_ptr<const void> session);
+  bool enter();  // is under way from now on; false: something is that it conflicts with
+  void end(StatusOr<LaunchReport> outcome);  // with `mutex_` held
   bool advance();
   template <typename GiveUp>
   bool drive(const GiveUp& give_up);

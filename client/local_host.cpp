@@ -202,7 +202,10 @@ public:
         bound_(std::move(resolved.planes)),
         built_(std::move(built)),
         id_(shared_->graphs.enter(built_, launches_)) {}
-  ~LocalGraph() override { shared_->graphs.leave(id_); }
+  ~LocalGraph() override {
+    shared_->graphs.leave(id_);
+    if (enqueued_) enqueued_->stop();  // whoever waits for it holds it, too
+  }
 
   [[nodiscard]] std::vector<std::string> schedule() const override {
     std::vector<std::string> names;
