@@ -319,6 +319,7 @@ private:
       left = std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(until - Clock::now()));
     }
     WatchedCall call(*connection_, request.launch_id(), left, options.cancel);
+    call.tell(options.waiting);
     v1::RunResult last;
     const grpc::Status status =
         request.run().host_steps_size() > 0

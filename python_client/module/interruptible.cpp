@@ -6,7 +6,12 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
 #include <mutex>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -198,6 +203,74 @@ void InterruptWatch::resume() {
 
 void InterruptWatch::check() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+// ---- the thread beside the main one
+
+struct SideThread::Kept {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::function<void()> call;  // empty: it has none
+  bool taken = false;          // the main thread's: by a call that it has begun and not ended
+  const pid_t process = this_process();
+
+  void serve() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [this] { return call != nullptr; });
+      lock.unlock();
+      call();
+      lock.lock();
+      call = nullptr;
+      changed.notify_all();
+    }
+  }
+};
+
+// Never destroyed, and its thread never joined: it sleeps as the process ends, or ends with it. The child of
+// a fork has none of its parent's threads, and makes one for itself. Null: the system has no thread left.
+SideThread::Kept* SideThread::kept() {
+  static Kept* thread = nullptr;
+  if (thread != nullptr && thread->process == this_process()) return thread;
+  auto made = std::make_unique<Kept>();
+  try {
+    std::thread([made = made.get()] { made->serve(); }).detach();
+  } catch (const std::system_error&) {
+    return nullptr;
+  }
+  return thread = made.release();
+}
+
+SideThread::SideThread(std::function<void()> call) {
+  Kept* const thread = kept();
+  if (thread == nullptr || thread->taken) {
+    fresh_ = std::async(std::launch::async, std::move(call));
+    return;
+  }
+  kept_ = thread;
+  kept_->taken = true;
+  {
+    const std::scoped_lock lock(kept_->mutex);
+    kept_->call = std::move(call);
+  }
+  kept_->changed.notify_all();
+}
+
+void SideThread::wait() {
+  if (fresh_.valid()) fresh_.wait();
+  if (kept_ == nullptr) return;
+  std::unique_lock lock(kept_->mutex);
+  kept_->changed.wait(lock, [this] { return kept_->call == nullptr; });
+  std::exchange(kept_, nullptr)->taken = false;
+}
+
+bool SideThread::wait_for(std::chrono::milliseconds time) {
+  if (fresh_.valid()) return fresh_.wait_for(time) == std::future_status::ready;
+  if (kept_ == nullptr) return true;
+  std::unique_lock lock(kept_->mutex);
+  if (!kept_->changed.wait_for(lock, time, [this] { return kept_->call == nullptr; })) return false;
+  std::exchange(kept_, nullptr)->taken = false;
+  return true;
 }
 
 void bind_interrupts() {

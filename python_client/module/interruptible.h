@@ -7,8 +7,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <future>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "eagle/client/session.h"
 #include "gil.h"
@@ -81,32 +85,64 @@ private:
   bool watching_ = false;
 };
 
-// Runs `call` with the GIL released. In the main thread `call` runs in a thread of its own while this one
-// looks for signals, so that handlers of all signals run meanwhile. One that raises (KeyboardInterrupt) sets
-// `cancel`, waits for `call` to end, and the exception goes on to the caller.
+// The thread that works while the main thread looks for signals, kept from one call to the next: to start
+// one, and a team of its own below it, takes longer than many a run. For the main thread, with the GIL.
+class SideThread {
+public:
+  // Begins `call`, which may not throw, on the process's kept thread; where that is at another call, which a
+  // handler of a signal came between, on a fresh one.
+  explicit SideThread(std::function<void()> call);
+  // Waits for its end.
+  ~SideThread() { wait(); }
+  SideThread(const SideThread&) = delete;
+  SideThread& operator=(const SideThread&) = delete;
+
+  void wait();
+  bool wait_for(std::chrono::milliseconds time);  // whether it has ended
+
+private:
+  struct Kept;
+  static Kept* kept();
+  Kept* kept_ = nullptr;     // null: on a thread of its own
+  std::future<void> fresh_;  // that one
+};
+
+// Runs `call` with the GIL released. In the main thread `call` runs in another one while this one looks for
+// signals, so that handlers of all signals run meanwhile. One that raises (KeyboardInterrupt) sets `cancel`,
+// waits for `call` to end, and the exception goes on to the caller.
 template <typename Call>
 auto interruptible(std::atomic<bool>& cancel, const Call& call) -> decltype(call()) {
   if (!in_main_thread()) {
     const Released released;
     return call();
   }
-  auto running = std::async(std::launch::async, call);
+  std::optional<decltype(call())> result;
+  std::exception_ptr thrown;
+  SideThread side([&] {
+    try {
+      result.emplace(call());
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  });
   for (;;) {
     {
       const Released released;
       // Wakes the moment the call ends; the bound is how long Ctrl-C may take to be seen.
-      if (running.wait_for(std::chrono::milliseconds(4)) == std::future_status::ready) return running.get();
+      if (side.wait_for(std::chrono::milliseconds(4))) break;
     }
     if (PyErr_CheckSignals() != 0) {
       nb::python_error raised;
       cancel.store(true);
       {
         const Released released;
-        running.wait();
+        side.wait();
       }
       throw raised;
     }
   }
+  if (thrown) std::rethrow_exception(thrown);
+  return *std::move(result);
 }
 
 // Registers with the interpreter: its end stops every call that still runs.

@@ -246,6 +246,66 @@ def test_a_signal_handler_that_does_not_raise_ends_nothing(session):
     assert (result.status, result.steps, seen) == ("finished", 2000, [1])
 
 
+class Stop(Exception):
+    """What a handler raises."""
+
+
+def test_a_signal_handler_may_run_one_while_another_is_under_way(session):
+    inner = []
+
+    def handler(*_):
+        x, done = session.zeros(10), session.zeros(10, dtype=bool)
+        inner.append(eagle.simulate(count, max_steps=30, x=x, limit=20.0, done=done).steps)
+        if len(inner) == 2:
+            raise Stop
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    try:
+        x, done = session.zeros(10), session.zeros(10, dtype=bool)
+        with pytest.raises(Stop):
+            eagle.simulate(count, max_steps=2**62, x=x, limit=1e300, done=done)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert inner == [20, 20]
+    assert (x > 0).all()
+
+
+FORKED = """
+import os, sys
+import eagle
+count = eagle.kernel(source='''
+def count(x: Mutable[Scalar], limit: Param, done: Terminated):
+    x = x + 1
+    done = x >= limit
+''')
+def run():
+    session = eagle.local(threads=2)
+    x, done = session.zeros(1000), session.zeros(1000, dtype=bool)
+    return eagle.simulate(count, max_steps=30, x=x, limit=20.0, done=done).steps
+print(run(), flush=True)
+child = os.fork()
+print(run(), flush=True)
+if child == 0:
+    sys.stdout.flush()
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_the_child_of_a_fork_runs_like_its_parent():
+    ran = subprocess.run(
+        [sys.executable, "-c", FORKED],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (ran.stdout.split(), ran.returncode) == (["20", "20", "20", "0"], 0), ran.stderr
+
+
 def test_a_model_without_a_mask_runs_to_its_cap_or_is_refused_by_name(session):
     x = session.zeros(3)
     try:

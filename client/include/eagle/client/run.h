@@ -75,6 +75,8 @@ struct SimulateOptions {
   // The arrays hold these samples of a larger batch, and compute what they would in a run of all of it
   // (shards.h).
   std::optional<Shard> shard = {};
+  // As of LaunchOptions.
+  std::function<void()> waiting = {};
 };
 
 struct LaunchOptions {
