@@ -20,9 +20,10 @@ Status Graph::State::check_launch(std::string_view method, std::int64_t n) const
 
 // Calls `run`, which waits for the launch. What the caller's own code had to say comes back as it was,
 // whatever the host made of it on the way.
-StatusOr<LaunchReport> Graph::State::finish(
+Status Graph::State::finish(
     std::string_view method, const LaunchOptions& launch_options, CallbackThread* callbacks,
-    const std::function<StatusOr<LaunchReport>(const LaunchOptions&, const HostCall&)>& run) {
+    const std::function<StatusOr<LaunchReport>(const LaunchOptions&, const HostCall&)>& run,
+    LaunchReport* told) {
   // One name for all that the calls need: a function that holds no more than that allocates nothing.
   struct Calls {
     const Backing& backing;
@@ -63,37 +64,40 @@ StatusOr<LaunchReport> Graph::State::finish(
   // Also where the caller's code throws outside of its calls (gpu_work.h).
   struct Leave {
     State& state;
-    StatusOr<LaunchReport> report = Status(Reason::host_call_failed, "the caller's code threw an exception");
+    const Calls& calls;
+    LaunchReport* told;
+    std::optional<StatusOr<LaunchReport>> report = {};
+
+    [[nodiscard]] bool whole() const { return report && report->ok() && !calls.thrown && calls.failure.ok(); }
     ~Leave() {
-      state.end_recording(report);
+      state.end_recording(report && report->ok() ? &**report : nullptr);
       const std::scoped_lock lock(state.mutex);
       state.running = nullptr;
+      if (!whole()) return;
+      state.last = **std::move(report);
+      if (told != nullptr) *told = state.last;
     }
-  };
-  StatusOr<LaunchReport> report = [&] {
-    Leave leave{*this};
-    leave.report = run(with_flag, host_call);
-    return leave.report;
-  }();
-  const std::scoped_lock lock(mutex);
+  } leave{*this, calls, told};
+  leave.report.emplace(run(with_flag, host_call));
   if (calls.thrown) std::rethrow_exception(calls.thrown);
   if (!calls.failure.ok()) return calls.failure;
-  if (!report.ok()) return within_call(report.status(), method);
-  counting::add(counting::of_process().launches, static_cast<std::uint64_t>(report->launches));
-  last = *report;
-  return report;
+  if (!leave.report->ok()) return within_call(leave.report->status(), method);
+  counting::add(counting::of_process().launches, static_cast<std::uint64_t>((*leave.report)->launches));
+  return {};
 }
 
-StatusOr<LaunchReport> Graph::State::launch(std::string_view method, std::int64_t n,
-                                            const LaunchOptions& launch_options, CallbackThread* callbacks) {
+Status Graph::State::launch(std::string_view method, std::int64_t n, const LaunchOptions& launch_options,
+                            CallbackThread* callbacks, LaunchReport* told) {
   const util::Busy::Guard guard(busy);
   if (!guard.entered()) return eagle::busy(method);
   EAGLE_RETURN_IF_ERROR(check_launch(method, n));
   EAGLE_RETURN_IF_ERROR(begin_recording(n).within(method));
-  return finish(method, launch_options, callbacks,
-                [&](const LaunchOptions& with_flag, const HostCall& host_call) {
-                  return built->launch(n, with_flag, host_call);
-                });
+  return finish(
+      method, launch_options, callbacks,
+      [&](const LaunchOptions& with_flag, const HostCall& host_call) {
+        return built->launch(n, with_flag, host_call);
+      },
+      told);
 }
 
 Status Graph::State::begin_recording(std::int64_t n) const {
@@ -104,9 +108,9 @@ Status Graph::State::begin_recording(std::int64_t n) const {
   return {};
 }
 
-void Graph::State::end_recording(const StatusOr<LaunchReport>& report) const {
+void Graph::State::end_recording(const LaunchReport* report) const {
   if (!recording) return;
-  if (report.ok()) recording->finish(report->iterations);
+  if (report != nullptr) recording->finish(report->iterations);
   recording->in_use.leave();
 }
 
@@ -116,7 +120,7 @@ Status Graph::State::enqueue(std::int64_t n) {
   if (queued.ok()) queued = begin_recording(n).within("enqueue");
   if (queued.ok()) {
     queued = within_call(built->enqueue(n), "enqueue");
-    if (!queued.ok()) end_recording(queued);
+    if (!queued.ok()) end_recording(nullptr);
   }
   const std::scoped_lock lock(mutex);
   enqueued = queued.ok();
@@ -144,14 +148,24 @@ StatusOr<LaunchReport> Graph::State::synchronize(const LaunchOptions& given) {
       state.busy.leave();
     }
   } const leave{*this};
-  return finish("synchronize", launch_options, nullptr,
-                [&](const LaunchOptions& with_flag, const HostCall& host_call) {
-                  return built->synchronize(with_flag, host_call);
-                });
+  LaunchReport report;
+  EAGLE_RETURN_IF_ERROR(finish(
+      "synchronize", launch_options, nullptr,
+      [&](const LaunchOptions& with_flag, const HostCall& host_call) {
+        return built->synchronize(with_flag, host_call);
+      },
+      &report));
+  return report;
 }
 
 StatusOr<LaunchReport> Graph::launch(std::int64_t n, const LaunchOptions& options) {
-  return state_->launch("launch", n, options, nullptr);
+  LaunchReport report;
+  EAGLE_RETURN_IF_ERROR(state_->launch("launch", n, options, nullptr, &report));
+  return report;
+}
+
+Status Graph::replay(std::int64_t n, const LaunchOptions& options) {
+  return state_->launch("launch", n, options, nullptr, nullptr);
 }
 
 LaunchReport Graph::report() const {
@@ -169,7 +183,7 @@ Status Graph::enqueue(std::int64_t n, const LaunchOptions& options) {
     const std::scoped_lock lock(state_->mutex);
     enqueues = state_->built != nullptr && state_->built->enqueues();
   }
-  return enqueues ? state_->enqueue(n) : state_->launch("enqueue", n, options, nullptr).status();
+  return enqueues ? state_->enqueue(n) : state_->launch("enqueue", n, options, nullptr, nullptr);
 }
 
 StatusOr<LaunchReport> Graph::synchronize(const LaunchOptions& options) {
@@ -180,14 +194,17 @@ Future<LaunchReport> Graph::launch_async(std::int64_t n, const LaunchOptions& op
   // A callable may wait for a launch that it starts, and holds the thread meanwhile: that launch's own
   // callables run in that launch's thread, which then counts as the session's.
   const bool nested = state_->session.host()->callbacks().is_this_thread();
-  return Future<LaunchReport>([state = state_, n, options, nested](const auto& cancelled) {
-    LaunchOptions with_flag = options;
-    with_flag.cancel = cancelled;
-    CallbackThread& callbacks = state->session.host()->callbacks();
-    std::optional<CallbackThread::Deputy> deputy;
-    if (nested) deputy.emplace(callbacks);
-    return state->launch("launch_async", n, with_flag, &callbacks);
-  });
+  return Future<LaunchReport>(
+      [state = state_, n, options, nested](const auto& cancelled) -> StatusOr<LaunchReport> {
+        LaunchOptions with_flag = options;
+        with_flag.cancel = cancelled;
+        CallbackThread& callbacks = state->session.host()->callbacks();
+        std::optional<CallbackThread::Deputy> deputy;
+        if (nested) deputy.emplace(callbacks);
+        LaunchReport report;
+        EAGLE_RETURN_IF_ERROR(state->launch("launch_async", n, with_flag, &callbacks, &report));
+        return report;
+      });
 }
 
 void Graph::cancel() const {

@@ -86,18 +86,19 @@ struct Graph::State {
   StatusOr<std::shared_ptr<const graph::Graph>> look();
   StatusOr<const HostGraph*> host_graph(std::string_view method);
   Status check_launch(std::string_view method, std::int64_t n) const;  // the caller is in
-  // `callbacks`: who runs the callables of host nodes; null: the thread that waits for the launch.
-  StatusOr<LaunchReport> launch(std::string_view method, std::int64_t n, const LaunchOptions& launch_options,
-                                CallbackThread* callbacks);
+  // `callbacks`: who runs the callables of host nodes; null: the thread that waits for the launch. `told`:
+  // what is reported, for who wants more than that it stays with the graph; null: nobody.
+  Status launch(std::string_view method, std::int64_t n, const LaunchOptions& launch_options,
+                CallbackThread* callbacks, LaunchReport* told);
   // Launches of a recorded graph: the record is in use until the launch has ended.
   Status begin_recording(std::int64_t n) const;
-  void end_recording(const StatusOr<LaunchReport>& report) const;
-  [[nodiscard]] std::uint32_t hidden_nodes() const;  // before those of the caller, for the record
+  void end_recording(const LaunchReport* report) const;  // null: it was not whole
+  [[nodiscard]] std::uint32_t hidden_nodes() const;      // before those of the caller, for the record
   Status enqueue(std::int64_t n);
   StatusOr<LaunchReport> synchronize(const LaunchOptions& launch_options);
-  StatusOr<LaunchReport> finish(
-      std::string_view method, const LaunchOptions& launch_options, CallbackThread* callbacks,
-      const std::function<StatusOr<LaunchReport>(const LaunchOptions&, const HostCall&)>& run);
+  Status finish(std::string_view method, const LaunchOptions& launch_options, CallbackThread* callbacks,
+                const std::function<StatusOr<LaunchReport>(const LaunchOptions&, const HostCall&)>& run,
+                LaunchReport* told);
   Status update(const std::vector<ParamUpdate>& params);
   void remember(const std::vector<ParamUpdate>& params);  // for files of the graph
   Status rebind(const std::vector<PlaneUpdate>& planes);

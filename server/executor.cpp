@@ -17,6 +17,9 @@ std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
+// Whose own thread this is.
+thread_local const Executor* here = nullptr;
+
 }  // namespace
 
 Executor::Executor(std::size_t capacity) : capacity_(capacity), rings_(std::make_shared<Rings>()) {
@@ -87,6 +90,12 @@ Status Executor::submit(std::shared_ptr<Job> job, Owner owner) {
     }
     if (place.earlier > 0) {
       ++held_;
+      return {};
+    }
+    if (begins_at_once(*job)) {
+      lanes_.front()->ready.begin(flow_of(*job));
+      lanes_.front()->hurry = false;
+      begun_ = begin(*lanes_.front(), std::move(job), now);
       return {};
     }
     make_ready(std::move(job));
@@ -197,8 +206,8 @@ void Executor::end_early(const std::shared_ptr<Job>& job) {
     {
       const std::lock_guard lock(mutex_);
       leave(*job);
-      finished();
     }
+    finished();
     rings_->notify();
   }));
 }
@@ -214,10 +223,7 @@ bool Executor::at_host_call(std::uint64_t session) const {
   });
 }
 
-std::size_t Executor::admitted() const {
-  const std::lock_guard lock(mutex_);
-  return admitted_;
-}
+std::size_t Executor::admitted() const { return admitted_; }
 
 std::size_t Executor::held() const {
   const std::lock_guard lock(mutex_);
@@ -284,7 +290,9 @@ void Executor::stop_those_over(const Footprint& over, std::span<const std::uint6
 
 void Executor::wait_until_idle(const std::atomic<bool>& stop) {
   std::unique_lock lock(mutex_);
+  ++awaits_idle_;
   idle_.wait(lock, [&] { return admitted_ == 0 || stop; });
+  --awaits_idle_;
 }
 
 void Executor::wake() {
@@ -329,29 +337,39 @@ void Executor::leave(Job& job) {
   place.later.clear();
 }
 
+// Who waits says so before it looks, and the last job goes before it is asked who waits: one of the two sees
+// the other.
 void Executor::finished() {
-  if (--admitted_ == 0) idle_.notify_all();
+  if (--admitted_ > 0 || awaits_idle_ == 0) return;
+  const std::lock_guard lock(mutex_);
+  idle_.notify_all();
 }
 
 // With the lock held; the lane's thread's own.
 Executor::Turn Executor::next(Lane& lane) {
   lane.hurry = !lane.hurried.empty();
   if (lane.empty()) return {};
-  Turn turn;
-  turn.began = Clock::now();
-  if (lane.hurry) {
-    turn.job = std::move(lane.hurried.front());
-    lane.hurried.pop_front();
-  } else {
-    turn.job = lane.ready.next(turn.began);
-  }
-  Job::Place& place = turn.job->place_;
-  place.state = Job::State::running;
-  turn.first = place.turns++ == 0;
-  lane.running = turn.job;
-  lane.turn_began = turn.began;
+  const Clock::time_point now = Clock::now();
+  if (!lane.hurry) return begin(lane, lane.ready.next(now), now);
+  std::shared_ptr<Job> job = std::move(lane.hurried.front());
+  lane.hurried.pop_front();
+  return begin(lane, std::move(job), now);
+}
+
+Executor::Turn Executor::begin(Lane& lane, std::shared_ptr<Job> job, Clock::time_point now) {
+  lane.running = std::move(job);
+  lane.turn_began = now;
   lane.stopped = false;
-  return turn;
+  Job::Place& place = lane.running->place_;
+  place.state = Job::State::running;
+  return {lane.running.get(), now, place.turns++ == 0};
+}
+
+// From one ring alone: where several are awake, whose turn it is shows when all were looked at.
+bool Executor::begins_at_once(const Job& job) const {
+  const Lane& own = *lanes_.front();
+  return here == this && job.place_.lane == 0 && own.empty() && own.running == nullptr && !begun_.job &&
+         rings_->awake() <= 1;
 }
 
 bool Executor::nothing_to_do() const {
@@ -384,60 +402,59 @@ bool Executor::goes_round() {
   return asleep_.load(std::memory_order_relaxed) && nothing_to_do();
 }
 
-void Executor::run(Lane& lane, Turn turn) {
-  std::shared_ptr<Job> job = std::move(turn.job);
-  const std::shared_ptr<Tenant> tenant = job->place_.tenant;
-  job->turn_began_ = turn.began;
+void Executor::run(Lane& lane, const Turn& turn) {
+  Job& job = *turn.job;
+  Tenant& tenant = *job.place_.tenant;
+  job.turn_began_ = turn.began;
   if (turn.first) {
-    job->place_.began = turn.began;
-    const double waited = std::chrono::duration<double>(turn.began - job->place_.submitted).count();
-    tenant->note_wait(waited);
+    job.place_.began = turn.began;
+    const double waited = std::chrono::duration<double>(turn.began - job.place_.submitted).count();
+    tenant.note_wait(waited);
     meters_.queue_wait.observe(waited);
   }
-  const Job::Next next = job->advance();
+  const Job::Next next = job.advance();
   const Clock::time_point ended = Clock::now();
   const double seconds = std::chrono::duration<double>(ended - turn.began).count();
-  tenant->note_computed(seconds, ended);
+  tenant.note_computed(seconds, ended);
   const bool over = next == Job::Next::done;
   // A job of one turn tells of it by its end.
-  if (!turn.first || !over) note_turn(*job, turn.began, ended);
-  if (over) note_end(*job, ended);
+  if (!turn.first || !over) note_turn(job, turn.began, ended);
+  if (over) note_end(job, ended);
+  std::shared_ptr<Job> ran;
   {
     const std::lock_guard lock(mutex_);
-    lane.running.reset();
-    lane.ready.ran(flow_of(*job), seconds);
-    Job::Place& place = job->place_;
+    ran = std::move(lane.running);
+    lane.ready.ran(flow_of(job), seconds);
     if (over) {
-      leave(*job);
+      leave(job);
     } else if (next == Job::Next::parked) {
-      if (place.state == Job::State::running) place.state = Job::State::parked;
+      if (job.place_.state == Job::State::running) job.place_.state = Job::State::parked;
     } else if (lane.hurry) {
-      place.state = Job::State::ready;
-      lane.hurried.push_back(std::move(job));
+      job.place_.state = Job::State::ready;
+      lane.hurried.push_back(std::move(ran));
     } else {
-      make_ready(std::move(job));
+      make_ready(std::move(ran));
     }
   }
-  job.reset();  // without the lock: its end may take others
-  if (!over) return;
-  const std::lock_guard lock(mutex_);
-  finished();
+  ran.reset();  // without the lock: its end may take others
+  if (over) finished();
 }
 
 // A launch through a ring takes about a microsecond: each lock, and each look at a clock, is felt.
 void Executor::work(Lane& own) {
+  here = this;
   for (;;) {
     rounds_.store(rounds_.load(std::memory_order_relaxed) + 1,
                   std::memory_order_relaxed);  // nobody else does
     static_cast<void>(rings_->visit());
-    Turn turn;
-    {
+    Turn turn = std::exchange(begun_, Turn());
+    if (!turn.job) {
       const std::lock_guard lock(mutex_);
       if (may_end()) return;
       turn = next(own);
     }
     if (turn.job) {
-      run(own, std::move(turn));
+      run(own, turn);
     } else {
       asleep_.store(true, std::memory_order_relaxed);
       rings_->sleep([this] { return nothing_to_do(); });
@@ -455,7 +472,7 @@ void Executor::work_for(Lane& gpu) {
       if (ending_) return;
       turn = next(gpu);
     }
-    run(gpu, std::move(turn));
+    run(gpu, turn);
     // What waited for its end may be the executor's own to run.
     if (called_.exchange(false, std::memory_order_relaxed)) rings_->notify();
   }

@@ -174,7 +174,7 @@ private:
 
   // A piece of work whose turn it is. `first`: its job has not run before.
   struct Turn {
-    std::shared_ptr<Job> job;  // null: nobody's
+    Job* job = nullptr;  // the lane's `running`; null: nobody's
     Clock::time_point began;
     bool first = false;
   };
@@ -184,11 +184,11 @@ private:
     int gpu = -1;        // its number
     FairQueue<std::shared_ptr<Job>> ready;
     std::deque<std::shared_ptr<Job>> hurried;  // before all others
-    std::shared_ptr<Job> running;
-    Clock::time_point turn_began;  // of `running`
-    bool stopped = false;          // in this turn, as it took too long
-    bool hurry = false;            // the running one was expedited, and is next again
-    std::condition_variable wake;  // of a GPU's
+    std::shared_ptr<Job> running;              // changed by its own thread only
+    Clock::time_point turn_began;              // of `running`
+    bool stopped = false;                      // in this turn, as it took too long
+    bool hurry = false;                        // the running one was expedited, and is next again
+    std::condition_variable wake;              // of a GPU's
     std::jthread thread;
 
     [[nodiscard]] bool empty() const { return ready.empty() && hurried.empty(); }
@@ -201,7 +201,10 @@ private:
     return job.place_.tenant->flow(job.place_.lane);
   }
   Turn next(Lane& lane);  // with the lock held
-  void run(Lane& lane, Turn turn);
+  // Likewise: the turn of a job that comes from the executor's own thread when nobody else wants one.
+  bool begins_at_once(const Job& job) const;
+  Turn begin(Lane& lane, std::shared_ptr<Job> job, Clock::time_point now);
+  void run(Lane& lane, const Turn& turn);
   [[nodiscard]] std::string text_of(const Lane& lane) const;  // with the lock held
   [[nodiscard]] bool nothing_to_do() const;
   void end_early(const std::shared_ptr<Job>& job);
@@ -213,7 +216,7 @@ private:
   void make_ready(std::shared_ptr<Job> job);
   void leave(Job& job);
   bool may_end();
-  void finished();
+  void finished();  // without the lock
 
   Bound<std::size_t> capacity_;
   const std::shared_ptr<Tenant> own_ = std::make_shared<Tenant>("eagled", TenantPolicy());
@@ -225,10 +228,12 @@ private:
   mutable std::mutex mutex_;
   std::uint64_t last_number_ = 0;
   std::condition_variable idle_;
-  std::vector<std::unique_ptr<Lane>> lanes_;      // the first one is the executor's own
-  std::atomic<bool> called_ = false;              // something was queued there since a GPU's thread looked
+  std::vector<std::unique_ptr<Lane>> lanes_;  // the first one is the executor's own
+  Turn begun_;                        // of the executor's own thread: what it runs next, without a search
+  std::atomic<bool> called_ = false;  // something was queued there since a GPU's thread looked
   std::vector<std::shared_ptr<Job>> unfinished_;  // with a footprint
-  std::size_t admitted_ = 0;
+  std::atomic<std::size_t> admitted_ = 0;         // grows with the lock held
+  std::atomic<int> awaits_idle_ = 0;              // threads
   std::size_t held_ = 0;
   std::uint64_t searches_ = 0;
   bool ending_ = false;

@@ -62,6 +62,12 @@ public:
     return flows_.size() > 1 || (flows_.size() == 1 && flows_.front() != &flow);
   }
 
+  // A piece of this flow is next, without having waited: nothing does. Say how long it `ran`, likewise.
+  void begin(Flow& flow) {
+    if (!flow.running_) flow.start_ = std::max(flow.start_, now_);
+    now_ = std::max(now_, flow.start_);
+    flow.running_ = true;
+  }
   // The next piece, of the flow that it belongs to; there is one. Say how long it `ran` before the next.
   Item next(Time now = Time::min()) {
     Flow& flow = **std::min_element(flows_.begin(), flows_.end(),

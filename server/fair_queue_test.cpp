@@ -50,6 +50,43 @@ private:
   Queue queue_;
 };
 
+TEST(FairQueue, WhoBeginsWithoutHavingWaitedOwesItsTimeAsAnyOther) {
+  Queue queue;
+  Queue::Flow first, second;
+  queue.begin(first);
+  queue.ran(first, 0.003);
+  for (int i = 0; i < 4; ++i) queue.add(first, "first");
+  for (int i = 0; i < 4; ++i) queue.add(second, "second");
+  std::string order;
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = queue.next();
+    order += name.substr(0, 1);
+    queue.ran(name == "first" ? first : second, 0.001);
+  }
+  EXPECT_EQ(order.substr(0, 3), "sss") << "the second has had nothing yet";
+  EXPECT_NE(order.find('f'), std::string::npos) << order;
+}
+
+TEST(FairQueue, WhoBeginsAfterDoingNothingHasSavedNothingUp) {
+  Queue queue;
+  Queue::Flow busy, idle;
+  for (int i = 0; i < 100; ++i) {
+    queue.begin(busy);
+    queue.ran(busy, 0.001);
+  }
+  queue.begin(idle);
+  queue.ran(idle, 0.001);
+  for (int i = 0; i < 4; ++i) queue.add(busy, "busy");
+  for (int i = 0; i < 4; ++i) queue.add(idle, "idle");
+  int idle_turns = 0;
+  for (int i = 0; i < 4; ++i) {
+    const bool is_idle = queue.next() == "idle";
+    idle_turns += is_idle ? 1 : 0;
+    queue.ran(is_idle ? idle : busy, 0.001);
+  }
+  EXPECT_EQ(idle_turns, 2);
+}
+
 TEST(FairQueue, WhoIsBehindGoesLastUntilItsTime) {
   Queue queue;
   Queue::Flow behind, other;

@@ -13,31 +13,31 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The graph of a launch, taken: nobody else launches it until `end_launch`.
-StatusOr<std::shared_ptr<LoadedGraph>> take_graph(const Session& session, const LaunchRequest& request,
-                                                  bool can_call_host) {
-  EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<LoadedGraph> graph, session.graph(request.graph));
-  if (graph->has_host_nodes() && !can_call_host) {
-    return Status(Reason::graph_state,
-                  "graph " + std::to_string(request.graph) +
-                      " has host nodes, which run in the client; launch it with LaunchWithCalls");
-  }
-  EAGLE_RETURN_IF_ERROR(graph->check_planes());
-  if (!graph->begin_launch()) {
-    return running(request.graph);
-  }
-  return graph;
-}
-
 }  // namespace
 
 LaunchJob::LaunchJob(Token /*token*/, Executor& executor, std::shared_ptr<Session> session,
-                     std::shared_ptr<LoadedGraph> graph, const LaunchRequest& request)
-    : executor_(executor),
-      request_(request),
-      trace_(request.trace.given() ? request.trace : session->trace()),
-      session_(std::move(session)),
-      graph_(std::move(graph)) {}
+                     const LaunchRequest& request)
+    : executor_(executor), request_(request), trace_(request.trace), session_(std::move(session)) {}
+
+Status LaunchJob::enter(bool can_call_host) {
+  EAGLE_ASSIGN_OR_RETURN(Session::Launching found,
+                         session_->enter(shared_from_this(), request_.launch_id, request_.graph));
+  Status refused;
+  if (found.graph->has_host_nodes() && !can_call_host) {
+    refused = {Reason::graph_state,
+               "graph " + std::to_string(request_.graph) +
+                   " has host nodes, which run in the client; launch it with LaunchWithCalls"};
+  }
+  if (refused.ok()) refused = found.graph->check_planes();
+  if (refused.ok() && !found.graph->begin_launch()) refused = running(request_.graph);
+  if (!refused.ok()) {
+    session_->leave(this);
+    return refused;
+  }
+  graph_ = std::move(found.graph);
+  if (!trace_.given()) trace_ = found.trace;
+  return {};
+}
 
 std::shared_ptr<LaunchJob> LaunchJob::start(Executor& executor, const std::shared_ptr<Session>& session,
                                             const LaunchRequest& request,
@@ -63,22 +63,19 @@ std::shared_ptr<LaunchJob> LaunchJob::start(Executor& executor, const std::share
     if (*admission == LaunchOutcomes::Admission::again) return nullptr;
   }
   admitted = true;
-  auto graph = take_graph(*session, request, static_cast<bool>(events.host_call));
-  if (!graph.ok()) return refuse(graph.status());
-  const auto job = std::make_shared<LaunchJob>(Token(), executor, session, *std::move(graph), request);
+  const auto job = std::make_shared<LaunchJob>(Token(), executor, session, request);
+  if (const Status entered = job->enter(static_cast<bool>(events.host_call)); !entered.ok())
+    return refuse(entered);
   job->control_.deadline = deadline;
   job->events_ = std::move(events);
   // The replay goes with the job, whose control it looks at.
   const std::shared_ptr<const run::Control> control(std::shared_ptr<const void>(), &job->control_);
   job->replay_.emplace(job->graph_->built(), request.count, control);
-  Status refused = session->enter(job, request.launch_id);
-  if (refused.ok()) {
-    refused = executor.submit(job, {session->tenant(),
-                                    {session->id(), request.graph, request.launch_id, job->trace_},
-                                    job->graph_->footprint(),
-                                    WorkKind::launch,
-                                    job->graph_->built().backend()});
-  }
+  const Status refused = executor.submit(job, {session->tenant(),
+                                               {session->id(), request.graph, request.launch_id, job->trace_},
+                                               job->graph_->footprint(),
+                                               WorkKind::launch,
+                                               job->graph_->built().backend()});
   if (!refused.ok()) {
     count(session->tenant()->meter().launches[static_cast<std::size_t>(refused.code())]);
     static_cast<void>(job->finish(refused));

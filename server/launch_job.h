@@ -33,8 +33,7 @@ class LaunchJob final : public Job, public std::enable_shared_from_this<LaunchJo
 
 public:
   // `start` makes them.
-  LaunchJob(Token token, Executor& executor, std::shared_ptr<Session> session,
-            std::shared_ptr<LoadedGraph> graph, const LaunchRequest& request);
+  LaunchJob(Token token, Executor& executor, std::shared_ptr<Session> session, const LaunchRequest& request);
 
   // Checks and queues a launch. Null when there is nothing to answer or cancel: `events.done` was called
   // with a refusal, or was or will be called with the outcome of the first launch of that id.
@@ -52,6 +51,9 @@ public:
   Status answer(std::uint64_t sequence, Status result, bool cancel = false);
 
 private:
+  // Is one of the session's jobs from now on, and has the graph: nobody else launches that until
+  // `end_launch`.
+  Status enter(bool can_call_host);
   [[nodiscard]] Status stop_status() const;  // ok while it may go on
   [[nodiscard]] LaunchReport report() const;
   // The last that is heard of it. `ran`: something of it was executed.
@@ -62,7 +64,7 @@ private:
 
   Executor& executor_;
   const LaunchRequest request_;
-  const TraceContext trace_;
+  TraceContext trace_;
   run::Control control_;  // before the replay, which looks at it
 
   // Of the thread that advances it, once queued.

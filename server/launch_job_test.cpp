@@ -369,7 +369,7 @@ TEST_F(LaunchJobTest, TheEndOfTheSessionEndsItsLaunches) {
   calls_.take();
   daemon_->sessions().end(session_);
   EXPECT_EQ(outcomes_.take().status().reason(), Reason::cancelled);
-  EXPECT_EQ(launch({1, 1, 0}).status().reason(), Reason::unknown_graph);
+  EXPECT_EQ(launch({1, 1, 0}).status().reason(), Reason::session_closed);
 }
 
 TEST_F(LaunchJobTest, AReleasedGraphEndsItsLaunchFirst) {

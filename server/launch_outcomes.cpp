@@ -46,8 +46,8 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
   std::optional<LaunchOutcome> known;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = find(request.launch_id);
-    if (found == entries_.end()) {
+    Known* const found = find(request.launch_id);
+    if (found == nullptr) {
       if (lost(request.launch_id) || (manner.in_order && request.launch_id <= lost_through_))
         return lost_with_its_worker(request.launch_id);
       if (!take_unused(request.launch_id)) {
@@ -57,7 +57,9 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
                           std::to_string(limits_.outcomes) +
                           " of a session (outcomes): it may have run; use a new, larger id to run it");
       }
-      last_added_ = add({request, std::move(receiver), {}, std::nullopt, manner.asked_for_later});
+      last_added_ = &add(request);
+      last_added_->second.receiver = std::move(receiver);
+      last_added_->second.awaited = manner.asked_for_later;
       return Admission::first;
     }
     Entry& entry = found->second;
@@ -82,7 +84,7 @@ StatusOr<LaunchOutcomes::Admission> LaunchOutcomes::admit(const LaunchRequest& r
     known = entry.outcome;
     if (!manner.asked_for_later && std::exchange(entry.awaited, false)) {
       awaited_.erase(request.launch_id);
-      keep(found);
+      keep(*found);
     }
   }
   receiver(*known);
@@ -104,17 +106,17 @@ void LaunchOutcomes::settle(std::uint64_t launch_id, const LaunchOutcome& outcom
   std::vector<Receiver> others;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = find(launch_id);
-    if (found == entries_.end()) return;
+    Known* const found = find(launch_id);
+    if (found == nullptr) return;
     std::swap(receiver, found->second.receiver);
     others.swap(found->second.others);
     if (ran) {
       found->second.outcome = outcome;
       bytes_ += size_of(outcome);
-      keep(found);
+      keep(*found);
     } else {
-      if (found == last_added_) last_added_ = entries_.end();
-      entries_.erase(found);
+      if (found == last_added_) last_added_ = nullptr;
+      entries_.erase(launch_id);
       add_unused(launch_id, launch_id);
     }
   }
@@ -156,51 +158,49 @@ Status LaunchOutcomes::restore(const std::string& text) {
       entry.outcome = Status(reason_named(known.reason()), known.error());
     }
     bytes_ += size_of(*entry.outcome);
-    keep(entries_.emplace(known.launch_id(), std::move(entry)).first);
+    keep(*entries_.emplace(known.launch_id(), std::move(entry)).first);
   }
   return {};
 }
 
 // Those that somebody is to ask for last longest.
-void LaunchOutcomes::keep(Entries::iterator settled) {
-  if (settled->second.awaited) {
-    awaited_.insert(settled->first);
+void LaunchOutcomes::keep(Known& settled) {
+  if (settled.second.awaited) {
+    awaited_.insert(settled.first);
   } else {
-    settled_.push_back(settled);
+    settled_.push_back(&settled);
   }
   while (!settled_.empty() && (settled_.size() > limits_.outcomes || bytes_ > limits_.outcome_bytes)) {
-    forget(settled_.front());
+    forget(*settled_.front());
     settled_.pop_front();
   }
   while (!awaited_.empty() && (awaited_.size() > limits_.outcomes || bytes_ > limits_.outcome_bytes)) {
-    forget(entries_.find(*awaited_.begin()));
+    forget(*entries_.find(*awaited_.begin()));
     awaited_.erase(awaited_.begin());
   }
 }
 
-void LaunchOutcomes::forget(Entries::iterator settled) {
-  bytes_ -= size_of(*settled->second.outcome);
-  if (settled == last_added_) last_added_ = entries_.end();
-  spare_ = entries_.extract(settled);
+void LaunchOutcomes::forget(const Known& settled) {
+  bytes_ -= size_of(*settled.second.outcome);
+  if (&settled == last_added_) last_added_ = nullptr;
+  spare_ = entries_.extract(settled.first);
   spare_.mapped().outcome.reset();
 }
 
 // No id above the highest is known.
-LaunchOutcomes::Entries::iterator LaunchOutcomes::find(std::uint64_t launch_id) {
-  if (launch_id > highest_) return entries_.end();
-  if (last_added_ != entries_.end() && last_added_->first == launch_id) return last_added_;
-  return entries_.find(launch_id);
+LaunchOutcomes::Known* LaunchOutcomes::find(std::uint64_t launch_id) {
+  if (launch_id > highest_) return nullptr;
+  if (last_added_ != nullptr && last_added_->first == launch_id) return last_added_;
+  const auto found = entries_.find(launch_id);
+  return found == entries_.end() ? nullptr : &*found;
 }
 
-// Most launches have the largest id so far, and come when as many are known as may be.
-LaunchOutcomes::Entries::iterator LaunchOutcomes::add(Entry entry) {
-  if (spare_.empty()) {
-    const std::uint64_t id = entry.request.launch_id;
-    return entries_.emplace_hint(entries_.end(), id, std::move(entry));
-  }
-  spare_.key() = entry.request.launch_id;
-  spare_.mapped() = std::move(entry);
-  return entries_.insert(entries_.end(), std::move(spare_));
+// Most launches come when as many are known as may be.
+LaunchOutcomes::Known& LaunchOutcomes::add(const LaunchRequest& request) {
+  if (spare_.empty()) return *entries_.emplace(request.launch_id, Entry{.request = request}).first;
+  spare_.key() = request.launch_id;
+  spare_.mapped().request = request;
+  return *entries_.insert(std::move(spare_)).position;
 }
 
 bool LaunchOutcomes::take_unused(std::uint64_t launch_id) {

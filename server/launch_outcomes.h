@@ -7,6 +7,8 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -89,19 +91,22 @@ public:
 private:
   struct Entry {
     LaunchRequest request;
-    Receiver receiver;                     // of who sent it first, while it runs
-    std::vector<Receiver> others;          // likewise
-    std::optional<LaunchOutcome> outcome;  // afterwards
+    Receiver receiver = {};                     // of who sent it first, while it runs
+    std::vector<Receiver> others = {};          // likewise
+    std::optional<LaunchOutcome> outcome = {};  // afterwards
     bool awaited = false;                  // it is to be asked for
   };
-  using Entries = std::map<std::uint64_t, Entry>;
+  // Found in the same time however many are kept, as long as a client makes its ids as clients do; one that
+  // does not waits for as many steps as outcomes are kept.
+  using Entries = std::unordered_map<std::uint64_t, Entry>;
+  using Known = Entries::value_type;  // stays where it is until it is forgotten
   // True where this id never began anything, which it may from now on.
   bool take_unused(std::uint64_t launch_id);
   void add_unused(std::uint64_t first, std::uint64_t last);
-  [[nodiscard]] Entries::iterator find(std::uint64_t launch_id);
-  Entries::iterator add(Entry entry);  // of an id that is not known
-  void keep(Entries::iterator settled);
-  void forget(Entries::iterator settled);
+  [[nodiscard]] Known* find(std::uint64_t launch_id);  // null: it is not known
+  Known& add(const LaunchRequest& request);            // of an id that is not known
+  void keep(Known& settled);
+  void forget(const Known& settled);
   [[nodiscard]] bool lost(std::uint64_t launch_id) const {
     return launch_id <= lost_through_ && begun_.may_have(launch_id);
   }
@@ -111,11 +116,9 @@ private:
   std::mutex mutex_;
   Entries entries_;
   Entries::node_type spare_;  // of an outcome that was forgotten: the next launch has it
-  // Found without a search, which takes as long as all the rest: the launch that was admitted last is mostly
-  // the one that is settled next.
-  Entries::iterator last_added_ = entries_.end();
-  std::deque<Entries::iterator>
-      settled_;                      // with an outcome, in the order of their ends, without the awaited ones
+  // Found without a search: the launch that was admitted last is mostly the one that is settled next.
+  Known* last_added_ = nullptr;
+  std::deque<Known*> settled_;       // with an outcome, in the order of their ends, without the awaited ones
   std::set<std::uint64_t> awaited_;  // with an outcome that nobody has asked for yet
   std::size_t bytes_ = 0;            // of all outcomes
   std::uint64_t lost_through_ = 0;

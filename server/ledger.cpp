@@ -103,7 +103,7 @@ StatusOr<Ledger> Ledger::adopt(UniqueFd fd) {
 }
 
 // A memfd begins as zeros: lines that are free.
-Ledger::Ledger(plane::Memory memory) : memory_(std::move(memory)), mutex_(std::make_unique<std::mutex>()) {
+Ledger::Ledger(plane::Memory memory) : memory_(std::move(memory)), lines_(std::make_unique<Lines>()) {
   for (std::size_t i = most_lines; i > 0; --i) free_.push_back(i - 1);
   for (std::size_t i = windows; i > 0; --i) {
     const std::uint64_t session = contents().begun[i - 1].session.load(std::memory_order_acquire);
@@ -153,8 +153,9 @@ void Ledger::clear() {
 
 Ledger::Line Ledger::note(std::uint64_t session, const GraphHash& hash, std::span<const Range> written) {
   Line line;
-  {
-    const std::lock_guard lock(*mutex_);
+  line.index_ = lines_->last.exchange(Lines::none, std::memory_order_acquire);
+  if (line.index_ == Lines::none) {
+    const std::lock_guard lock(lines_->mutex);
     if (free_.empty()) return line;
     line.index_ = free_.back();
     free_.pop_back();
@@ -188,13 +189,15 @@ void Ledger::Line::cross_out() {
   Ledger* const ledger = std::exchange(ledger_, nullptr);
   if (ledger == nullptr) return;
   ledger->contents().lines[index_].state.store(State::free, std::memory_order_release);
-  const std::lock_guard lock(*ledger->mutex_);
+  std::size_t none = Lines::none;
+  if (ledger->lines_->last.compare_exchange_strong(none, index_, std::memory_order_release)) return;
+  const std::lock_guard lock(ledger->lines_->mutex);
   ledger->free_.push_back(index_);
 }
 
 Ledger::Begun Ledger::begun(std::uint64_t session, bool left) {
   Begun begun;
-  const std::lock_guard lock(*mutex_);
+  const std::lock_guard lock(lines_->mutex);
   if (const auto known = unclaimed_.find(session); known != unclaimed_.end()) {
     begun.index_ = known->second;
     unclaimed_.erase(known);
@@ -213,7 +216,7 @@ Ledger::Begun Ledger::begun(std::uint64_t session, bool left) {
 }
 
 void Ledger::forget_unclaimed() {
-  const std::lock_guard lock(*mutex_);
+  const std::lock_guard lock(lines_->mutex);
   for (const auto& [session, index] : unclaimed_) {
     contents().begun[index].session.store(0, std::memory_order_release);
     free_windows_.push_back(index);
@@ -223,7 +226,7 @@ void Ledger::forget_unclaimed() {
 
 Ledger::Begun::~Begun() {
   if (ledger_ == nullptr) return;
-  const std::lock_guard lock(*ledger_->mutex_);
+  const std::lock_guard lock(ledger_->lines_->mutex);
   ledger_->contents().begun[index_].session.store(0, std::memory_order_release);
   ledger_->free_windows_.push_back(index_);
 }

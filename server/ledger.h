@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -119,7 +120,14 @@ private:
   [[nodiscard]] Contents& contents() const;
 
   plane::Memory memory_;
-  std::unique_ptr<std::mutex> mutex_;
+  struct Lines {
+    static constexpr std::size_t none = SIZE_MAX;
+    std::mutex mutex;  // of what follows
+    // The free line that was crossed out last, beside the others: mostly the next one to be noted, without
+    // the mutex.
+    std::atomic<std::size_t> last = none;
+  };
+  std::unique_ptr<Lines> lines_;
   std::vector<std::size_t> free_;
   std::vector<std::size_t> free_windows_;
   std::map<std::uint64_t, std::size_t> unclaimed_;  // windows of another worker's sessions

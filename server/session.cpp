@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -36,6 +37,10 @@ StatusOr<std::uint64_t> Session::add(std::shared_ptr<LoadedGraph> graph) {
 
 StatusOr<std::shared_ptr<LoadedGraph>> Session::graph(std::uint64_t id) const {
   const std::lock_guard lock(mutex_);
+  return find_graph(id);
+}
+
+StatusOr<std::shared_ptr<LoadedGraph>> Session::find_graph(std::uint64_t id) const {
   const auto found = graphs_.find(id);
   if (found != graphs_.end()) return found->second;
   if (dormant_.count(id) == 0) return unknown_graph(id);
@@ -108,24 +113,27 @@ bool Session::ended() const {
 Status Session::enter(std::shared_ptr<Job> job, std::uint64_t launch_id) {
   const std::lock_guard lock(mutex_);
   if (ended_) return closed();
-  const Job* const key = job.get();
-  if (spare_.empty()) {
-    jobs_.emplace(key, InFlight{std::move(job), launch_id});
-  } else {
-    spare_.key() = key;
-    spare_.mapped() = {std::move(job), launch_id};
-    jobs_.insert(std::move(spare_));
-  }
+  jobs_.push_back({std::move(job), launch_id});
   return {};
+}
+
+StatusOr<Session::Launching> Session::enter(std::shared_ptr<Job> job, std::uint64_t launch_id,
+                                            std::uint64_t graph) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return closed();
+  EAGLE_ASSIGN_OR_RETURN(std::shared_ptr<LoadedGraph> found, find_graph(graph));
+  jobs_.push_back({std::move(job), launch_id});
+  return Launching{std::move(found), trace_};
 }
 
 void Session::leave(const Job* job) {
   InFlight gone;  // its end comes after the lock's
   const std::lock_guard lock(mutex_);
-  const auto found = jobs_.find(job);
+  const auto found =
+      std::find_if(jobs_.begin(), jobs_.end(), [job](const InFlight& one) { return one.job.get() == job; });
   if (found == jobs_.end()) return;
-  gone = std::move(found->second);
-  spare_ = jobs_.extract(found);
+  gone = std::exchange(*found, std::move(jobs_.back()));
+  jobs_.pop_back();
 }
 
 void Session::cancel(std::uint64_t launch_id) {
@@ -133,7 +141,7 @@ void Session::cancel(std::uint64_t launch_id) {
   std::vector<std::shared_ptr<Job>> meant;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [key, in_flight] : jobs_) {
+    for (const InFlight& in_flight : jobs_) {
       if (in_flight.launch_id == launch_id) meant.push_back(in_flight.job);
     }
   }
@@ -161,12 +169,12 @@ std::size_t Session::jobs() const {
 }
 
 void Session::cancel_all() {
-  std::map<const Job*, InFlight> jobs;
+  std::vector<InFlight> jobs;
   {
     const std::lock_guard lock(mutex_);
     jobs = jobs_;
   }
-  for (const auto& [key, in_flight] : jobs) in_flight.job->cancel();
+  for (const InFlight& in_flight : jobs) in_flight.job->cancel();
 }
 
 Status Session::attach(std::shared_ptr<Rings> rings, std::shared_ptr<Ring> ring) {
@@ -253,7 +261,7 @@ void Session::assume_mapped() {
 
 Session::Remains Session::end() {
   Remains remains;
-  Jobs jobs;
+  std::vector<InFlight> jobs;
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -264,7 +272,7 @@ Session::Remains Session::end() {
     if (ring_) rings_->remove(ring_.get());
     ring_.reset();
   }
-  for (const auto& [key, in_flight] : jobs) in_flight.job->cancel();
+  for (const InFlight& in_flight : jobs) in_flight.job->cancel();
   remains.planes = planes_.close();
   return remains;
 }

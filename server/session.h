@@ -119,6 +119,12 @@ public:
 
   // Jobs are held here from their admission to their end, and cancelled when the session ends.
   Status enter(std::shared_ptr<Job> job, std::uint64_t launch_id);  // SESSION_CLOSED
+  // The same of a launch, with what it needs: nothing is looked for twice. As `graph`, and then it is not in.
+  struct Launching {
+    std::shared_ptr<LoadedGraph> graph;
+    TraceContext trace;  // the session's
+  };
+  StatusOr<Launching> enter(std::shared_ptr<Job> job, std::uint64_t launch_id, std::uint64_t graph);
   void leave(const Job* job);
   // Cancels the jobs of this id that are in flight, if there are any. 0 names none.
   void cancel(std::uint64_t launch_id);
@@ -172,6 +178,7 @@ private:
 
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 
+  StatusOr<std::shared_ptr<LoadedGraph>> find_graph(std::uint64_t id) const;  // with the lock held
   [[nodiscard]] StateChange entry_of(std::uint64_t process, const ClientProcess& known) const;
 
   mutable std::mutex mutex_;
@@ -186,9 +193,7 @@ private:
     std::shared_ptr<Job> job;
     std::uint64_t launch_id = 0;
   };
-  using Jobs = std::map<const Job*, InFlight>;
-  Jobs jobs_;
-  Jobs::node_type spare_;  // of a job that has ended: the next one has it
+  std::vector<InFlight> jobs_;  // in no order: there is mostly one
   std::shared_ptr<Rings> rings_;
   std::shared_ptr<Ring> ring_;
 };

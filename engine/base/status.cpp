@@ -33,9 +33,14 @@ Reason reason_named(std::string_view wire_name) {
 
 std::string_view name_of(Code code) { return code_names.at(static_cast<std::size_t>(code)); }
 
+const std::string& Status::no_message() {
+  static const std::string& none = *new std::string;  // also for what is told as the process ends
+  return none;
+}
+
 std::string Status::to_string() const {
   if (ok()) return "OK";
-  return std::string(name_of(code_)) + " (" + std::string(info(reason_).wire_name) + "): " + message_;
+  return std::string(name_of(code_)) + " (" + std::string(info(reason_).wire_name) + "): " + message();
 }
 
 }  // namespace eagle

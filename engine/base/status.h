@@ -5,53 +5,59 @@
 // found, and the cure. Statuses are values; no exception crosses a module border.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include "engine/base/reason.h"
 
 namespace eagle {
 
+// Copies share their message: one that is ok costs what three words cost, and launches pass on dozens.
 class [[nodiscard]] Status {
 public:
   Status() = default;  // ok
   Status(Reason reason, std::string message)
-      : code_(code_of(reason)), reason_(reason), message_(std::move(message)) {}
+      : code_(code_of(reason)),
+        reason_(reason),
+        message_(std::make_shared<const std::string>(std::move(message))) {}
 
   [[nodiscard]] bool ok() const { return code_ == Code::ok; }
   [[nodiscard]] Code code() const { return code_; }
   [[nodiscard]] Reason reason() const { return reason_; }
-  [[nodiscard]] const std::string& message() const { return message_; }
+  [[nodiscard]] const std::string& message() const { return message_ ? *message_ : no_message(); }
 
   // The same status with `prefix` and ": " before the message: a caller adds where it happened.
   [[nodiscard]] Status within(std::string_view prefix) const {
     if (ok()) return {};
-    return Status(reason_, std::string(prefix) + ": " + message_);
+    return Status(reason_, std::string(prefix) + ": " + message());
   }
   // "INVALID_ARGUMENT (VIEW_OUTSIDE_PLANE): message", or "OK".
   [[nodiscard]] std::string to_string() const;
 
 private:
+  static const std::string& no_message();
+
   Code code_ = Code::ok;
   Reason reason_ = Reason::none;
-  std::string message_;
+  std::shared_ptr<const std::string> message_;  // null: empty
 };
 
 template <typename T>
 class [[nodiscard]] StatusOr {
 public:
-  StatusOr(Status status) : state_(std::in_place_index<0>, std::move(status)) {}  // NOLINT(*-explicit-*)
-  StatusOr(T value) : state_(std::in_place_index<1>, std::move(value)) {}         // NOLINT(*-explicit-*)
+  StatusOr(Status status) : status_(std::move(status)) {}         // NOLINT(*-explicit-*)
+  StatusOr(T value) : value_(std::in_place, std::move(value)) {}  // NOLINT(*-explicit-*)
 
-  [[nodiscard]] bool ok() const { return state_.index() == 1; }
-  [[nodiscard]] Status status() const { return ok() ? Status() : std::get<0>(state_); }
-  // The value; calling it on an error is a bug and ends the program (std::bad_variant_access).
-  T& value() & { return std::get<1>(state_); }
-  const T& value() const& { return std::get<1>(state_); }
-  T&& value() && { return std::get<1>(std::move(state_)); }
+  [[nodiscard]] bool ok() const { return value_.has_value(); }
+  [[nodiscard]] const Status& status() const& { return status_; }
+  [[nodiscard]] Status status() && { return std::move(status_); }
+  // The value; calling it on an error is a bug and ends the program (std::bad_optional_access).
+  T& value() & { return value_.value(); }
+  const T& value() const& { return value_.value(); }
+  T&& value() && { return std::move(value_).value(); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -59,7 +65,8 @@ public:
   const T* operator->() const { return &value(); }
 
 private:
-  std::variant<Status, T> state_;
+  Status status_;  // ok where there is a value
+  std::optional<T> value_;
 };
 
 }  // namespace eagle
@@ -68,8 +75,8 @@ private:
 #define EAGLE_CONCAT(a, b) EAGLE_CONCAT_INNER(a, b)
 
 // Returns from the enclosing function when `expression` is not ok.
-#define EAGLE_RETURN_IF_ERROR(expression)                          \
-  do {                                                             \
+#define EAGLE_RETURN_IF_ERROR(expression)                                                        \
+  do {                                                                                           \
     if (::eagle::Status eagle_status_ = (expression); !eagle_status_.ok()) return eagle_status_; \
   } while (false)
 

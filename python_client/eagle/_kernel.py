@@ -39,6 +39,7 @@ class Kernel:
         self._source = source
         self._names = names
         self._signature = frontend.read_signature(source, names.fresh(), evaluated)
+        self._arguments = tuple(argument.name for argument in self._signature.arguments)
         self._translations: dict[str, tuple[frontend.Names, tuple[Any, ...], frontend.Translation]] = {}
         try:
             self.translation("f64")
@@ -109,7 +110,7 @@ class Kernel:
     @property
     def arguments(self) -> tuple[str, ...]:
         """Names of the arguments, in the order of a call."""
-        return tuple(argument.name for argument in self._signature.arguments)
+        return self._arguments
 
     def role(self, name: str) -> roles.Role:
         """The role of an argument."""

@@ -167,8 +167,8 @@ class Model:
         for part in self._plans:
             for name in part.kernel.arguments:
                 value = self._given.get(name)
-                if isinstance(value, (np.ndarray, Plane)) and value.dtype in (np.float64, np.float32):
-                    found.setdefault(value.dtype.name, name)
+                if isinstance(value, (np.ndarray, Plane)) and value.dtype.char in "fd":
+                    found.setdefault("float32" if value.dtype.char == "f" else "float64", name)
         if len(found) == 2:
             raise refusal(
                 "WRONG_DTYPE",

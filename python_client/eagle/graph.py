@@ -305,8 +305,9 @@ class Graph(Storable):
             self._built("launch").launch(n, self._calls, seconds)
         else:
             core.replay(n, self._calls)  # the usual launch takes a microsecond: nothing more happens here than must
-        self._report = "unread"
-        if self._counters != ():
+        if self._report != "unread":
+            self._report = "unread"
+        if self._counters or self._counters is None:
             self._count_trips(n)
         return self
 

@@ -302,8 +302,16 @@ def _oriented(arguments: dict[str, Any]) -> dict[str, Array]:
     return {name: value.array for name, value in arguments.items() if isinstance(value, Oriented)}
 
 
+# By number: numpy makes the name of a type anew, each time that somebody asks for it.
+_KNOWN = frozenset(
+    np.dtype(code).num
+    for code in np.typecodes["All"]
+    if np.dtype(code).name in ("float64", "float32", "int64", "int32", "bool")
+)
+
+
 def _known(dtype: np.dtype[Any]) -> bool:
-    return dtype.name in ("float64", "float32", "int64", "int32", "bool") and dtype.isnative
+    return dtype.num in _KNOWN and dtype.isnative
 
 
 def _core_dtype(scalar: str) -> np.dtype[Any]:
@@ -333,9 +341,10 @@ def _choose_real(plan: Plan, arguments: dict[str, Any]) -> str:
     found: dict[str, str] = {}
     roles = {name: plan.kernel.role(name).kind for name in plan.kernel.arguments}
     for name, value in {**arguments, **_oriented(arguments)}.items():
+        if not isinstance(value, (np.ndarray, np.generic, Plane, Scratch)) or roles.get(name) == "param":
+            continue
         for real, dtype in _REALS.items():
-            typed = isinstance(value, (np.ndarray, np.generic, Plane, Scratch)) and roles.get(name) != "param"
-            if typed and value.dtype == dtype:
+            if value.dtype == dtype:
                 found.setdefault(real, name)
     if len(found) == 2:
         raise refusal(

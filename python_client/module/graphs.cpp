@@ -203,7 +203,7 @@ void add_group(Graph& graph, const std::vector<NamedNodes>& branches) {
 void launch(Graph& graph, std::int64_t n, const nb::dict& calls, double timeout, const CancelFlag* cancel) {
   check(with_calls(graph.session(), "launch", calls, timeout, cancel != nullptr ? *cancel : CancelFlag(),
                    graph.computes_long(n),
-                   [&](const LaunchOptions& options) { return graph.launch(n, options).status(); }));
+                   [&](const LaunchOptions& options) { return graph.replay(n, options); }));
 }
 
 // Without names and defaults of arguments: nanobind calls such a function in half the time.

@@ -59,6 +59,7 @@ public:
   // Returns when a ring may have work, after `notify`, or after a second. `idle` says, once it is too late to
   // miss a `notify`, whether there is still nothing else to do.
   void sleep(const std::function<bool()>& idle);
+  [[nodiscard]] std::size_t awake() const { return awake_.size(); }
   // Whether any of them has something, also what nobody was told of.
   [[nodiscard]] bool pending();
 

@@ -182,6 +182,8 @@ public:
   // graph is one fixed structure, so samples are not sorted by branch in it, and segmented is refused.
   Status build(const std::vector<kernel::PolicyChoice>& dispatch = {});
   StatusOr<LaunchReport> launch(std::int64_t n = 1, const LaunchOptions& options = {});
+  // The same, for who launches often: what it reports `report` tells where it is asked for.
+  Status replay(std::int64_t n = 1, const LaunchOptions& options = {});
   // Whether the thread that launches may itself compute for longer than a millisecond or so. Through a daemon
   // it waits instead, and says so (LaunchOptions::waiting). Without a lock.
   [[nodiscard]] bool computes_long(std::int64_t n = 1) const;
