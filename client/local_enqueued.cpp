@@ -77,10 +77,10 @@ LaunchReport report_of(const run::BuiltGraph& graph, const run::Replay& replay,
 
 LocalEnqueued::LocalEnqueued(std::shared_ptr<run::BuiltGraph> graph, std::int64_t count, GpuTouches touches,
                              std::shared_ptr<run::Control> control, std::shared_ptr<const void> session)
-    : graph_(std::move(graph)),
+    : session_(std::move(session)),
+      graph_(std::move(graph)),
       touches_(std::move(touches)),
-      control_(std::move(control)),
-      session_(std::move(session)) {
+      control_(std::move(control)) {
   replay_.emplace(*graph_, count, control_);
 }
 
@@ -125,6 +125,11 @@ LocalEnqueued::~LocalEnqueued() {
   stop();
   forget_launch(this);
   replay_.reset();
+}
+
+void LocalEnqueued::stop_and_wait() {
+  stop();
+  drive([] { return false; });
 }
 
 // Goes on, unless it would have to wait; whether it has ended.

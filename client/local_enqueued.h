@@ -43,13 +43,12 @@ class LocalEnqueued : public std::enable_shared_from_this<LocalEnqueued> {
 public:
   // Enqueues so many replays, or the first of them, behind whatever is under way that they are in conflict
   // with; the others follow as somebody waits. `graph` is whole on a GPU, and launched by nobody else before
-  // this has ended. `control` stops it; `session` tells whose it
-  // is.
+  // this has ended. `control` stops it; `session` tells whose it is.
   static StatusOr<std::shared_ptr<LocalEnqueued>> begin(std::shared_ptr<run::BuiltGraph> graph,
                                                         std::int64_t count, GpuTouches touches,
                                                         std::shared_ptr<run::Control> control,
                                                         std::shared_ptr<const void> session);
-  // Stops it, and waits until the GPU has done what it was given.
+  // Whoever begins one calls `stop_and_wait` before, if it has not collected it: others may hold it as well.
   ~LocalEnqueued();
   LocalEnqueued(const LocalEnqueued&) = delete;
   LocalEnqueued& operator=(const LocalEnqueued&) = delete;
@@ -59,6 +58,8 @@ public:
                                  std::optional<std::chrono::steady_clock::time_point> deadline);
   // From any thread; does not wait. It stops when somebody looks.
   void stop() const { control_->cancel = true; }
+  // Until the GPU has done what it was given.
+  void stop_and_wait();
 
   // Returns once nothing is under way that these bytes are in conflict with: that writes some of them, or
   // touches some that are written. CANCELLED and DEADLINE where `control` says so before, with nothing done.
@@ -81,10 +82,10 @@ private:
   template <typename Which>
   static std::vector<std::shared_ptr<LocalEnqueued>> find(const Which& which);
 
+  const std::shared_ptr<const void> session_;  // goes after the graph, which its engine made
   const std::shared_ptr<run::BuiltGraph> graph_;
   const GpuTouches touches_;
   const std::shared_ptr<run::Control> control_;
-  const std::shared_ptr<const void> session_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::mutex mutex_;                   // of what follows, and of the control's caller and deadline
   std::optional<run::Replay> replay_;  // until it has ended

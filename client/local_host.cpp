@@ -204,7 +204,8 @@ public:
         id_(shared_->graphs.enter(built_, launches_)) {}
   ~LocalGraph() override {
     shared_->graphs.leave(id_);
-    if (enqueued_) enqueued_->stop();  // whoever waits for it holds it, too
+    // Whoever waits for it holds it, too; and what packages gave the graph may go with this.
+    if (enqueued_) enqueued_->stop_and_wait();
   }
 
   [[nodiscard]] std::vector<std::string> schedule() const override {
@@ -274,8 +275,9 @@ public:
     EAGLE_RETURN_IF_ERROR(shared_->state.check("enqueue"));
     EAGLE_RETURN_IF_ERROR(works_.check());
     const auto call = std::make_shared<const EnqueuedCall>(shared_);
-    EAGLE_ASSIGN_OR_RETURN(
-        enqueued_, LocalEnqueued::begin(built(), n, touches_, call->call.control(), {call, shared_.get()}));
+    auto begun = LocalEnqueued::begin(built(), n, touches_, call->call.control(), {call, shared_.get()});
+    if (!begun.ok() && shared_->state.closed()) return shared_->state.check("enqueue");
+    EAGLE_ASSIGN_OR_RETURN(enqueued_, std::move(begun));
     return {};
   }
   StatusOr<LaunchReport> synchronize(const LaunchOptions& options,
