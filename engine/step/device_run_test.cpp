@@ -18,6 +18,7 @@ using testing::add_call;
 using testing::DeviceRuns;
 using testing::Ensemble;
 using ::testing::HasSubstr;
+using testing::pretend;
 using testing::RunScene;
 
 TEST_F(DeviceRuns, OneKernelTakesManyStepsABodyAndEndsWhereTheCpuDoes) {
@@ -54,7 +55,7 @@ TEST_F(DeviceRuns, PassesThatAreAskedForByStepsHaveSoMany) {
 }
 
 TEST_F(DeviceRuns, AnOldDriversLoopIsTheHostsAndTheScheduleSaysSo) {
-  pretend("version=12010");
+  EAGLE_PRETEND_OR_SKIP("version=12010");
   for (const std::int64_t max_steps : {0, 65, 2000}) expect_as_on_the_cpu(max_steps, false);
   for (const std::int64_t max_steps : {0, 17}) expect_as_on_the_cpu(max_steps, true);
   Ensemble some(3);
@@ -324,7 +325,7 @@ TEST_F(DeviceRuns, AnArrayOfTheHostIsRefusedByTheNamesOfBoth) {
 }
 
 TEST_F(DeviceRuns, AFaultOfTheDeviceEndsThemWithWhatItsDriverSays) {
-  pretend("fail_launch=12");
+  EAGLE_PRETEND_OR_SKIP("fail_launch=12");
   Ensemble some(5);
   some.t_end.assign(5, 1e300);
   const RunScene scene = some.scene(1'000'000, true);

@@ -14,10 +14,12 @@
 
 #include "engine/run/cuda/devices.h"
 #include "engine/run/cuda/graph_backend.h"
+#include "engine/run/cuda/pretend.h"
 #include "engine/run/testing.h"
 
 namespace eagle::step::testing {
 
+using eagle::run::cuda::testing::pretend;
 using eagle::testing::RunScene;
 
 // Oscillators of different ends, some of which are done before the run begins.
@@ -81,8 +83,6 @@ inline kernel::Kernel endless_from_the_fourth_step() {
 
 class DeviceRuns : public ::testing::Test {
 protected:
-  static void pretend(const std::string& what) { ::setenv("EAGLE_FAKE_CUDA", what.c_str(), 1); }
-
   Engine& engine() {
     if (engine_ == nullptr) engine_ = eagle::testing::make_engine(1, options_);
     return *engine_;

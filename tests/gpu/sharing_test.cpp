@@ -24,13 +24,14 @@
 #include "engine/run/cuda/device_transfer.h"
 #include "engine/run/cuda/devices.h"
 #include "engine/run/cuda/foreign_memory.h"
+#include "engine/run/cuda/pretend.h"
 
 namespace eagle::run::cuda {
 namespace {
 
 using ::testing::HasSubstr;
 
-void pretend(const std::string& what) { ::setenv("EAGLE_FAKE_CUDA", what.c_str(), 1); }
+using testing::pretend;
 
 std::shared_ptr<const Device> gpu(int ordinal = 0) {
   const auto driver = Driver::open();

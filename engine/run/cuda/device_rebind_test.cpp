@@ -19,6 +19,7 @@ using plane::DType;
 using plane::View;
 using testing::Bytes;
 using ::testing::ElementsAre;
+using testing::pretend;
 using testing::put;
 
 // y <- a*x + y, with the number of `a` in the description.
@@ -177,7 +178,8 @@ TEST_F(DeviceRebindTest, WhatIsDroppedBeforeItIsKeptLeavesTheGraphAsItWas) {
 class DeviceRebindFaults : public DeviceRebindTest, public ::testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(, DeviceRebindFaults, ::testing::Range(1, 7));
 TEST_P(DeviceRebindFaults, AChangeThatFailsLeavesAllAsItWas) {
-  pretend("fail_instantiate=2,fail_change=" + std::to_string(GetParam() + 2));  // an update is the first two
+  EAGLE_PRETEND_OR_SKIP("fail_instantiate=2,fail_change=" +
+                        std::to_string(GetParam() + 2));  // an update is the first two
   Chain chain;
   chain.d.add(scaled(0, "third", chain.y, chain.x));
   const Memory planes = memory(chain.planes(1)), other = memory(chain.planes(10));
@@ -199,7 +201,7 @@ TEST_P(DeviceRebindFaults, AChangeThatFailsLeavesAllAsItWas) {
 
 // What nobody can take back: the graph says so rather than run over planes of both.
 TEST_F(DeviceRebindTest, AGraphWithoutExecutableGetsOneWithItsNextLaunch) {
-  pretend("single=1,fail_instantiate=4");
+  EAGLE_PRETEND_OR_SKIP("single=1,fail_instantiate=4");
   Description d;
   const View n = d.array({1}, DType::i64), x = d.array({4}), y = d.array({4});
   d.add(graph::testing::skippable(
@@ -277,7 +279,7 @@ TEST_F(DeviceRebindLoops, NodesInBodiesAreMadeExecutableAnewAndWhatWasIsKept) {
   check(false);
 }
 TEST_F(DeviceRebindLoops, WhatCannotBeMadeExecutableAnewStaysAsItWas) {
-  pretend("fail_instantiate=3");
+  EAGLE_PRETEND_OR_SKIP("fail_instantiate=3");
   check(true);
 }
 TEST_F(DeviceRebindLoops, ADriverThatHasAGraphExecutableOnceIsServedOneAfterTheOther) {
@@ -292,7 +294,7 @@ TEST_F(DeviceRebindLoops, GuardsThatTheHostLooksAtAreThoseOfTheNewPlanes) {
 // ---- what is built anew
 
 TEST_F(DeviceRebindTest, ArraysThatOverlapOtherwiseMakeOtherEdgesAndSoAnotherCudaGraph) {
-  pretend("fail_instantiate=2");
+  EAGLE_PRETEND_OR_SKIP("fail_instantiate=2");
   Chain chain;
   const Memory planes = memory(chain.planes(1));
   const auto built = build(chain.d, planes);
@@ -311,7 +313,7 @@ TEST_F(DeviceRebindTest, ArraysThatOverlapOtherwiseMakeOtherEdgesAndSoAnotherCud
 }
 
 TEST_F(DeviceRebindTest, ACopyOfOtherStridesIsAnotherRoutineWhereItsAxesAreOthers) {
-  pretend("fail_instantiate=2");
+  EAGLE_PRETEND_OR_SKIP("fail_instantiate=2");
   Description d;
   const View x = d.array({2, 4}), y = d.array({2, 2});
   View some = x;

@@ -15,6 +15,7 @@
 #include "engine/graph/random_graph.h"
 #include "engine/graph/testing.h"
 #include "engine/run/cuda/device_graph.h"
+#include "engine/run/cuda/pretend.h"
 #include "engine/run/testing.h"
 
 namespace eagle::run::cuda::testing {
@@ -177,8 +178,6 @@ inline std::string difference(const Bytes& wanted, const Bytes& found) {
 // A device of the driver that EAGLE_CUDA_DRIVER names.
 class DeviceTest : public ::testing::Test {
 protected:
-  // Before the first use of the driver, which reads it once.
-  static void pretend(const std::string& what) { ::setenv("EAGLE_FAKE_CUDA", what.c_str(), 1); }
   DeviceModules& modules() {
     if (modules_ == nullptr) {
       const auto driver = Driver::open();
