@@ -25,6 +25,7 @@ eagle.Graph  2 nodes · 0 groups · backend: cpu
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import os
@@ -138,6 +139,12 @@ class Graph(Storable):
         self._numbers = itertools.count()  # of scratch planes without a name
         self._record: GraphRecord | None = None
         self._watched: list[Watched] = []  # arrays of other packages, as they were at the build
+
+    def __del__(self) -> None:  # what is captured may call the interpreter, which this does not hold meanwhile
+        if getattr(self, "_enqueued", 0) and self._home is not None and not self._home._core.remote:
+            self._core.cancel()
+            with contextlib.suppress(Exception):
+                self._core.synchronize({})
 
     # ---- adding
 
@@ -329,8 +336,7 @@ class Graph(Storable):
         After ``timeout`` seconds the launch is stopped. Raises DeadlineExceeded.
         """
         seconds = _seconds("synchronize", timeout)
-        core = self._built("synchronize")
-        core.synchronize(self._calls, seconds)
+        self._built("synchronize").synchronize(self._calls, seconds)
         number, self._enqueued = self._enqueued, 0
         if number > 0:
             self._report = "unread"

@@ -241,6 +241,34 @@ def test_one_that_is_dropped_is_stopped(session: eagle.Session) -> None:
     assert x.now == 2.0
 
 
+CALLS_BACK = """
+import ctypes, gc, os, sys
+import eagle
+from eagle.graph import opaque
+driver = ctypes.CDLL(os.environ["EAGLE_CUDA_DRIVER"])
+Called = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+seen = []
+called = Called(lambda _: seen.append(1))
+session = eagle.local()
+x = session.zeros(4, device="cuda:0")
+def look(x):
+    driver.cuLaunchHostFunc(ctypes.c_void_p(eagle.graph.current_stream()), called, None)
+g = eagle.Graph()
+g.add_node(opaque(look, captured=True, writes={"x": x})).build().enqueue()
+{end}
+gc.collect()
+assert seen == [1]
+"""
+
+
+@pytest.mark.parametrize("end", ["del g", "g.synchronize()", "x.numpy()", "session.close()", "session.close(); del g"])
+def test_work_that_calls_the_interpreter_is_waited_for_without_it(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    monkeypatch.setenv("EAGLE_FAKE_CUDA", "devices=1")
+    program = [sys.executable, "-c", CALLS_BACK.replace("{end}", end)]
+    done = subprocess.run(program, check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_closing_the_session_stops_it() -> None:
     with eagle.local() as session:
         x = Watched(session)
