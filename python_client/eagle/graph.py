@@ -130,7 +130,7 @@ class Graph(Storable):
         self._core = None if session is None else self._new_core(session)
         self._calls: dict[int, Callable[[], Any]] = {}
         self._starting: set[_core.CancelFlag] = set()  # of `launch_async`, also of one whose launch has yet to begin
-        # What the last launch said; `_UNREAD` until somebody asks for it.
+        # What the last launch said; "unread" until somebody asks for it.
         self._report: GraphReport | Literal["unread"] | None = None
         self._counters: tuple[Conditional, ...] | None = None  # the loops of the graph, once it was launched
         self._scratch: tuple[ScratchUse, ...] = ()
@@ -141,7 +141,7 @@ class Graph(Storable):
         self._watched: list[Watched] = []  # arrays of other packages, as they were at the build
 
     def __del__(self) -> None:  # what is captured may call the interpreter, which this does not hold meanwhile
-        if getattr(self, "_enqueued", 0) and self._home is not None and not self._home._core.remote:
+        if getattr(self, "_enqueued", 0) and self._home and self._core and not self._home._core.remote:
             self._core.cancel()
             with contextlib.suppress(Exception):
                 self._core.synchronize({})
