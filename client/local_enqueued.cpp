@@ -20,6 +20,15 @@ struct UnderWay {
   std::mutex mutex;
   std::vector<std::pair<LocalEnqueued*, std::weak_ptr<LocalEnqueued>>> all;
   std::atomic<std::size_t> count = 0;  // most operations find none
+
+  // With the mutex held; what it gives is let go of without it, which may be the end of some.
+  [[nodiscard]] std::vector<std::shared_ptr<LocalEnqueued>> held() const {
+    std::vector<std::shared_ptr<LocalEnqueued>> launches;
+    for (const auto& [unused, weak] : all) {
+      if (auto one = weak.lock()) launches.push_back(std::move(one));
+    }
+    return launches;
+  }
 };
 UnderWay& under_way() {
   static auto* const launches = new UnderWay;
@@ -101,15 +110,12 @@ StatusOr<std::shared_ptr<LocalEnqueued>> LocalEnqueued::begin(std::shared_ptr<ru
 }
 
 bool LocalEnqueued::enter() {
-  std::vector<std::shared_ptr<LocalEnqueued>> looked_at;  // these go after the lock
+  Launches known;  // these go after the lock
   UnderWay& launches = under_way();
   const std::scoped_lock lock(launches.mutex);
-  for (const auto& [unused, weak] : launches.all) {
-    if (auto one = weak.lock()) {
-      looked_at.push_back(std::move(one));
-      if (looked_at.back()->conflicts_with(touches_)) return false;
-    }
-  }
+  known = launches.held();
+  const auto conflicts = [this](const auto& one) { return one->conflicts_with(touches_); };
+  if (std::any_of(known.begin(), known.end(), conflicts)) return false;
   launches.all.emplace_back(this, weak_from_this());
   launches.count = launches.all.size();
   return true;
@@ -129,7 +135,7 @@ LocalEnqueued::~LocalEnqueued() {
 
 void LocalEnqueued::stop_and_wait() {
   stop();
-  drive([] { return false; });
+  drive();
 }
 
 // Goes on, unless it would have to wait; whether it has ended.
@@ -145,6 +151,10 @@ bool LocalEnqueued::advance() {
     end(next.ok() ? Status(Reason::internal, "an enqueued launch calls the host") : next.status());
   }
   return true;
+}
+
+void LocalEnqueued::drive() {
+  drive([] { return false; });
 }
 
 // Until it has ended, or `give_up()` says so; whether it has.
@@ -164,7 +174,7 @@ StatusOr<LaunchReport> LocalEnqueued::collect(std::shared_ptr<const std::atomic<
     control_->caller = std::move(caller);
     control_->deadline = deadline;
   }
-  drive([] { return false; });
+  drive();
   const std::scoped_lock lock(mutex_);
   return *outcome_;
 }
@@ -177,14 +187,14 @@ bool LocalEnqueued::conflicts_with(const GpuTouches& touches) const {
 }
 
 template <typename Which>
-std::vector<std::shared_ptr<LocalEnqueued>> LocalEnqueued::find(const Which& which) {
-  std::vector<std::shared_ptr<LocalEnqueued>> found, others;  // these go after the lock
+LocalEnqueued::Launches LocalEnqueued::find(const Which& which) {
   UnderWay& launches = under_way();
-  if (launches.count == 0) return found;
-  const std::scoped_lock lock(launches.mutex);
-  for (const auto& [unused, weak] : launches.all) {
-    if (auto one = weak.lock()) (which(*one) ? found : others).push_back(std::move(one));
-  }
+  if (launches.count == 0) return {};
+  Launches found = [&] {
+    const std::scoped_lock lock(launches.mutex);
+    return launches.held();
+  }();
+  std::erase_if(found, [&](const auto& one) { return !which(*one); });
   return found;
 }
 
@@ -206,7 +216,7 @@ Status LocalEnqueued::settle(const GpuTouches& touches, const run::Control* cont
 void LocalEnqueued::settle_all_of(const void* session) {
   for (const auto& one :
        find([&](const LocalEnqueued& launch) { return launch.session_.get() == session; })) {
-    one->drive([] { return false; });
+    one->drive();
   }
 }
 

@@ -76,11 +76,13 @@ private:
   bool enter();  // is under way from now on; false: something is that it conflicts with
   void end(StatusOr<LaunchReport> outcome);  // with `mutex_` held
   bool advance();
+  void drive();
   template <typename GiveUp>
   bool drive(const GiveUp& give_up);
   [[nodiscard]] bool conflicts_with(const GpuTouches& touches) const;
+  using Launches = std::vector<std::shared_ptr<LocalEnqueued>>;
   template <typename Which>
-  static std::vector<std::shared_ptr<LocalEnqueued>> find(const Which& which);
+  static Launches find(const Which& which);
 
   const std::shared_ptr<const void> session_;  // goes after the graph, which its engine made
   const std::shared_ptr<run::BuiltGraph> graph_;

@@ -20,10 +20,12 @@
 #include <vector>
 
 #include "client/local_enqueued.h"
+#include "client/local_enqueued_testing.h"
 #include "eagle/client/graph.h"
 #include "eagle/client/kept_run.h"
 #include "eagle/client/kernel_builder.h"
 #include "eagle/client/session.h"
+#include "engine/run/cuda/pretend.h"
 
 namespace eagle {
 namespace {
@@ -31,41 +33,12 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-constexpr const char* gpu = "cuda:0";
-constexpr std::int64_t for_ever = std::int64_t{1} << 40;
-
-std::shared_ptr<const Kernel> finished(KernelBuilder& builder) {
-  StatusOr<Kernel> kernel = builder.finish();
-  EXPECT_TRUE(kernel.ok()) << kernel.status().to_string();
-  return std::make_shared<const Kernel>(*std::move(kernel));
-}
-
-// y = a x + b
-const std::shared_ptr<const Kernel>& affine() {
-  static const auto kernel = [] {
-    KernelBuilder k("affine");
-    const auto x = k.scalar("x");
-    const auto a = k.param("a");
-    const auto b = k.param("b");
-    k.output("y", k.add(k.mul(a, x), b));
-    return finished(k);
-  }();
-  return kernel;
-}
-
-// A loop that only a stop ends.
-const std::shared_ptr<const Kernel>& spinning() {
-  static const auto kernel = [] {
-    KernelBuilder k("spinning");
-    const auto x = k.scalar("x");
-    auto carried = k.begin_while({k.integer(0)}, static_cast<std::uint64_t>(for_ever));
-    carried = k.while_condition(k.ge(carried[0], k.integer(0)));
-    carried = k.end_while({k.add(carried[0], k.integer(1))});
-    k.output("y", k.add(x, k.convert(carried[0], kernel::Scalar::f64)));
-    return finished(k);
-  }();
-  return kernel;
-}
+using run::cuda::testing::pretend;
+using testing::finished;
+using testing::for_ever;
+using testing::gpu;
+using testing::line;
+using testing::spin;
 
 // x += 1 until x >= 1000
 const std::shared_ptr<const Kernel>& climbing() {
@@ -80,11 +53,6 @@ const std::shared_ptr<const Kernel>& climbing() {
   }();
   return kernel;
 }
-
-BoundPlan line(const Array<double>& x, const Array<double>& y, double a = 1.0, double b = 1.0) {
-  return {affine(), {{"x", x}, {"y", y}, {"a", a}, {"b", b}}};
-}
-BoundPlan spin(const Array<double>& x) { return {spinning(), {{"x", x}, {"y", x}}}; }
 
 // A node that says when the GPU has come to it, and holds it up there; for one replay.
 class Gate {
@@ -130,9 +98,6 @@ private:
 
 class LocalEnqueuedOrder : public ::testing::Test {
 protected:
-  // Before the first use of the driver, which reads it once.
-  static void pretend(const std::string& what) { ::setenv("EAGLE_FAKE_CUDA", what.c_str(), 1); }
-
   Session& session() {
     if (!session_) {
       auto opened = local({.threads = 1});

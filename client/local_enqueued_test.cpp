@@ -17,17 +17,21 @@
 #include <utility>
 #include <vector>
 
+#include "client/local_enqueued_testing.h"
 #include "eagle/client/graph.h"
-#include "eagle/client/kernel_builder.h"
 #include "eagle/client/session.h"
+#include "engine/run/cuda/pretend.h"
 
 namespace eagle {
 namespace {
 
 using ::testing::AnyOf;
+using testing::for_ever;
+using testing::gpu;
 using ::testing::HasSubstr;
+using testing::line;
+using testing::spin;
 
-constexpr const char* gpu = "cuda:0";
 constexpr std::int64_t samples = 8;
 
 template <typename T>
@@ -35,34 +39,6 @@ T must(StatusOr<T> result) {
   EXPECT_TRUE(result.ok()) << result.status().to_string();
   if (!result.ok()) std::abort();
   return *std::move(result);
-}
-
-std::shared_ptr<const Kernel> finish(KernelBuilder& builder) {
-  return std::make_shared<const Kernel>(must(builder.finish()));
-}
-
-// y = x + b
-const std::shared_ptr<const Kernel>& add_kernel() {
-  static const auto kernel = [] {
-    KernelBuilder k("add");
-    k.output("y", k.add(k.scalar("x"), k.param("b")));
-    return finish(k);
-  }();
-  return kernel;
-}
-
-// Turns longer than any test lasts.
-const std::shared_ptr<const Kernel>& endless_kernel() {
-  static const auto kernel = [] {
-    KernelBuilder k("endless");
-    const auto x = k.scalar("x");
-    auto carried = k.begin_while({k.real(0)}, std::uint64_t{1} << 40);
-    carried = k.while_condition(k.lt(carried[0], k.add(x, k.real(1e15))));
-    carried = k.end_while({k.add(carried[0], k.real(1))});
-    k.output("y", carried[0]);
-    return finish(k);
-  }();
-  return kernel;
 }
 
 Session open() { return must(local()); }
@@ -78,12 +54,8 @@ Graph built(const Session& session, BoundPlan plan) {
   return g;
 }
 // x = x + 1
-Graph counting(const Session& session, const Array<double>& x) {
-  return built(session, {add_kernel(), {{"x", x}, {"y", x}, {"b", 1.0}}});
-}
-Graph endless(const Session& session, const Array<double>& x) {
-  return built(session, {endless_kernel(), {{"x", x}, {"y", x}}});
-}
+Graph counting(const Session& session, const Array<double>& x) { return built(session, line(x, x)); }
+Graph endless(const Session& session, const Array<double>& x) { return built(session, spin(x)); }
 
 // What all samples are; they are all the same.
 double value_of(const Session& session, const Array<double>& x) {
@@ -169,7 +141,7 @@ TEST(LocalEnqueued, ACancelFromAnotherThreadStopsItOrComesTooLate) {
   Graph g = counting(session, x);
   double least = 0;
   for (int round = 0; round < 40; ++round) {
-    ASSERT_TRUE(g.enqueue(round % 2 == 0 ? 3 : std::int64_t{1} << 40).ok());
+    ASSERT_TRUE(g.enqueue(round % 2 == 0 ? 3 : for_ever).ok());
     std::jthread canceller([&] { g.cancel(); });
     const Status ended = g.synchronize().status();
     canceller.join();
@@ -195,7 +167,7 @@ TEST(LocalEnqueued, SeveralThatWaitForOneThatIsStoppedAllGoOn) {
       first.reset();  // which stops what it enqueued
       return;
     }
-    Graph g = built(session, {add_kernel(), {{"x", x}, {"y", array(session)}, {"b", 1.0}}});
+    Graph g = built(session, line(x, array(session)));
     ++begun;
     const Status launched = number == 1 ? g.replay() : g.enqueue();
     EXPECT_TRUE(launched.ok()) << launched.to_string();
@@ -237,7 +209,7 @@ TEST(LocalEnqueued, ClosingTheSessionEndsWhatItsThreadsEnqueueAndWaitFor) {
       }
       const auto x = array(*session);
       Graph g = number == 1 ? endless(*session, x) : counting(*session, x);
-      EXPECT_TRUE(g.enqueue(std::int64_t{1} << 40).ok());
+      EXPECT_TRUE(g.enqueue(for_ever).ok());
       ++enqueued;
       const Status ended = g.synchronize().status();
       EXPECT_THAT(ended.reason(), AnyOf(Reason::session_closed, Reason::cancelled)) << ended.to_string();
@@ -251,7 +223,7 @@ TEST(LocalEnqueued, GraphsAndSessionsMayGoInAnyOrderWithWorkUnderWay) {
     std::optional<Session> session = open();
     std::optional<Array<double>> x = array(*session);
     std::optional<Graph> g = counting(*session, *x);
-    ASSERT_TRUE(g->enqueue(std::int64_t{1} << 40).ok());
+    ASSERT_TRUE(g->enqueue(for_ever).ok());
     // Graph, array and session, in each order.
     for (int step = 0; step < 3; ++step) {
       const int which = (round + step * (round % 2 == 0 ? 1 : 2)) % 3;
@@ -269,7 +241,7 @@ TEST(LocalEnqueued, GraphsAndSessionsMayGoInAnyOrderWithWorkUnderWay) {
 
 // A GPU of this process that has failed stays so: these have processes of their own (ctest).
 TEST(LocalEnqueued, AFaultComesOutWhereItIsCollectedAndWhereOthersWait) {
-  ASSERT_EQ(::setenv("EAGLE_FAKE_CUDA", "fail_launch=3", 1), 0);
+  run::cuda::testing::pretend("fail_launch=3");
   const Session session = open();
   const auto x = array(session);
   Graph g = counting(session, x);
@@ -278,7 +250,7 @@ TEST(LocalEnqueued, AFaultComesOutWhereItIsCollectedAndWhereOthersWait) {
     const auto y = session.zeros<double>({samples}, gpu);
     if (!y.ok()) return;  // the GPU had failed by then
     Graph other(session);
-    EXPECT_TRUE(other.add({add_kernel(), {{"x", x}, {"y", *y}, {"b", 1.0}}}).ok());
+    EXPECT_TRUE(other.add(line(x, *y)).ok());
     if (!other.build().ok()) return;
     EXPECT_THAT(other.launch().status().message(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
   });

@@ -94,7 +94,7 @@ private:
     Receiver receiver = {};                     // of who sent it first, while it runs
     std::vector<Receiver> others = {};          // likewise
     std::optional<LaunchOutcome> outcome = {};  // afterwards
-    bool awaited = false;                  // it is to be asked for
+    bool awaited = false;                       // it is to be asked for
   };
   // Found in the same time however many are kept, as long as a client makes its ids as clients do; one that
   // does not waits for as many steps as outcomes are kept.

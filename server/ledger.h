@@ -122,7 +122,7 @@ private:
   plane::Memory memory_;
   struct Lines {
     static constexpr std::size_t none = SIZE_MAX;
-    std::mutex mutex;  // of what follows
+    std::mutex mutex;  // of the lists below
     // The free line that was crossed out last, beside the others: mostly the next one to be noted, without
     // the mutex.
     std::atomic<std::size_t> last = none;

@@ -11,7 +11,7 @@ from eagle._imported import refuse_moved
 from eagle._kernel import Kernel, is_labelled
 from eagle._nodes import Conditional, Node
 from eagle.errors import EagleError, refusal
-from eagle.plan import BoundPlan, Plan
+from eagle.plan import BoundPlan, Plan, _reals_among
 from eagle.planes import Plane, device_of, local_of
 from eagle.roles import Role
 from eagle.session import Array, Session, check_session, default_session, session_of
@@ -163,17 +163,13 @@ class Model:
 
     def _common_real(self) -> str | None:
         """float32 where the float planes of the model say so; of both, the two are named."""
-        found: dict[str, str] = {}
-        for part in self._plans:
-            for name in part.kernel.arguments:
-                value = self._given.get(name)
-                if isinstance(value, (np.ndarray, Plane)) and value.dtype.char in "fd":
-                    found.setdefault("float32" if value.dtype.char == "f" else "float64", name)
+        given = ((name, self._given.get(name)) for part in self._plans for name in part.kernel.arguments)
+        found = _reals_among((name, value) for name, value in given if isinstance(value, (np.ndarray, Plane)))
         if len(found) == 2:
             raise refusal(
                 "WRONG_DTYPE",
-                f"{self._where}: '{found['float64']}' is float64 and '{found['float32']}' is float32; cast one of "
-                f"them, for example session.asarray({found['float32']}, dtype=np.float64)",
+                f"{self._where}: '{found['f64']}' is float64 and '{found['f32']}' is float32; cast one of "
+                f"them, for example session.asarray({found['f32']}, dtype=np.float64)",
             )
         return next(iter(found), None)
 

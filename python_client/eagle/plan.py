@@ -302,16 +302,12 @@ def _oriented(arguments: dict[str, Any]) -> dict[str, Array]:
     return {name: value.array for name, value in arguments.items() if isinstance(value, Oriented)}
 
 
-# By number: numpy makes the name of a type anew, each time that somebody asks for it.
-_KNOWN = frozenset(
-    np.dtype(code).num
-    for code in np.typecodes["All"]
-    if np.dtype(code).name in ("float64", "float32", "int64", "int32", "bool")
-)
+# Compared, and not by name: numpy makes the name of a type anew, each time that somebody asks for it.
+_KNOWN = tuple(map(np.dtype, ("float64", "float32", "int64", "int32", "bool")))
 
 
 def _known(dtype: np.dtype[Any]) -> bool:
-    return dtype.num in _KNOWN and dtype.isnative
+    return dtype in _KNOWN
 
 
 def _core_dtype(scalar: str) -> np.dtype[Any]:
@@ -334,18 +330,26 @@ def _real_type(scalar_type: Any) -> str:
     raise refusal("BAD_VALUE", f"scalar_type {scalar_type!r}: expected 'float64', 'float32' or None")
 
 
+def _reals_among(arrays: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """Of each type of reals that some of these have, by its name here, the name of the first that has it."""
+    found: dict[str, str] = {}
+    for name, array in arrays:
+        for real, dtype in _REALS.items():
+            if array.dtype == dtype:
+                found.setdefault(real, name)
+    return found
+
+
 def _choose_real(plan: Plan, arguments: dict[str, Any]) -> str:
     """The type of the kernel's reals: as asked for, else that of the float planes, else float64."""
     if plan.scalar_type is not None:
         return plan.scalar_type
-    found: dict[str, str] = {}
     roles = {name: plan.kernel.role(name).kind for name in plan.kernel.arguments}
-    for name, value in {**arguments, **_oriented(arguments)}.items():
-        if not isinstance(value, (np.ndarray, np.generic, Plane, Scratch)) or roles.get(name) == "param":
-            continue
-        for real, dtype in _REALS.items():
-            if value.dtype == dtype:
-                found.setdefault(real, name)
+    found = _reals_among(
+        (name, value)
+        for name, value in {**arguments, **_oriented(arguments)}.items()
+        if isinstance(value, (np.ndarray, np.generic, Plane, Scratch)) and roles.get(name) != "param"
+    )
     if len(found) == 2:
         raise refusal(
             "WRONG_DTYPE",

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -207,70 +209,82 @@ void InterruptWatch::check() {
 
 // ---- the thread beside the main one
 
-struct SideThread::Kept {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::function<void()> call;  // empty: it has none
-  bool taken = false;          // the main thread's: by a call that it has begun and not ended
-  const pid_t process = this_process();
+namespace {
 
+class SideThread {
+public:
+  // Null where the system has no thread left. Never destroyed, and its thread never joined: it sleeps as the
+  // process ends, or ends with it. The child of a fork has none of its parent's threads, and makes its own.
+  static SideThread* of_process() {
+    static SideThread* thread = nullptr;
+    if (thread != nullptr && thread->process_ == this_process()) return thread;
+    auto made = std::make_unique<SideThread>();
+    try {
+      std::thread([made = made.get()] { made->serve(); }).detach();
+    } catch (const std::system_error&) {
+      return nullptr;
+    }
+    return thread = made.release();
+  }
+
+  // Nothing where it is at a call.
+  std::optional<std::future<void>> begin(std::function<void()>& call) {
+    const std::scoped_lock lock(mutex_);
+    if (call_) return {};
+    call_ = std::move(call);
+    done_ = {};
+    given_.notify_one();
+    return done_.get_future();
+  }
+
+private:
+  // It is free for the next call before anybody hears of the end of this one.
   void serve() {
-    std::unique_lock lock(mutex);
+    std::unique_lock lock(mutex_);
     for (;;) {
-      changed.wait(lock, [this] { return call != nullptr; });
+      given_.wait(lock, [this] { return call_ != nullptr; });
       lock.unlock();
-      call();
+      std::exception_ptr thrown;
+      try {
+        call_();
+      } catch (...) {
+        thrown = std::current_exception();
+      }
       lock.lock();
-      call = nullptr;
-      changed.notify_all();
+      call_ = nullptr;
+      std::promise<void> done = std::move(done_);
+      lock.unlock();
+      if (thrown) {
+        done.set_exception(std::move(thrown));
+      } else {
+        done.set_value();
+      }
+      lock.lock();
     }
   }
+
+  const pid_t process_ = this_process();
+  std::mutex mutex_;
+  std::condition_variable given_;
+  std::function<void()> call_;  // empty: it has none. Of its thread while that is at it
+  std::promise<void> done_;
 };
 
-// Never destroyed, and its thread never joined: it sleeps as the process ends, or ends with it. The child of
-// a fork has none of its parent's threads, and makes one for itself. Null: the system has no thread left.
-SideThread::Kept* SideThread::kept() {
-  static Kept* thread = nullptr;
-  if (thread != nullptr && thread->process == this_process()) return thread;
-  auto made = std::make_unique<Kept>();
-  try {
-    std::thread([made = made.get()] { made->serve(); }).detach();
-  } catch (const std::system_error&) {
-    return nullptr;
+}  // namespace
+
+std::future<void> begin_beside(std::function<void()> call) {
+  if (SideThread* const kept = SideThread::of_process()) {
+    if (auto begun = kept->begin(call)) return *std::move(begun);
   }
-  return thread = made.release();
+  return std::async(std::launch::async, std::move(call));
 }
 
-SideThread::SideThread(std::function<void()> call) {
-  Kept* const thread = kept();
-  if (thread == nullptr || thread->taken) {
-    fresh_ = std::async(std::launch::async, std::move(call));
-    return;
-  }
-  kept_ = thread;
-  kept_->taken = true;
-  {
-    const std::scoped_lock lock(kept_->mutex);
-    kept_->call = std::move(call);
-  }
-  kept_->changed.notify_all();
-}
-
-void SideThread::wait() {
-  if (fresh_.valid()) fresh_.wait();
-  if (kept_ == nullptr) return;
-  std::unique_lock lock(kept_->mutex);
-  kept_->changed.wait(lock, [this] { return kept_->call == nullptr; });
-  std::exchange(kept_, nullptr)->taken = false;
-}
-
-bool SideThread::wait_for(std::chrono::milliseconds time) {
-  if (fresh_.valid()) return fresh_.wait_for(time) == std::future_status::ready;
-  if (kept_ == nullptr) return true;
-  std::unique_lock lock(kept_->mutex);
-  if (!kept_->changed.wait_for(lock, time, [this] { return kept_->call == nullptr; })) return false;
-  std::exchange(kept_, nullptr)->taken = false;
-  return true;
+void heed_signals(Released& released, std::atomic<bool>& cancel, std::optional<nb::python_error>& raised) {
+  if (raised) return;
+  const Released::Interval gil(released);
+  if (PyErr_CheckSignals() == 0) return;
+  raised.emplace();
+  cancel.store(true);
 }
 
 void bind_interrupts() {

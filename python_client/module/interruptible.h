@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <future>
 #include <memory>
@@ -85,27 +84,15 @@ private:
   bool watching_ = false;
 };
 
-// The thread that works while the main thread looks for signals, kept from one call to the next: to start
-// one, and a team of its own below it, takes longer than many a run. For the main thread, with the GIL.
-class SideThread {
-public:
-  // Begins `call`, which may not throw, on the process's kept thread; where that is at another call, which a
-  // handler of a signal came between, on a fresh one.
-  explicit SideThread(std::function<void()> call);
-  // Waits for its end.
-  ~SideThread() { wait(); }
-  SideThread(const SideThread&) = delete;
-  SideThread& operator=(const SideThread&) = delete;
+// For the main thread, with the GIL: begins `call` in another thread, which is kept from one call to the
+// next, because to start one, and a team of its own below it, takes longer than many a run. Where that is at
+// a call that a handler of a signal came between, in a fresh one. What `call` refers to is there until it has
+// ended.
+std::future<void> begin_beside(std::function<void()> call);
 
-  void wait();
-  bool wait_for(std::chrono::milliseconds time);  // whether it has ended
-
-private:
-  struct Kept;
-  static Kept* kept();
-  Kept* kept_ = nullptr;     // null: on a thread of its own
-  std::future<void> fresh_;  // that one
-};
+// Runs the handlers of signals that came. What one raises is kept in `raised`, once, and sets `cancel`. For
+// the main thread.
+void heed_signals(Released& released, std::atomic<bool>& cancel, std::optional<nb::python_error>& raised);
 
 // Runs `call` with the GIL released. In the main thread `call` runs in another one while this one looks for
 // signals, so that handlers of all signals run meanwhile. One that raises (KeyboardInterrupt) sets `cancel`,
@@ -117,31 +104,24 @@ auto interruptible(std::atomic<bool>& cancel, const Call& call) -> decltype(call
     return call();
   }
   std::optional<decltype(call())> result;
-  std::exception_ptr thrown;
-  SideThread side([&] {
-    try {
-      result.emplace(call());
-    } catch (...) {
-      thrown = std::current_exception();
-    }
-  });
+  std::future<void> running = begin_beside([&] { result.emplace(call()); });
   for (;;) {
     {
       const Released released;
       // Wakes the moment the call ends; the bound is how long Ctrl-C may take to be seen.
-      if (side.wait_for(std::chrono::milliseconds(4))) break;
+      if (running.wait_for(std::chrono::milliseconds(4)) == std::future_status::ready) break;
     }
     if (PyErr_CheckSignals() != 0) {
       nb::python_error raised;
       cancel.store(true);
       {
         const Released released;
-        side.wait();
+        running.wait();
       }
       throw raised;
     }
   }
-  if (thrown) std::rethrow_exception(thrown);
+  running.get();
   return *std::move(result);
 }
 

@@ -53,10 +53,7 @@ public:
     if (!interrupts_.wanted() || looked_) return;
     if (!interrupts_.begun()) return interrupts_.begin();
     looked_ = true;
-    const Released::Interval gil(released_);
-    if (PyErr_CheckSignals() == 0) return;
-    raised_.emplace();
-    cancel_.store(true);
+    heed_signals(released_, cancel_, raised_);
   }
 
 private:

@@ -108,22 +108,15 @@ std::vector<ModelStep> model_of(const std::vector<Node>& nodes) {
   return model;
 }
 
-// What a daemon computes is waited for in this thread, which looks for signals meanwhile, as `interruptible`.
+// What a daemon computes is waited for in the main thread itself, which looks for signals meanwhile.
 template <typename Run>
 auto waited_for(SimulateOptions& options, const Run& run) {
-  const bool heeds_signals = in_main_thread();
   std::optional<nb::python_error> raised;
   auto result = [&] {
     Released released;
-    if (heeds_signals) {
-      options.waiting = [&, begun = false]() mutable {
-        if (!std::exchange(begun, true) || raised) return;
-        const Released::Interval gil(released);
-        if (PyErr_CheckSignals() == 0) return;
-        raised.emplace();
-        options.cancel->store(true);
-      };
-    }
+    options.waiting = [&, begun = false]() mutable {
+      if (std::exchange(begun, true)) heed_signals(released, *options.cancel, raised);
+    };
     return run(options);
   }();
   if (raised) throw *std::move(raised);
@@ -138,7 +131,7 @@ RunResult run_with(const Session& session, const RunArguments& given, const Run&
   options.cancel = running.cancel();
   const bool calls_back = given.calls.size() > 0 || given.progress;
   StatusOr<RunResult> result = [&] {
-    if (!calls_back && session.remote()) return waited_for(options, run);
+    if (!calls_back && session.remote() && in_main_thread()) return waited_for(options, run);
     if (!calls_back) return interruptible(*options.cancel, [&] { return run(options); });
     InterruptWatch interrupts(*running.cancel());
     interrupts.begin();

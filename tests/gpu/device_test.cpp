@@ -17,18 +17,20 @@
 #include "engine/kernel/text.h"
 #include "engine/kernel/typing.h"
 #include "engine/run/cuda/launch_from_host.h"
+#include "engine/run/cuda/pretend.h"
 
 namespace eagle::run::cuda {
 namespace {
 
 using kernel::Kernel;
 using kernel::Planes;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::pretend;
 
 // EAGLE_FAKE_CUDA is read once a process, so each test has a process of its own (ctest).
-class Gpu : public testing::Test {
+class Gpu : public ::testing::Test {
 protected:
-  void pretend(const std::string& what) { ::setenv("EAGLE_FAKE_CUDA", what.c_str(), 1); }
   std::shared_ptr<const Device> device() {
     const auto driver = Driver::open();
     EXPECT_TRUE(driver.ok()) << driver.status().to_string();
@@ -84,7 +86,7 @@ TEST_F(Gpu, AKernelRunsOverPlanesOfTheHost) {
   std::vector<double> x = {0, 1, 2, 3, 4, 5, 6, 7}, y(8, 0);
   const auto counts = run_affine(device(), compiler_, x, y);
   ASSERT_TRUE(counts.ok()) << counts.status().to_string();
-  EXPECT_THAT(y, testing::ElementsAre(1, 3, 5, 7, 9, 11, 13, 15));
+  EXPECT_THAT(y, ElementsAre(1, 3, 5, 7, 9, 11, 13, 15));
   EXPECT_EQ(counts->steps, 1);
 }
 
@@ -197,9 +199,9 @@ TEST_F(Gpu, AnAllocationThatFailsLosesNothing) {
   const std::shared_ptr<const Device> gpu = device();
   std::vector<double> x = {1, 2}, y(2, 0);
   EXPECT_EQ(run_affine(gpu, compiler_, x, y).status().reason(), Reason::out_of_memory);
-  EXPECT_THAT(y, testing::ElementsAre(0, 0));
+  EXPECT_THAT(y, ElementsAre(0, 0));
   ASSERT_TRUE(run_affine(gpu, compiler_, x, y).ok());
-  EXPECT_THAT(y, testing::ElementsAre(3, 5));
+  EXPECT_THAT(y, ElementsAre(3, 5));
 }
 
 TEST_F(Gpu, AFaultIsToldAndTheContextIsLost) {
@@ -207,7 +209,7 @@ TEST_F(Gpu, AFaultIsToldAndTheContextIsLost) {
   const std::shared_ptr<const Device> gpu = device();
   std::vector<double> x = {1, 2}, y(2, 0);
   EXPECT_THAT(run_affine(gpu, compiler_, x, y).status().message(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
-  EXPECT_THAT(y, testing::ElementsAre(0, 0));
+  EXPECT_THAT(y, ElementsAre(0, 0));
   EXPECT_THAT(run_affine(gpu, compiler_, x, y).status().message(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
 }
 
